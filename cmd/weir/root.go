@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
 	"github.com/weirkeeper/weirkeeper/internal/cli/node"
+	"github.com/weirkeeper/weirkeeper/internal/cli/pool"
 	"github.com/weirkeeper/weirkeeper/internal/cli/releases"
 	"github.com/weirkeeper/weirkeeper/internal/cli/signal"
 	"github.com/weirkeeper/weirkeeper/internal/cli/stored"
@@ -67,16 +68,15 @@ To try all of it on this machine, run "weir up", and in another terminal:
   weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`
-	pool := &poolCommands{cli}
 	daemons := &daemonCommands{cli}
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
-		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), pool.diffCommand(), pool.eventsCommand(), (&decideCommands{cli}).decideCommand(),
-		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), node.Command(cli), app.Command(cli),
+		node.Command(cli), app.Command(cli),
 		stored.Command(cli), (&natsCommands{cli}).natsCommand(), signal.Command(cli), releases.Command(cli),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
 		(&harmonizerCommands{cli}).harmonizerCommand(), (&configCommands{cli}).configCommand(), (&doctorCommands{cli}).doctorCommand(), (&versionCommands{cli}).versionCommand(), daemons.keepCommand(), (&contextCommands{cli}).contextCommand(),
 	)
+	root.AddCommand(pool.Commands(cli)...)
 	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)
 	(&completion{cli}).completeNames(root)
 	return root

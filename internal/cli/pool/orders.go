@@ -1,4 +1,4 @@
-package main
+package pool
 
 import (
 	"context"
@@ -51,12 +51,12 @@ func (n *noteFlags) note() (api.Note, error) {
 	return view.NewNote(time.Now(), command.Operator(), n.why, n.length)
 }
 
-// poolCommands are the commands for orders, decisions and plans of a pool.
-type poolCommands struct{ *connect.CLI }
+// commands are the commands for orders, decisions and plans of a pool.
+type commands struct{ *connect.CLI }
 
 // withOrders runs f with the orders of the pool. Without force it rejects a pool that
 // has no tick and no order: its name is probably mistyped.
-func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
+func (cli *commands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
 	return cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 		defer cancel()
@@ -79,7 +79,7 @@ func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(cont
 	})
 }
 
-func (cli *poolCommands) pauseCommand() *cobra.Command {
+func (cli *commands) pauseCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "pause [POOL]",
@@ -109,7 +109,7 @@ its time, or with "weir resume".`,
 	return cmd
 }
 
-func (cli *poolCommands) resumeCommand() *cobra.Command {
+func (cli *commands) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume [POOL]",
 		Short:   "End the pause of a pool",
@@ -135,7 +135,7 @@ func (cli *poolCommands) resumeCommand() *cobra.Command {
 	}
 }
 
-func (cli *poolCommands) offsetCommand() *cobra.Command {
+func (cli *commands) offsetCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "offset [POOL] [WEIGHT]",
@@ -193,7 +193,7 @@ WEIGHT the command shows it.
 	return cmd
 }
 
-func (cli *poolCommands) showOffset(ctx context.Context, o *state.Orders) error {
+func (cli *commands) showOffset(ctx context.Context, o *state.Orders) error {
 	current, err := o.List(ctx)
 	if err != nil {
 		return err

@@ -1,4 +1,9 @@
-package main
+// Package pool has the commands of "weir pool" and their short forms, such as "weir status".
+//
+// They show a pool, explain and recompute its ticks, and store orders, which its next tick reads. The ticks come from
+// the ledger and the summaries. "weir plan" requests the next tick from the autoscaler. [Commands] returns the
+// commands. One goroutine uses them.
+package pool
 
 import (
 	"context"
@@ -12,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -23,7 +27,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-func (cli *poolCommands) poolCommand() *cobra.Command {
+// Commands returns "weir pool", its short forms, "weir events" and "weir decide".
+func Commands(c *connect.CLI) []*cobra.Command {
+	return append(shortForms(c), poolCommand(c), (&tickCommands{c}).eventsCommand(), (&decideCommands{c}).decideCommand())
+}
+
+// shortForms returns the commands that "weir" and "weir pool" both have.
+func shortForms(c *connect.CLI) []*cobra.Command {
+	cli, ticks := &commands{c}, &tickCommands{c}
+	return []*cobra.Command{
+		(&statusCommands{c}).statusCommand(), ticks.explainCommand(), ticks.planCommand(), ticks.diffCommand(),
+		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
+	}
+}
+
+func poolCommand(c *connect.CLI) *cobra.Command {
+	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:   "pool",
 		Short: "Show a pool, explain its decisions, and change it by hand",
@@ -36,18 +55,16 @@ func (cli *poolCommands) poolCommand() *cobra.Command {
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	for _, short := range []*cobra.Command{
-		(&statusCommands{cli.CLI}).statusCommand(), cli.explainCommand(), cli.planCommand(), cli.diffCommand(), cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
-	} {
+	for _, short := range shortForms(c) {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		cmd.AddCommand(short)
 	}
 	cmd.AddCommand(cli.listCommand(), cli.targetCommand(), cli.drainCommand(),
-		cli.markStaleCommand(), cli.rollCommand(), cli.groupsCommand(), cli.redecideCommand())
+		cli.markStaleCommand(), cli.rollCommand(), cli.groupsCommand(), (&tickCommands{c}).redecideCommand())
 	return cmd
 }
 
-func (cli *poolCommands) targetCommand() *cobra.Command {
+func (cli *commands) targetCommand() *cobra.Command {
 	var n noteFlags
 	var clear bool
 	cmd := &cobra.Command{
@@ -121,7 +138,7 @@ func isTarget(text string) bool {
 	return ok
 }
 
-func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
+func (cli *commands) showPin(ctx context.Context, o *state.Orders) error {
 	current, err := o.List(ctx)
 	if err != nil {
 		return err
@@ -138,7 +155,7 @@ func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
 	return nil
 }
 
-func (cli *poolCommands) drainCommand() *cobra.Command {
+func (cli *commands) drainCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "drain [POOL] NODE...",
@@ -181,13 +198,13 @@ argument, all arguments are nodes.`,
 }
 
 // waits prints, for a paused pool, that an order waits for the end of the pause.
-func (cli *poolCommands) waits(r api.TickRecord) {
+func (cli *commands) waits(r api.TickRecord) {
 	if r.Paused != nil {
 		fmt.Fprintf(cli.Stdout, "the pool is paused %s: the order waits for the end of the pause\n", explain.Note(*r.Paused))
 	}
 }
 
-func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note api.Note, nodes []string) error {
+func (cli *commands) removeNodes(ctx context.Context, b *bus.Bus, note api.Note, nodes []string) error {
 	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
@@ -217,151 +234,4 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note api.N
 	}
 	cli.waits(r)
 	return errors.Join(errs...)
-}
-
-func (cli *poolCommands) markStaleCommand() *cobra.Command {
-	var n noteFlags
-	var all bool
-	cmd := &cobra.Command{
-		Use:   "mark-stale [POOL] (GROUP... | --all)",
-		Short: "Replace all present machines of groups",
-		Long: `Replace all present machines of groups, for example after a change of the image. New
-machines start beside the old ones. As they join, the old ones are drained and
-terminated, within the step limits of the pool. Machines that start later stay.` + fmt.Sprintf(connect.PoolFirst, "groups"),
-		Example: `  weir pool mark-stale web blue --why "kernel 6.18"
-  weir pool mark-stale web --all`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 && !all {
-				return usage.New(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			note, err := n.note()
-			if err != nil {
-				return err
-			}
-			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				groups, err := cli.takeGroups(ctx, b, cmd, args, all)
-				if err == nil && all && len(groups) > 0 {
-					err = usage.New(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all, not both\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
-				}
-				if err != nil {
-					return err
-				}
-				return cli.markStale(ctx, b, note, groups)
-			})
-		},
-	}
-	n.addWhy(cmd)
-	cmd.Flags().BoolVar(&all, "all", false, "all groups of the pool")
-	return cmd
-}
-
-func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note api.Note, groups []string) error {
-	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
-	if err != nil {
-		return err
-	}
-	if groups, err = cli.groupsOf(r, groups); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
-	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
-		if err := orders.MarkStale(ctx, api.StaleMark{Note: note, Group: g}); err != nil {
-			return err
-		}
-		fmt.Fprintf(cli.Stdout, "the machines that %s has now are replaced from the next tick on\n", g)
-	}
-	cli.waits(r)
-	return nil
-}
-
-func (cli *poolCommands) groupsCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:     "groups [POOL]",
-		Short:   "List the groups of a pool, and what prevents a change of each",
-		Example: "  weir pool groups web",
-		Args:    cli.PoolArg,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.WithBus(cmd.Context(), cli.listGroups)
-		},
-	}
-	cli.WatchFlag(cmd)
-	cli.NamesFlag(cmd, command.EachName(func(g groupState) string { return g.ID }))
-	return cmd
-}
-
-// groupState is a group in the listing.
-type groupState struct {
-	api.GroupSnapshot
-	Quarantined string    `json:"quarantined,omitempty"` // why
-	Until       time.Time `json:"until,omitzero"`
-	StaleBefore time.Time `json:"stale_before,omitzero"` // instances launched before are rolled away
-}
-
-func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
-	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
-	if err != nil {
-		return err
-	}
-	within, cancel := context.WithTimeout(ctx, view.Timeout)
-	defer cancel()
-	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
-	if err != nil {
-		return err
-	}
-	current, err := orders.List(within)
-	if err != nil {
-		return err
-	}
-	groups := make([]groupState, len(r.Snapshot.Groups))
-	for i, g := range r.Snapshot.Groups {
-		groups[i].GroupSnapshot = g
-		for _, q := range r.State.Backoffs {
-			if q.Group == g.ID {
-				groups[i].Quarantined, groups[i].Until = q.Why, q.Until
-			}
-		}
-		for _, mark := range current.Stale {
-			if mark.Group == g.ID {
-				groups[i].StaleBefore = mark.At
-			}
-		}
-	}
-	if cli.Output == "json" {
-		return cli.PrintJSON(groups)
-	}
-	var rows [][]string
-	for _, g := range groups {
-		rows = append(rows, []string{g.ID, cell.OrDash(g.Kind), fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
-	}
-	cli.PrintTable([]string{"group", "kind", "target", "fulfilled", "min", "max", "note"}, rows)
-	return nil
-}
-
-// note returns the conditions of a group in words.
-func (g groupState) note() string {
-	var notes []string
-	if g.Quarantined != "" {
-		notes = append(notes, fmt.Sprintf("left alone until %s: %s", g.Until.Local().Format(time.TimeOnly), g.Quarantined))
-	}
-	if g.Busy != "" {
-		notes = append(notes, "left alone: "+g.Busy)
-	}
-	if g.Short != "" && g.Quarantined == "" {
-		notes = append(notes, "short: "+g.Short)
-	}
-	if g.Stale {
-		notes = append(notes, "rolled away")
-	}
-	if !g.StaleBefore.IsZero() {
-		notes = append(notes, "machines from before "+g.StaleBefore.Local().Format(time.DateTime)+" are replaced")
-	}
-	return strings.Join(notes, "; ")
 }

@@ -1,4 +1,4 @@
-package main
+package pool
 
 import (
 	"context"
@@ -23,7 +23,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-func (cli *poolCommands) explainCommand() *cobra.Command {
+// tickCommands are the commands about the ticks of a pool, past and next.
+type tickCommands struct{ *connect.CLI }
+
+func (cli *tickCommands) explainCommand() *cobra.Command {
 	var f pastFlags
 	cmd := &cobra.Command{
 		Use:   "explain [POOL]",
@@ -65,7 +68,7 @@ names each rule, limit, order, budget, group or missing knowledge that held the 
 }
 
 // records prints the records of a range, a line each.
-func (cli *poolCommands) records(ctx context.Context, b *bus.Bus, since time.Duration) error {
+func (cli *tickCommands) records(ctx context.Context, b *bus.Bus, since time.Duration) error {
 	ctx, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
 	found := false
@@ -88,7 +91,7 @@ func (cli *poolCommands) records(ctx context.Context, b *bus.Bus, since time.Dur
 	return cli.noTickSince(ctx, b, since)
 }
 
-func (cli *poolCommands) planCommand() *cobra.Command {
+func (cli *tickCommands) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [POOL]",
 		Short: "Preview the next tick of a pool, without any change",
@@ -120,7 +123,7 @@ the signals. It runs the code of a tick up to the point where a tick acts.`,
 type decideCommands struct{ *connect.CLI }
 
 func (cli *decideCommands) decideCommand() *cobra.Command {
-	again := &redecideFlags{poolCommands: &poolCommands{cli.CLI}}
+	again := &redecideFlags{tickCommands: &tickCommands{cli.CLI}}
 	cmd := &cobra.Command{
 		Use:   "decide [FILE | POOL]",
 		Short: "Recompute ticks, or decide the recorded ticks of a pool with another policy",
@@ -194,7 +197,7 @@ func (cli *decideCommands) inputOf(args []string) (io.Reader, func(), error) {
 
 // redecideFlags are the flags of "weir pool decide", which "weir decide" has too.
 type redecideFlags struct {
-	*poolCommands
+	*tickCommands
 	set       []string
 	since     time.Duration
 	overrides []history.Override
@@ -233,8 +236,8 @@ func (f *redecideFlags) run(cmd *cobra.Command) error {
 	return f.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return f.redecide(ctx, b, f.since, f.overrides) })
 }
 
-func (cli *poolCommands) redecideCommand() *cobra.Command {
-	f := &redecideFlags{poolCommands: cli}
+func (cli *tickCommands) redecideCommand() *cobra.Command {
+	f := &redecideFlags{tickCommands: cli}
 	cmd := &cobra.Command{
 		Use:   "decide [POOL]",
 		Short: "Decide recorded ticks of a pool again, with another policy",
@@ -252,7 +255,7 @@ Keys are those of the pool file: ` + strings.Join(history.Keys(), ", ") + `.`,
 	return cmd
 }
 
-func (cli *poolCommands) redecide(ctx context.Context, b *bus.Bus, since time.Duration, overrides []history.Override) error {
+func (cli *tickCommands) redecide(ctx context.Context, b *bus.Bus, since time.Duration, overrides []history.Override) error {
 	patient, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
 	var rows [][]string

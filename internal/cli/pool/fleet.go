@@ -1,4 +1,4 @@
-package main
+package pool
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 // takeGroups returns the groups among the arguments, after the pool. Without groups after a name, the name is a group of
 // the pool of --pool. A name that is both a pool and such a group is a mistake.
-func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string, all bool) ([]string, error) {
+func (cli *commands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string, all bool) ([]string, error) {
 	before := cli.Pool
 	groups, err := cli.TakePool(ctx, b, cmd, args)
 	if err != nil || len(groups) == len(args) {
@@ -46,7 +46,7 @@ func (cli *poolCommands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.
 	return groups, nil
 }
 
-func (cli *poolCommands) listCommand() *cobra.Command {
+func (cli *commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the pools of the cluster, with their size and problems, worst first",
@@ -65,7 +65,7 @@ state "unreadable", and the others are listed all the same. "-" is an unknown nu
 	return cmd
 }
 
-func (cli *poolCommands) listPools(ctx context.Context, b *bus.Bus) error {
+func (cli *commands) listPools(ctx context.Context, b *bus.Bus) error {
 	rows, err := cli.Fleet(b).Rows(ctx)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ type rollFlags struct {
 	status, stop, dryRun bool
 }
 
-func (cli *poolCommands) rollCommand() *cobra.Command {
+func (cli *commands) rollCommand() *cobra.Command {
 	var f rollFlags
 	cmd := &cobra.Command{
 		Use:   "roll [POOL]",
@@ -164,7 +164,7 @@ were not drained yet stay. --dry-run shows how many machines would be replaced.`
 	return cmd
 }
 
-func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note api.Note) error {
+func (cli *commands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note api.Note) error {
 	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
@@ -205,7 +205,7 @@ func (cli *poolCommands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note
 }
 
 // groupsOf returns the named groups of the pool, or all.
-func (cli *poolCommands) groupsOf(r api.TickRecord, named []string) ([]string, error) {
+func (cli *commands) groupsOf(r api.TickRecord, named []string) ([]string, error) {
 	var known []string
 	for _, g := range r.Snapshot.Groups {
 		known = append(known, g.ID)
@@ -249,7 +249,7 @@ func rollStates(r api.TickRecord, groups []string, marks []api.StaleMark, all bo
 	return states
 }
 
-func (cli *poolCommands) printRoll(states []rollState, f rollFlags) {
+func (cli *commands) printRoll(states []rollState, f rollFlags) {
 	if len(states) == 0 {
 		fmt.Fprintf(cli.Stdout, "%s: no group of pool %s/%s is rolled\n", command.NoResources, cli.Cluster, cli.Pool)
 		return

@@ -104,7 +104,7 @@ func (w *roleWorld) flags(u roles.User) []string {
 	w.Helper()
 	n, configs := w.block(u), w.TempDir()
 	for path, text := range map[string]string{
-		"weir.yaml":       fmt.Sprintf("nats: {servers: [%s], nkey_file: %s, tls: {ca_file: %s}}\n%s", quoted(n.Servers), n.NKeyFile, n.TLS.CAFile, w.aws),
+		"weir.yaml":       fmt.Sprintf("nats: {servers: [\"%s\"], nkey_file: %s, tls: {ca_file: %s}}\n%s", strings.Join(n.Servers, `", "`), n.NKeyFile, n.TLS.CAFile, w.aws),
 		"harmonizer.yaml": rolesHarmonizer,
 		rolesCluster + "/" + rolesPoolName + ".yaml": rolesPool,
 	} {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/app"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cluster"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
@@ -72,11 +73,12 @@ To try all of it on this machine, run "weir up", and in another terminal:
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
 		node.Command(cli), app.Command(cli),
-		stored.Command(cli), (&natsCommands{cli}).natsCommand(), signal.Command(cli), releases.Command(cli),
-		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
-		(&harmonizerCommands{cli}).harmonizerCommand(), (&configCommands{cli}).configCommand(), (&doctorCommands{cli}).doctorCommand(), (&versionCommands{cli}).versionCommand(), daemons.keepCommand(), (&contextCommands{cli}).contextCommand(),
+		stored.Command(cli), signal.Command(cli), releases.Command(cli),
+		daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
+		(&harmonizerCommands{cli}).harmonizerCommand(), (&versionCommands{cli}).versionCommand(), daemons.keepCommand(),
 	)
 	root.AddCommand(pool.Commands(cli)...)
+	root.AddCommand(cluster.Commands(cli)...)
 	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)
 	(&completion{cli}).completeNames(root)
 	return root

@@ -1,0 +1,19 @@
+// Package cluster has the commands about a cluster as a whole: "weir nats", "metrics", "config", "doctor" and "context".
+//
+// They write the files of its NATS servers, check its configuration and all that a pool needs, and write and read its
+// metrics. A context names the flags for one cluster. [Commands] returns the commands. One goroutine uses them.
+package cluster
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
+)
+
+// Commands returns the commands about a cluster.
+func Commands(c *connect.CLI) []*cobra.Command {
+	return []*cobra.Command{
+		(&natsCommands{c}).natsCommand(), (&metricsCommands{c}).metricsCommand(), (&configCommands{c}).configCommand(),
+		(&doctorCommands{c}).doctorCommand(), (&contextCommands{c}).contextCommand(),
+	}
+}

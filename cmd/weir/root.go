@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cluster"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
+	"github.com/weirkeeper/weirkeeper/internal/cli/daemons"
 	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
 	"github.com/weirkeeper/weirkeeper/internal/cli/node"
 	"github.com/weirkeeper/weirkeeper/internal/cli/pool"
@@ -69,16 +70,14 @@ To try all of it on this machine, run "weir up", and in another terminal:
   weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`
-	daemons := &daemonCommands{cli}
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
-		node.Command(cli), app.Command(cli),
-		stored.Command(cli), signal.Command(cli), releases.Command(cli),
-		daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(), daemons.authCommand(), daemons.placerCommand(), daemons.notifyCommand(), daemons.webCommand(),
-		(&harmonizerCommands{cli}).harmonizerCommand(), (&versionCommands{cli}).versionCommand(), daemons.keepCommand(),
+		node.Command(cli), app.Command(cli), signal.Command(cli), releases.Command(cli), stored.Command(cli),
+		(&versionCommands{cli}).versionCommand(),
 	)
 	root.AddCommand(pool.Commands(cli)...)
 	root.AddCommand(cluster.Commands(cli)...)
+	root.AddCommand(daemons.Commands(cli)...)
 	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)
 	(&completion{cli}).completeNames(root)
 	return root

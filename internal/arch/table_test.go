@@ -99,7 +99,7 @@ var limits = []limit{
 		"internal/platform/metric", "internal/platform/names", "internal/platform/trace"}, why: "a loop reaches the world through its ports"},
 	{to: []string{"internal/platform/bus/natsserver", "metrics/embedded/tsdbstore", "internal/platform/s3gateway"},
 		by: []string{"internal/cli/localworld", "internal/platform/s3gateway/s3test", "pools/local/localtest"}, why: "the program weir has no server of its own: only weir-local has"},
-	{to: []string{"bootstrap/supervise/...", "bootstrap/control"}, by: []string{"bootstrap/...", "agent", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/cli/localworld", "internal/cli/doctor", "cmd/..."},
+	{to: []string{"bootstrap/supervise/...", "bootstrap/control"}, by: []string{"bootstrap/...", "agent", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/cli/localworld", "internal/cli/doctor", "internal/cli/daemons"},
 		why: "processes are started in few places"},
 	{to: loops, by: append([]string{"internal/daemon/...", "internal/config", "internal/state", "harmonizer/...", "nodehealth/...", "pools/local/...", "internal/cli/...", "cmd/..."}, loops...),
 		why: "commands, pages and the history take the type from api"},

@@ -1,26 +1,25 @@
-package main
+// Package daemons has the commands that run one process of a cluster, such as "weir bootstrap" and "weir placer".
+//
+// A command reads flags and files, takes the sockets of systemd, and calls the package of its daemon below
+// internal/daemon. "weir harmonizer" also has commands that record and replay events. [Commands] returns the commands.
+// A process runs one of them, and one goroutine uses them until the daemon starts.
+package daemons
 
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/agent"
-	"github.com/weirkeeper/weirkeeper/agent/measure"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/progress"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/agentd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
@@ -28,18 +27,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/placerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/webd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// daemonCommands are those that run one process of a pool.
-type daemonCommands struct{ *connect.CLI }
+// commands are those that run one process.
+type commands struct{ *connect.CLI }
 
-func (cli *daemonCommands) bootstrapCommand() *cobra.Command {
+// Commands returns the commands that run daemons.
+func Commands(c *connect.CLI) []*cobra.Command {
+	cli := &commands{c}
+	return []*cobra.Command{
+		cli.bootstrapCommand(), cli.autoscalerCommand(), cli.agentCommand(), cli.authCommand(), cli.placerCommand(),
+		cli.notifyCommand(), cli.webCommand(), cli.keepCommand(), (&harmonizerCommands{c}).harmonizerCommand(),
+	}
+}
+
+func (cli *commands) bootstrapCommand() *cobra.Command {
 	var printPlan bool
 	var adminAddr string
 	cmd := &cobra.Command{
@@ -91,7 +96,7 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 	return cmd
 }
 
-func (cli *daemonCommands) autoscalerCommand() *cobra.Command {
+func (cli *commands) autoscalerCommand() *cobra.Command {
 	var directoryFD int
 	var p autoscalerd.Process
 	cmd := &cobra.Command{
@@ -127,119 +132,7 @@ hand, it connects to the documented addresses.`,
 	return cmd
 }
 
-func (cli *daemonCommands) agentCommand() *cobra.Command {
-	c := agent.Config{Keep: true}.WithDefaults()
-	var adminAddr string
-	cmd := &cobra.Command{
-		Use:   "agent",
-		Short: "Run one machine of a pool: its application instances and its heartbeats",
-		Long: `Run one machine of a pool: start and stop application instances on this host within
-its resources, and report them in heartbeats over the bus.
-
-On EC2 the agent needs no flag. It takes cluster, pool, group and id from the first
-place that has them: the flags, the section "agent" of weir.yaml, CMAN_CLUSTER and
-CMAN_POOL, and the instance metadata (IMDSv2, with tags). It measures its resources if
-neither the flags nor weir.yaml have them: processors and memory with the limits of its
-cgroups, and the disk of --dir.
-
-Application instances run on when the agent ends or is killed, and the next agent on
-this machine adopts them. Its systemd unit needs KillMode=process and Delegate=yes. An
-agent with --self-fence-after stops them instead.
-
-With a section "identity" in weir.yaml the agent proves its name to NATS at each
-connection, and needs no other credentials. See "weir auth --help".`,
-		Example: `  weir agent
-  weir agent --cluster prod --pool web --group rack-7 --id host-12 --dir /var/lib/weir-agent/instances`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.SelfFenceAfter > 0 && !cmd.Flags().Changed("keep-instances") {
-				c.Keep = false
-			}
-			chosen, err := cli.chooseMachine(cmd, c)
-			if err == nil {
-				err = chosen.Validate()
-			}
-			if err != nil {
-				return usage.New(err)
-			}
-			return cli.agent(cmd.Context(), chosen, adminAddr)
-		},
-	}
-	command.AdminFlag(cmd, &adminAddr, "127.0.0.1:9467")
-	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
-	c.Bind(flags)
-	cmd.Flags().AddGoFlagSet(flags)
-	return cmd
-}
-
-// chooseMachine completes the configuration of the flags.
-func (cli *daemonCommands) chooseMachine(cmd *cobra.Command, c agent.Config) (agent.Config, error) {
-	settings, log, err := cli.Daemon()
-	if err != nil {
-		return c, err
-	}
-	service, err := config.LoadService(settings.Configs)
-	if err != nil {
-		return c, err
-	}
-	return agentd.Place{
-		Given: cmd.Flags().Changed, Block: service.Agent, File: filepath.Join(settings.Configs, "weir.yaml"), Getenv: os.Getenv, Dir: filepath.Join(settings.Data, "instances"),
-		Measure: func(dir string) (resource.Vector, error) { return measure.Resources(os.DirFS("/"), dir) }, Log: log,
-	}.Choose(cmd.Context(), c)
-}
-
-// agentReconnectWait spreads the connection attempts of thousands of agents after the loss of a server.
-const agentReconnectWait = 5 * time.Second
-
-func (cli *daemonCommands) agent(ctx context.Context, c agent.Config, adminAddr string) error {
-	notify, err := sdnotify.Take()
-	if err != nil {
-		return err
-	}
-	connection, err := cli.Connection("agent " + c.ID)
-	if err != nil {
-		return err
-	}
-	log := connection.Log
-	service, err := config.LoadService(cli.ConfigDir())
-	if err != nil {
-		return usage.New(err)
-	}
-	connection.User = roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
-	if len(connection.NATS.Servers) > 0 { // the server of a data folder verifies users itself
-		connection.ReconnectWait = agentReconnectWait
-		claim := identity.Claim{Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
-		if err := authd.Identify(ctx, &connection, service.Identity, claim); err != nil {
-			return err
-		}
-	}
-	connection.Wait = true
-	server := admin.Config{Daemon: config.DaemonAgent, Settings: service.Admin, Flag: adminAddr, Out: cli.Stdout, Log: log}
-	if server.Opened, err = admin.Open(server, &connection); err != nil {
-		return err
-	}
-	defer server.Opened.Close()
-	b, err := bus.Find(ctx, connection)
-	if err != nil {
-		return err
-	}
-	defer b.Close()
-	c.Releases = &agentd.Releases{Configs: cli.ConfigDir(), Data: connection.Data, Owner: "agent." + c.Cluster + "." + c.ID, Log: log}
-	return daemon.WithLauncher(ctx, cli.Program, log, func(ctx context.Context, launcher *supervise.Launcher) error {
-		one, err := agent.New(c, b.Conn(), launcher, log)
-		if err != nil {
-			return err
-		}
-		parts := daemon.NewServices(ctx)
-		parts.Run("service manager", func(ctx context.Context) error { return notify.Run(ctx, one.Alive) })
-		if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Loop(one.Alive), admin.Disk(connection.Data)}}); err != nil {
-			return parts.Stop(err)
-		}
-		return parts.Stop(one.Run(parts.Context()))
-	})
-}
-
-func (cli *daemonCommands) authCommand() *cobra.Command {
+func (cli *commands) authCommand() *cobra.Command {
 	var adminAddr string
 	cmd := &cobra.Command{
 		Use:   "auth",
@@ -261,7 +154,7 @@ they share the requests. docs/identity.md has the configuration of the servers.`
 	return cmd
 }
 
-func (cli *daemonCommands) auth(ctx context.Context, adminAddr string) error {
+func (cli *commands) auth(ctx context.Context, adminAddr string) error {
 	notify, err := sdnotify.Take()
 	if err != nil {
 		return err
@@ -296,7 +189,7 @@ func (cli *daemonCommands) auth(ctx context.Context, adminAddr string) error {
 	return p.Run(ctx, server)
 }
 
-func (cli *daemonCommands) placerCommand() *cobra.Command {
+func (cli *commands) placerCommand() *cobra.Command {
 	var adminAddr string
 	cmd := &cobra.Command{
 		Use:   "placer [POOL]...",
@@ -325,7 +218,7 @@ the pool: nkey_file: /etc/weir/prod.placer.{pool}.nk.`,
 }
 
 // poolArgs accepts the names of pools in place of --pool.
-func (cli *daemonCommands) poolArgs(cmd *cobra.Command, args []string) error {
+func (cli *commands) poolArgs(cmd *cobra.Command, args []string) error {
 	for _, pool := range args {
 		if !names.Valid(pool) {
 			return usage.New(fmt.Errorf("pool %q: %s\nSee %q", pool, names.Rule, cmd.CommandPath()+" --help"))
@@ -337,7 +230,7 @@ func (cli *daemonCommands) poolArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (cli *daemonCommands) placer(ctx context.Context, pools []string, adminAddr string) error {
+func (cli *commands) placer(ctx context.Context, pools []string, adminAddr string) error {
 	p := placerd.Process{Pools: pools, AdminAddr: adminAddr, Out: cli.Stdout}
 	var err error
 	if p.Notify, err = sdnotify.Take(); err != nil {
@@ -357,7 +250,7 @@ func (cli *daemonCommands) placer(ctx context.Context, pools []string, adminAddr
 	return p.Run(ctx, service, harmonizer)
 }
 
-func (cli *daemonCommands) notifyCommand() *cobra.Command {
+func (cli *commands) notifyCommand() *cobra.Command {
 	p := notifyd.Process{}
 	cmd := &cobra.Command{
 		Use:   "notify",
@@ -395,7 +288,7 @@ request.`,
 	return cmd
 }
 
-func (cli *daemonCommands) webCommand() *cobra.Command {
+func (cli *commands) webCommand() *cobra.Command {
 	p := webd.Process{}
 	cmd := &cobra.Command{
 		Use:   "web",
@@ -431,7 +324,7 @@ request needs one: a browser sends it as the password, with any name, or in a li
 	return cmd
 }
 
-func (cli *daemonCommands) keepCommand() *cobra.Command {
+func (cli *commands) keepCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:    "keep",
 		Short:  "Kill the processes that a dead supervisor left behind (started by weir itself)",

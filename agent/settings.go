@@ -34,6 +34,9 @@ type Settings struct {
 	PoolTag          string `yaml:"pool_tag"`          // key of the tag with cluster and pool
 }
 
+// Given reports whether weir.yaml has a key of the block.
+func (s Settings) Given() bool { return s != Settings{} }
+
 // Quantities has the kinds that are given.
 type Quantities struct {
 	CPUs *float64 `yaml:"cpus"`

@@ -101,7 +101,7 @@ var limits = []limit{
 		by: []string{"internal/cli/localworld", "internal/platform/s3gateway/s3test", "pools/local/localtest"}, why: "the program weir has no server of its own: only weir-local has"},
 	{to: []string{"bootstrap/supervise/...", "bootstrap/control"}, by: []string{"bootstrap/...", "agent", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/cli/localworld", "internal/cli/doctor", "internal/cli/daemons"},
 		why: "processes are started in few places"},
-	{to: loops, by: append([]string{"internal/daemon/...", "internal/config", "internal/state", "harmonizer/...", "nodehealth/...", "pools/local/...", "internal/cli/...", "cmd/..."}, loops...),
+	{to: loops, by: append([]string{"internal/daemon/...", "internal/config", "internal/state", "harmonizer/...", "nodehealth/...", "pools/local/..."}, loops...),
 		why: "commands, pages and the history take the type from api"},
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -110,13 +109,13 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 // asMachine makes doctor connect as the agent of this machine does, if weir.yaml has a section "identity" or "agent".
 func (cli *doctorCommands) asMachine(ctx context.Context, service config.Service, b *doctor.Bus) {
 	kind, proves := service.Identity.Kind()
-	if len(b.Config.NATS.Servers) == 0 || !proves && service.Agent == (agent.Settings{}) {
+	if len(b.Config.NATS.Servers) == 0 || !proves && !service.Agent.Given() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
 	defer cancel()
 	place := agentd.Place{Block: service.Agent, File: filepath.Join(cli.ConfigDir(), "weir.yaml"), Getenv: os.Getenv, Log: b.Config.Log}
-	machine, err := place.Name(ctx, agent.Config{})
+	machine, err := place.Name(ctx)
 	if err == nil {
 		b.Cluster, b.Pool, b.Node = machine.Cluster, machine.Pool, machine.ID
 	}

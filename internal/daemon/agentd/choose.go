@@ -1,6 +1,8 @@
-// Package agentd finds out which machine "weir agent" runs on, and what that machine offers.
+// Package agentd is the process of "weir agent". It finds out which machine it runs on, and what that machine offers.
 //
-//	chosen, err := agentd.Place{...}.Choose(ctx, config)
+//	p := agentd.New()
+//	err := p.Choose(ctx, service, flagGiven)
+//	err = p.Run(ctx, service)
 //
 // For each value the first place that has it is used: the flag, the block "agent" of weir.yaml, the variables CMAN_CLUSTER
 // and CMAN_POOL, and then the metadata of EC2 for names, or a measurement for resources.
@@ -50,16 +52,21 @@ func (p Place) Choose(ctx context.Context, c agent.Config) (agent.Config, error)
 	if c.DataDir == "" {
 		c.DataDir = cmp.Or(p.Block.Dir, p.Dir)
 	}
-	c, err := p.Name(ctx, c)
+	c, err := p.complete(ctx, c)
 	if err != nil {
 		return c, err
 	}
 	return c, p.offer(&c)
 }
 
-// Name completes the names of the configuration: cluster, pool, group and id. Its error names each place, and what that
-// place has.
-func (p Place) Name(ctx context.Context, c agent.Config) (agent.Config, error) {
+// Name returns the names of the machine without flags: cluster, pool, group and id. Its error names each place, and what
+// that place has.
+func (p Place) Name(ctx context.Context) (agent.Config, error) {
+	return p.complete(ctx, agent.Config{})
+}
+
+// complete completes the names of the configuration; see Name.
+func (p Place) complete(ctx context.Context, c agent.Config) (agent.Config, error) {
 	missing := false
 	var wrong []error // a wrong name ends the search: the metadata would hide it
 	for _, n := range namesOf(&c, p.Block, metadata.Machine{}) {

@@ -18,6 +18,7 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
@@ -36,7 +37,7 @@ func decideAll(t testing.TB, lines []object) []object {
 		}
 		in.Write(append(data, '\n'))
 	}
-	if code := run([]string{"decide"}, &in, &out, os.Stderr); code != command.ExitOK {
+	if code := cli.Run([]string{"decide"}, &in, &out, os.Stderr); code != command.ExitOK {
 		t.Fatalf("weir decide ends with %d", code)
 	}
 	var answers []object

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli"
 	"github.com/weirkeeper/weirkeeper/internal/cli/localworld"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -147,7 +148,7 @@ type result struct {
 // weir runs a command in this process.
 func weir(args ...string) result {
 	var stdout, stderr bytes.Buffer
-	code := run(args, bytes.NewReader(nil), &stdout, &stderr)
+	code := cli.Run(args, bytes.NewReader(nil), &stdout, &stderr)
 	return result{stdout.String(), stderr.String(), code}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 )
@@ -40,7 +41,7 @@ func compareReference(t *testing.T, page, want string) {
 
 // commandTree returns the command line.
 func commandTree() *cobra.Command {
-	return commands(&command.Root{Stdout: io.Discard, Stderr: io.Discard})
+	return cli.Commands(&command.Root{Stdout: io.Discard, Stderr: io.Discard})
 }
 
 // TestCommandsPage compares docs/commands.md with the help of each command. Each command has an example.

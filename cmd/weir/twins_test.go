@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
@@ -526,7 +527,7 @@ func (w *twins) expectRecomputed() {
 		}
 	}
 	var out, problems strings.Builder
-	code := run([]string{"decide"}, strings.NewReader(records.String()), &out, &problems)
+	code := cli.Run([]string{"decide"}, strings.NewReader(records.String()), &out, &problems)
 	if n := strings.Count(want.String(), "\n"); code != 0 || n < 10 || out.String() != want.String() {
 		w.Errorf("weir decide: exit code %d of %d records, %s; equal: %v", code, n, problems.String(), cmp.Compare(out.String(), want.String()) == 0)
 	}

@@ -1,11 +1,9 @@
-// Command weir scales pools of machines, keeps the configured number of application
-// instances running, and repairs unhealthy machines. "weir help" lists its commands.
+// Package cli is the command line of weir: flags and printing only.
 //
-// The daemons run by "weir bootstrap", "weir harmonizer", "weir placer" and "weir agent".
-// All other commands print data or send an order, and end. Each file has one group of
-// commands, as a struct with the shared flags. The package has flags and printing only. A
-// process runs one command.
-package main
+// Each noun of the command line has a package below this one, which returns its commands: [Commands] assembles them.
+// Nouns do not import each other. What two of them share is in the packages command, connect, cell and progress. The
+// program cmd/weir calls [Main]. A process runs one command.
+package cli
 
 import (
 	"context"
@@ -33,24 +31,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/atrest"
 )
 
-func main() {
+// Main runs weir with the arguments and streams of this process, and returns its exit code.
+func Main() int {
 	command.NameProcess(os.Args[0])
 	atrest.Start()
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	return Run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-// run executes the command line and returns the exit code of the process.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// Run executes a command line and returns the exit code of the process.
+func Run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := &command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr, Settings: daemon.Settings{Program: command.Self}}
-	err := root.Run(commands(root), args)
+	err := root.Run(Commands(root), args)
 	if errors.Is(err, autoscalerd.ErrRestartNeeded) {
 		return api.ExitRestart
 	}
 	return command.ExitCode(err)
 }
 
-// commands returns the command line.
-func commands(of *command.Root) *cobra.Command {
+// Commands returns the root command with all commands below it.
+func Commands(of *command.Root) *cobra.Command {
 	cli := &connect.CLI{Root: of}
 	root := cli.Command()
 	// Not cobra's own flag: its template would link text/template, for which the linker keeps all methods.

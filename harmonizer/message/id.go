@@ -1,9 +1,6 @@
 package message
 
-import (
-	"encoding/binary"
-	"encoding/hex"
-)
+import "encoding/binary"
 
 // Form is how an ID stores its string. Below FormUUID it is the length of the string itself,
 // at most 16 bytes.
@@ -23,7 +20,8 @@ const (
 )
 
 // ID is a string in 17 bytes: a UUID, 32 hexadecimal digits, or any string of at most 16
-// bytes. Each such string has exactly one ID. The zero ID is the empty string.
+// bytes. Each such string has exactly one ID. The zero ID is the empty string. In a UUID or hexadecimal digits, byte i of Hi has the
+// digits i and i+8, and byte i of Lo has the digits i+16 and i+24.
 type ID struct {
 	Hi, Lo uint64
 	Form   Form
@@ -36,13 +34,9 @@ func Pack(s []byte) ID {
 	case n <= shortest:
 		return packShort(s)
 	case n == uuidLen:
-		if hi, lo, ok := unhexUUID(s); ok {
-			return ID{hi, lo, FormUUID}
-		}
+		return packUUID(s)
 	case n == hexLen:
-		if hi, lo, ok := unhex32(s); ok {
-			return ID{hi, lo, FormHex}
-		}
+		return packHex(s)
 	}
 	return ID{Form: FormOther}
 }
@@ -57,21 +51,29 @@ func packShort(s []byte) ID {
 
 // Append appends the string of a packed ID.
 func (id ID) Append(dst []byte) []byte {
+	if id.Form != FormUUID && id.Form != FormHex {
+		return id.appendShort(dst)
+	}
+	var digits [hexLen]byte
+	for i, v := range [...]uint64{id.Hi >> 4, id.Hi, id.Lo >> 4, id.Lo} {
+		binary.BigEndian.PutUint64(digits[8*i:], v&(0x0f*each))
+	}
+	for i, v := range digits {
+		if id.Form == FormUUID && (i == 8 || i == 12 || i == 16 || i == 20) {
+			dst = append(dst, '-')
+		}
+		dst = append(dst, "0123456789abcdef"[v])
+	}
+	return dst
+}
+
+func (id ID) appendShort(dst []byte) []byte {
+	if id.Form == FormOther {
+		return dst
+	}
 	var b [shortest]byte
 	binary.BigEndian.PutUint64(b[:8], id.Hi)
 	binary.BigEndian.PutUint64(b[8:], id.Lo)
-	switch id.Form {
-	case FormHex:
-		return hex.AppendEncode(dst, b[:])
-	case FormUUID:
-		dst = append(hex.AppendEncode(dst, b[:4]), '-')
-		dst = append(hex.AppendEncode(dst, b[4:6]), '-')
-		dst = append(hex.AppendEncode(dst, b[6:8]), '-')
-		dst = append(hex.AppendEncode(dst, b[8:10]), '-')
-		return hex.AppendEncode(dst, b[10:])
-	case FormOther:
-		return dst
-	}
 	return append(dst, b[:min(int(id.Form), shortest)]...)
 }
 
@@ -81,37 +83,38 @@ func (id ID) String() string {
 	return string(id.Append(b[:0]))
 }
 
-// unhexUUID decodes 8-4-4-4-12 lower-case digits; s has 36 bytes.
-func unhexUUID(s []byte) (hi, lo uint64, ok bool) {
+// packUUID packs 8-4-4-4-12 lower-case digits. s has 36 bytes.
+func packUUID(s []byte) ID {
 	_ = s[uuidLen-1]
-	if s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return 0, 0, false
-	}
 	a, bad1 := unhex(binary.BigEndian.Uint64(s))
 	b, bad2 := unhex(uint64(binary.BigEndian.Uint32(s[9:]))<<32 | uint64(binary.BigEndian.Uint32(s[14:])))
 	c, bad3 := unhex(uint64(binary.BigEndian.Uint32(s[19:]))<<32 | uint64(binary.BigEndian.Uint32(s[24:])))
 	d, bad4 := unhex(binary.BigEndian.Uint64(s[28:]))
-	return a<<32 | b, c<<32 | d, bad1|bad2|bad3|bad4 == 0
+	if bad1|bad2|bad3|bad4 != 0 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
+		return ID{Form: FormOther}
+	}
+	return ID{a<<4 | b, c<<4 | d, FormUUID}
 }
 
-// unhex32 decodes 32 lower-case digits; s has 32 bytes.
-func unhex32(s []byte) (hi, lo uint64, ok bool) {
+// packHex packs 32 lower-case digits. s has 32 bytes.
+func packHex(s []byte) ID {
 	_ = s[hexLen-1]
 	a, bad1 := unhex(binary.BigEndian.Uint64(s))
 	b, bad2 := unhex(binary.BigEndian.Uint64(s[8:]))
 	c, bad3 := unhex(binary.BigEndian.Uint64(s[16:]))
 	d, bad4 := unhex(binary.BigEndian.Uint64(s[24:]))
-	return a<<32 | b, c<<32 | d, bad1|bad2|bad3|bad4 == 0
+	if bad1|bad2|bad3|bad4 != 0 {
+		return ID{Form: FormOther}
+	}
+	return ID{a<<4 | b, c<<4 | d, FormHex}
 }
 
-// unhex decodes eight lower-case hexadecimal digits at once, the first in the highest byte.
-// bad is 0 if all are valid.
-func unhex(x uint64) (value, bad uint64) {
-	const each = 0x0101010101010101
+// each times a byte has that byte eight times.
+const each = 0x0101010101010101
+
+// unhex decodes eight lower-case hexadecimal digits at once, one in each byte. bad is 0 if all are valid.
+func unhex(x uint64) (digits, bad uint64) {
 	v := x&(0x0f*each) + x>>6&each*9      // bit 6 is set for letters: 'a' is 1+9
 	letter := (v + 0x76*each) >> 7 & each // 1 where v is 10 or more
-	bad = (v + 0x30*each + letter*0x27) ^ x | v&(0xf0*each)
-	v = (v | v>>4) & 0x00ff00ff00ff00ff
-	v = (v | v>>8) & 0x0000ffff0000ffff
-	return (v | v>>16) & 0xffffffff, bad
+	return v, (v + 0x30*each + letter*0x27) ^ x | v&(0xf0*each)
 }

@@ -152,6 +152,84 @@ type beatValues [len(beatKeys)]json.RawMessage
 
 // listing decodes one object.
 func (d *decoder) listing(l *Listing) bool {
+	start := d.at
+	if !d.usual(l) {
+		d.at, *l = start, Listing{Repeats: -1}
+		if !d.unusual(l) {
+			return false
+		}
+	}
+	l.Foreign = d.reader != nil && d.reader.partition != "" && string(l.Partition) != d.reader.partition
+	return true
+}
+
+// usual decodes an object in the form that encoding/json produces. For any other object it returns false without an error, and
+// listing starts again.
+func (d *decoder) usual(l *Listing) bool {
+	if !d.skip(`{`) {
+		return false
+	}
+	if d.skip(`"cc_partition":"`) {
+		if l.Partition = d.plain(); l.Partition == nil || !d.skip(`,`) {
+			return false
+		}
+	}
+	return d.skip(`"droplet":`) && d.id(&l.App) && len(l.App.Raw) > 0 && d.skip(`,"version":`) && d.id(&l.Version) &&
+		d.skip(`,"instance":`) && d.id(&l.Instance) && len(l.Instance.Raw) > 0 && d.skip(`,"index":`) && d.index(l) &&
+		d.skip(`,"state":"`) && d.state(l) && d.skip(`,"state_timestamp":`) && d.seconds(l) && d.skip(`}`)
+}
+
+// id decodes a string or a whole number.
+func (d *decoder) id(t *Text) bool {
+	switch rest := d.data[d.at:]; {
+	case len(rest) <= uuidLen+1 || rest[0] != '"':
+	case rest[hexLen+1] == '"':
+		t.Raw = rest[1 : hexLen+1]
+		t.ID = packHex(t.Raw)
+	case rest[uuidLen+1] == '"':
+		t.Raw = rest[1 : uuidLen+1]
+		t.ID = packUUID(t.Raw)
+	}
+	if t.ID.Form == FormHex || t.ID.Form == FormUUID {
+		d.at += len(t.Raw) + 2
+		return true
+	}
+	f, raw := fields{scanned: true}, d.value()
+	*t = PackText(f.token("", raw))
+	return raw != nil && f.err == nil
+}
+
+func (d *decoder) index(l *Listing) bool {
+	n, places, length := number(d.data[d.at:])
+	if length == 0 || length > exact || places > 0 || n >= MaxInstances {
+		return false
+	}
+	l.Index, d.at = uint32(n), d.at+length
+	return true
+}
+
+func (d *decoder) state(l *Listing) bool {
+	l.State = d.plain()
+	return 0 < len(l.State) && len(l.State) <= MaxID
+}
+
+// seconds divides numbers that are exact as float64 if possible, so that the quotient is the nearest float64.
+func (d *decoder) seconds(l *Listing) bool {
+	n, places, length := number(d.data[d.at:])
+	if 0 < length && length <= exact && n <= 1<<53 {
+		l.Since, d.at = float64(n)/powers[places], d.at+length
+		return l.Since <= latest
+	}
+	f, raw := fields{scanned: true}, d.value()
+	l.Since = f.seconds("", raw)
+	return raw != nil && f.err == nil
+}
+
+// powers are the powers of 10. An exact number has at most 17 decimal places.
+var powers = [exact - 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17}
+
+// unusual decodes an object in any form.
+func (d *decoder) unusual(l *Listing) bool {
 	var v beatValues
 	f := fields{scanned: true}
 	switch {
@@ -184,6 +262,5 @@ func (d *decoder) listing(l *Listing) bool {
 		d.f.failIn(fmt.Sprintf("droplets[%d]", len(d.listings)-1), f)
 		return false
 	}
-	l.Foreign = d.reader != nil && d.reader.partition != "" && string(l.Partition) != d.reader.partition
 	return true
 }

@@ -117,6 +117,7 @@ func TestReadRejectsMalformedHeartbeats(t *testing.T) {
 		strings.ReplaceAll(good, "3", "100000"), strings.ReplaceAll(good, "index\":3", "index\":03"),
 		strings.ReplaceAll(good, "RUNNING", ""), strings.ReplaceAll(good, "1369251231.25", "1."),
 		strings.ReplaceAll(good, "1369251231.25", "01.5"), strings.ReplaceAll(good, "1369251231.25", "253402300800"),
+		strings.ReplaceAll(good, "1369251231.25", ""), strings.ReplaceAll(good, "1369251231.25", ".25"), strings.ReplaceAll(good, `"`+aUUID+`"`, ""),
 		strings.ReplaceAll(good, "node-1", ""), `{"droplets":[],"dea":""}`, `{"droplets":[` + object(`"web"`, "i") + `,],"dea":"n"}`,
 		`{"dea":"n","droplets":[` + strings.Repeat(object(`"web"`, "i")+",", MaxBeats) + object(`"web"`, "i") + `]}`,
 	} {
@@ -197,6 +198,7 @@ func TestReadDoesNotAllocate(t *testing.T) {
 	for i := range 100 {
 		objects = append(objects, object(`"`+aUUID+`"`, fmt.Sprintf("%032x", i)))
 	}
+	objects = append(objects, strings.ReplaceAll(objects[0], "1369251231.25", "1369251231.1234567"))
 	data := []byte(heartbeat(objects...))
 	h := NewHeartbeats("default")
 	if n := testing.AllocsPerRun(100, func() { _, _ = h.Read(data, nil) }); n != 0 {

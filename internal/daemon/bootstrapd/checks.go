@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
-	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 )
 
 // checks returns the checks of readiness: bus, clock, state, files, the autoscaler, each signal, and the disks.

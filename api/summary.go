@@ -17,6 +17,9 @@ type ActionSummary struct {
 	Error  string   `json:"error,omitempty"` // of the first that failed
 }
 
+// SummaryNotRequested is VerdictNotRequested in a summary, where an empty verdict is VerdictValue.
+const SummaryNotRequested Verdict = "not_requested"
+
 // AppSummaryTick is the request that counted for one app.
 type AppSummaryTick struct {
 	Name    string         `json:"app"`

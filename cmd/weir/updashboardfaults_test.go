@@ -18,7 +18,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
@@ -137,7 +137,7 @@ func (d *dashboardNumbers) ledger() map[int64]api.Summary {
 			d.Fatal(err)
 		}
 		r := decodeSeconds[api.TickRecord](d.T, line)
-		out[r.At.UnixMilli()] = past.Of(r)
+		out[r.At.UnixMilli()] = history.SummaryOf(r)
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -31,7 +30,7 @@ func EventKinds() []string {
 type Stream struct {
 	pool   Pool
 	stored *state.Ledger // unpacks live summaries
-	ticks  past.Sequence
+	ticks  Sequence
 }
 
 // Events returns the events of the pool, from no tick on.
@@ -187,7 +186,7 @@ func (s *Stream) Tick(ctx context.Context, m *nats.Msg) (api.Summary, error) {
 	if err != nil {
 		return api.Summary{}, err
 	}
-	return past.Read(data)
+	return ReadSummary(data)
 }
 
 // Decode returns the events of a message that arrived on one of Subjects. now is the time of a finding without a time.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -57,7 +56,7 @@ func (p Pool) Since(ctx context.Context, from time.Time, visit func(api.Summary)
 	}
 	found := false
 	err = stored.Since(ctx, from, func(data []byte) error {
-		s, err := past.Read(data)
+		s, err := ReadSummary(data)
 		if err != nil {
 			unreadable++
 			return nil
@@ -92,7 +91,7 @@ func (p Pool) recorded(ctx context.Context, from, until time.Time, visit func(ap
 			ended = true
 			return errStop
 		}
-		return visit(past.Of(r))
+		return visit(SummaryOf(r))
 	})
 	if ended {
 		err = nil

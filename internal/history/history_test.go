@@ -16,7 +16,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -94,7 +93,7 @@ func (w *world) append(l *state.Ledger, v any) {
 func (w *world) record(r api.TickRecord) {
 	w.t.Helper()
 	w.append(w.ledger, r)
-	w.append(w.summaries, past.Of(r))
+	w.append(w.summaries, history.SummaryOf(r))
 }
 
 // now is in the past by less than the slack of a search, and has no fraction.
@@ -123,13 +122,13 @@ func TestSince(t *testing.T) {
 	if got, _ := w.since(at.Add(-time.Hour)); fmt.Sprint(got) != "[10 20]" {
 		t.Errorf("targets from records are %v, want [10 20]", got)
 	}
-	w.append(w.summaries, past.Of(tick(at.Add(time.Second), 10)))
-	w.append(w.summaries, past.Of(tick(at.Add(2*time.Second), 14)))
+	w.append(w.summaries, history.SummaryOf(tick(at.Add(time.Second), 10)))
+	w.append(w.summaries, history.SummaryOf(tick(at.Add(2*time.Second), 14)))
 	if got, _ := w.since(at.Add(-time.Hour)); fmt.Sprint(got) != "[10 20 28]" {
 		t.Errorf("targets from a record and summaries are %v, want [10 20 28]", got)
 	}
 	w = newWorld(t)
-	w.append(w.summaries, past.Of(tick(at, 6.5)))
+	w.append(w.summaries, history.SummaryOf(tick(at, 6.5)))
 	w.append(w.summaries, map[string]int{"schema": 99})
 	if got, unreadable := w.since(at.Add(-time.Hour)); fmt.Sprint(got, unreadable) != "[13] 1" {
 		t.Errorf("targets from summaries are %v with %d unreadable, want [13] and 1", got, unreadable)
@@ -185,7 +184,7 @@ func TestAt(t *testing.T) {
 	dry := tick(at.Add(12*time.Second), 15)
 	dry.DryRun = true
 	w.record(dry)
-	w.append(w.summaries, past.Of(tick(at.Add(20*time.Second), 14)))
+	w.append(w.summaries, history.SummaryOf(tick(at.Add(20*time.Second), 14)))
 	for _, test := range []struct {
 		after  time.Duration
 		target float64 // 0: no tick
@@ -477,11 +476,11 @@ func BenchmarkDayOfSummaries(b *testing.B) {
 	}
 	for i := range ticks {
 		r.At = at.Add(time.Duration(i) * 10 * time.Second)
-		w.append(w.summaries, past.Of(r))
+		w.append(w.summaries, history.SummaryOf(r))
 	}
 	for b.Loop() {
 		began, n := time.Now(), 0
-		var all past.Sequence
+		var all history.Sequence
 		_, err := w.pool.Since(b.Context(), time.Now().Add(-time.Hour), func(s api.Summary) error {
 			all.Next(s)
 			n++

@@ -14,7 +14,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -44,7 +43,7 @@ func (f *pastFlags) add(cmd *cobra.Command) {
 
 // check returns the mistakes of a combination of flags.
 func (f *pastFlags) check(cmd *cobra.Command) error {
-	_, direction := past.Direction(f.whyNot)
+	_, direction := history.ParseDirection(f.whyNot)
 	given := cmd.Flags().Changed
 	switch {
 	case f.since < 0 || given("since") && f.since == 0:
@@ -80,7 +79,7 @@ func (cli *tickCommands) reportSkipped(n int) {
 func (cli *tickCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) error {
 	ctx, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
-	var all past.Sequence
+	var all history.Sequence
 	var rows [][]string
 	found, now := false, time.Now()
 	skipped, err := cli.history(b).Since(ctx, now.Add(-f.since), func(s api.Summary) error {
@@ -183,7 +182,7 @@ func (cli *tickCommands) tick(ctx context.Context, b *bus.Bus, at string) (t his
 	if at == "" || at == "last" {
 		r, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
 		if err == nil {
-			t = history.Tick{Summary: past.Of(r), Record: &r}
+			t = history.Tick{Summary: history.SummaryOf(r), Record: &r}
 		}
 		return t, err
 	}
@@ -207,8 +206,8 @@ func (cli *tickCommands) tick(ctx context.Context, b *bus.Bus, at string) (t his
 
 // printHolds prints what kept the pool from going in one direction.
 func (cli *tickCommands) printHolds(t history.Tick, direction string) error {
-	d, _ := past.Direction(direction)
-	h := view.HeldOf(t.Summary, d)
+	d, _ := history.ParseDirection(direction)
+	h := history.HeldOf(t.Summary, d)
 	if cli.Output == command.FormJSON {
 		return cli.PrintNext(h)
 	}
@@ -264,7 +263,7 @@ func (cli *tickCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) e
 			return err
 		}
 	}
-	changes := past.Diff(both[0].Summary, both[1].Summary)
+	changes := history.DiffSummaries(both[0].Summary, both[1].Summary)
 	if cli.Output == command.FormJSON {
 		return cli.PrintJSON(struct {
 			Pool    string       `json:"pool"`

@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -145,7 +145,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 
 // summarize stores the summary of a tick.
 func (p *poolDependencies) summarize(ctx context.Context, r api.TickRecord) error {
-	data, err := json.Marshal(past.Of(r))
+	data, err := json.Marshal(history.SummaryOf(r))
 	if err != nil {
 		return fmt.Errorf("encode the summary: %w", err)
 	}

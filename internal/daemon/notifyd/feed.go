@@ -16,7 +16,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -148,7 +147,7 @@ func (f *feed) read(ctx context.Context, pool string) (err error) {
 		return err
 	}
 	err = stored.Since(ctx, from.Add(-lead), func(data []byte) error {
-		tick, err := past.Read(data)
+		tick, err := history.ReadSummary(data)
 		if err != nil {
 			f.drop(state.SummarySubject(f.cluster, pool), err)
 			return nil

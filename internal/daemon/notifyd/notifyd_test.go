@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/notifyd"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -109,7 +109,7 @@ func (w *world) run(targets ...string) (stop func()) {
 func (w *world) tick(why string) {
 	w.t.Helper()
 	target := 3.0
-	s := api.Summary{Schema: past.Schema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target}
+	s := api.Summary{Schema: history.SummarySchema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target}
 	if why != "" {
 		s.Paused = &api.Note{By: "kim@ops", Why: why, At: time.Now()}
 	}

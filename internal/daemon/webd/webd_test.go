@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -51,7 +51,7 @@ func TestPagesShowThePoolAndItsLoss(t *testing.T) {
 	}
 	tick := func(target float64) {
 		t.Helper()
-		data, err := json.Marshal(api.Summary{Schema: past.Schema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target, Wanted: &target, Joined: target})
+		data, err := json.Marshal(api.Summary{Schema: history.SummarySchema, Pool: "web", At: time.Now(), Every: time.Second, Before: &target, Target: &target, Wanted: &target, Joined: target})
 		if err == nil {
 			err = summaries.Append(t.Context(), data)
 		}

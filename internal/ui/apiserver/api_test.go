@@ -20,7 +20,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -121,7 +121,7 @@ func tick(at time.Time, need float64) api.TickRecord {
 func (w *world) record(list ...api.TickRecord) {
 	w.t.Helper()
 	for _, r := range list {
-		for ledger, v := range map[*state.Ledger]any{w.ledger: r, w.summaries: past.Of(r)} {
+		for ledger, v := range map[*state.Ledger]any{w.ledger: r, w.summaries: history.SummaryOf(r)} {
 			data, err := json.Marshal(v)
 			if err == nil {
 				err = ledger.Append(w.t.Context(), data)

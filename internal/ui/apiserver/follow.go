@@ -12,7 +12,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -59,7 +58,7 @@ type follower struct {
 // followed is the last tick of a pool.
 type followed struct {
 	stream *history.Stream
-	ticks  past.Sequence
+	ticks  history.Sequence
 }
 
 func (f *follower) take(ctx context.Context, m *nats.Msg) error {

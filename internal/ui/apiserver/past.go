@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 )
 
 // errFull ends a visit.
@@ -39,7 +38,7 @@ func (c *call) ticks() (any, error) {
 		return nil, wrong("parameter changed is %.40q: want true or false", changed)
 	}
 	page := api.Ticks{Ticks: []api.Summary{}}
-	var ticks past.Sequence
+	var ticks history.Sequence
 	page.Unreadable, err = c.pool.Past.Between(c.request.Context(), from.Add(-lead), to, func(s api.Summary) error {
 		changes := ticks.Next(s)
 		did := s.Acted() || len(changes) > 0

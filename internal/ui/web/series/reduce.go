@@ -7,7 +7,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/internal/past"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -158,7 +157,7 @@ func severityOf(v api.Verdict) Severity {
 	switch v {
 	case "", api.VerdictValue:
 		return Fine
-	case api.VerdictNoOpinion, past.NotRequested:
+	case api.VerdictNoOpinion, api.SummaryNotRequested:
 		return NoOpinion
 	case api.VerdictStale:
 		return Stale

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
 // steady returns the summary of a tick without an event.
 func steady(at time.Time) api.Summary {
 	return api.Summary{
-		Schema: past.Schema, Pool: "web", At: at, Every: time.Minute, Before: new(6.0), Target: new(6.0), Wanted: new(6.0), Joined: 6, Exists: 6,
+		Schema: history.SummarySchema, Pool: "web", At: at, Every: time.Minute, Before: new(6.0), Target: new(6.0), Wanted: new(6.0), Joined: 6, Exists: 6,
 		Limits: &api.LimitsSummary{Min: 1, Max: new(10.0)}, Rule: api.RuleTarget, Why: "used 80 %",
 		Apps:   []api.AppSummaryTick{{Name: "cart", Request: api.RequestSummary{new(4.0)}}},
 		Groups: []api.GroupSummary{{ID: "spot-a", Target: 6, Exists: 6}},

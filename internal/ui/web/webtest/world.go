@@ -16,7 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/internal/past"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -195,7 +195,7 @@ func (w *World) Tick(_ context.Context, name web.Name, at time.Time) (found api.
 		return found, nil, nil
 	}
 	r := record(name, found)
-	return past.Of(r), &r, nil
+	return history.SummaryOf(r), &r, nil
 }
 
 // record returns a record with the inputs of a summary. The rules of the product decide it.
@@ -313,7 +313,7 @@ func ago(at time.Time) time.Duration { return Now().Sub(at) }
 func within(at time.Time, from, to time.Duration) bool { return ago(at) <= from && ago(at) > to }
 
 func (p pool) tick(at time.Time, target *float64, joined float64) api.Summary {
-	s := api.Summary{Schema: past.Schema, Pool: p.name.Pool, At: at.Add(123456 * time.Nanosecond), Took: 12700 * time.Microsecond, Every: p.every}
+	s := api.Summary{Schema: history.SummarySchema, Pool: p.name.Pool, At: at.Add(123456 * time.Nanosecond), Took: 12700 * time.Microsecond, Every: p.every}
 	switch {
 	case p.kind == "hero" && within(at, 20*time.Hour, 18*time.Hour+35*time.Minute):
 		s.Paused = &api.Note{By: "ana@ops", Why: "moving the database"}

@@ -1,4 +1,4 @@
-package past
+package history
 
 import (
 	"cmp"
@@ -14,9 +14,9 @@ import (
 // entry is one named value of a summary.
 type entry struct{ what, value string }
 
-// Diff returns the differences from s to a later tick, in the order of the summary. Times, joined nodes and reasons
-// differ in most ticks; Diff returns them too.
-func Diff(s api.Summary, later api.Summary) []api.Change {
+// DiffSummaries returns the differences from s to a later tick, in the order of the summary. It includes times, joined nodes
+// and reasons, which differ in most ticks.
+func DiffSummaries(s api.Summary, later api.Summary) []api.Change {
 	return slices.Concat(compare(eventEntries(s), eventEntries(later)), compareDecisions(s, later), compare(detailEntries(s), detailEntries(later)))
 }
 
@@ -166,8 +166,8 @@ func limitsText(l api.LimitsSummary) string {
 	return number(&l.Min) + " to " + most
 }
 
-// Direction parses "up" or "down".
-func Direction(text string) (api.Direction, bool) {
+// ParseDirection parses "up" or "down".
+func ParseDirection(text string) (api.Direction, bool) {
 	d := api.Direction(text)
 	return d, d == api.DirectionUp || d == api.DirectionDown
 }

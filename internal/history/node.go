@@ -1,4 +1,4 @@
-package past
+package history
 
 import (
 	"cmp"
@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
-// NodeStates returns the states in the order of Summary.Nodes.
-func NodeStates() []api.UnsteadyState {
+// unsteadyStates returns the states in the order of Summary.Nodes.
+func unsteadyStates() []api.UnsteadyState {
 	return []api.UnsteadyState{api.UnsteadyRepair, api.UnsteadyQuarantined, api.UnsteadySilent, api.UnsteadyDraining, api.UnsteadyStarting, api.UnsteadyEnded}
 }
 
@@ -49,7 +49,7 @@ func addNodes(s *api.Summary, r api.TickRecord) {
 	for _, id := range r.Snapshot.Silent {
 		add(id, "", api.UnsteadySilent)
 	}
-	states := NodeStates()
+	states := unsteadyStates()
 	for _, n := range found {
 		s.Nodes = append(s.Nodes, n)
 	}

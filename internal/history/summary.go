@@ -1,4 +1,4 @@
-package past
+package history
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Schema is the version of a Summary. A change that older readers misread raises it.
-const Schema = 1
+// SummarySchema is the version of a Summary. A change that older readers misread raises it.
+const SummarySchema = 1
 
 const (
 	maxListed  = 40        // orders, apps, groups, actions, holds and problems of a summary
@@ -28,15 +28,12 @@ func requestOf(r resource.Request) (out api.RequestSummary) {
 	return out
 }
 
-// NotRequested is the verdict of a signal that no request was sent to.
-const NotRequested api.Verdict = "not_requested"
-
-// Of returns the summary of a tick. It does not change the record. Equal records have equal summaries.
-func Of(r api.TickRecord) api.Summary {
+// SummaryOf returns the summary of a tick. It does not change the record. Equal records have equal summaries.
+func SummaryOf(r api.TickRecord) api.Summary {
 	s := api.Summary{
-		Schema: Schema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Failed: decide.OneLine(r.Failed),
+		Schema: SummarySchema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Failed: decide.OneLine(r.Failed),
 		Wanted: r.State.Wanted, Joined: r.Snapshot.Joined, Exists: r.Snapshot.Fulfilled, Actions: actionsOf(r.Actions), Leaving: len(r.Drains),
-		Holds: Holds(r),
+		Holds: HoldsOf(r),
 	}
 	if r.Paused != nil {
 		s.Paused = new(noteOf(*r.Paused))
@@ -134,7 +131,7 @@ func shortVerdict(v api.Verdict) api.Verdict {
 	case api.VerdictValue:
 		return ""
 	case api.VerdictNotRequested:
-		return NotRequested
+		return api.SummaryNotRequested
 	}
 	return v
 }
@@ -182,16 +179,16 @@ func bounded[T any](s *api.Summary, list []T) []T {
 	return list
 }
 
-// Read decodes a stored summary. It accepts keys of later versions, and rejects a summary with another schema.
-func Read(data []byte) (s api.Summary, err error) {
+// ReadSummary decodes a stored summary. It accepts keys of later versions, and rejects a summary with another schema.
+func ReadSummary(data []byte) (s api.Summary, err error) {
 	if len(data) > maxEncoded {
 		return s, fmt.Errorf("read a summary of %d bytes: want at most %d", len(data), maxEncoded)
 	}
 	if err := json.Unmarshal(data, &s); err != nil {
 		return s, fmt.Errorf("read a summary: %w; another version of weir wrote it", err)
 	}
-	if s.Schema != Schema {
-		return s, fmt.Errorf("read a summary of schema %d: this weir reads schema %d; use the newer weir", s.Schema, Schema)
+	if s.Schema != SummarySchema {
+		return s, fmt.Errorf("read a summary of schema %d: this weir reads schema %d; use the newer weir", s.Schema, SummarySchema)
 	}
 	return s, nil
 }

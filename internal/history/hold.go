@@ -1,4 +1,4 @@
-package past
+package history
 
 import (
 	"cmp"
@@ -12,9 +12,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
-// Holds returns what held the pool at a tick, in the order in which the tick meets it. A tick without a cause has no
+// HoldsOf returns what held the pool at a tick, in the order in which the tick meets it. A tick without a cause has no
 // holds: then the requests are what the pool has.
-func Holds(r api.TickRecord) []api.Hold {
+func HoldsOf(r api.TickRecord) []api.Hold {
 	h := &holds{r: r}
 	if r.Paused != nil {
 		h.both(api.HoldOrder, "pause", "paused "+r.Paused.Text())
@@ -226,12 +226,15 @@ func (h *holds) failed() {
 	}
 }
 
-// HoldsAgainst returns the holds in one direction.
-func HoldsAgainst(s api.Summary, d api.Direction) (out []api.Hold) {
+// HeldOf returns what held the pool at a tick in one direction.
+func HeldOf(s api.Summary, d api.Direction) api.HeldNudge {
+	held := api.HeldNudge{
+		At: s.At, Pool: s.Pool, Direction: string(d), Before: s.Before, Target: s.Target, Rule: string(s.Rule), Why: s.Why, Holds: []api.Hold{},
+	}
 	for _, h := range s.Holds {
 		if h.Direction == d {
-			out = append(out, h)
+			held.Holds = append(held.Holds, h)
 		}
 	}
-	return out
+	return held
 }

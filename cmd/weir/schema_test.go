@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
@@ -34,7 +34,7 @@ func TestPrintedRecordIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := explain.Read(stored)
+	want, err := history.ReadRecord(stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func printedRecord(data []byte) (api.TickRecord, error) {
 	if err != nil {
 		return api.TickRecord{}, err
 	}
-	return explain.Read(data)
+	return history.ReadRecord(data)
 }
 
 // "weir decide" refuses a record of another schema in one line that names both schemas.

@@ -3,7 +3,6 @@ package history
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -130,7 +129,7 @@ func (s *Stream) Between(ctx context.Context, from, to time.Time, visit func(at 
 		}
 		return nil
 	}
-	unreadable, err = p.Between(ctx, from.Add(-lead), to, func(tick api.Summary) error {
+	unreadable, err = p.summaries(ctx, from.Add(-lead), to, func(tick api.Summary) error {
 		events := s.Add(tick)
 		if tick.At.Before(from) {
 			return nil
@@ -147,14 +146,14 @@ func (s *Stream) Between(ctx context.Context, from, to time.Time, visit func(at 
 	if err == nil {
 		err = away
 	}
-	return unreadable + broken, err
+	return unreadable + broken, unlessStopped(err)
 }
 
 // findings yields the stored findings of the pool and of the harmonizer.
 func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.Time, []api.Event) bool) (unreadable int, err error) {
 	err = state.FindingsSince(ctx, p.JS, p.Cluster, from, func(m state.StoredFinding) error {
 		if m.At.After(to) {
-			return errStop
+			return ErrStop
 		}
 		if !slices.Contains(p.Subjects()[1:], m.Subject) {
 			return nil // of another pool
@@ -165,14 +164,11 @@ func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.
 			return nil
 		}
 		if len(events) > 0 && !yield(m.At, events) {
-			return errStop
+			return ErrStop
 		}
 		return nil
 	})
-	if errors.Is(err, errStop) {
-		err = nil
-	}
-	return unreadable, err
+	return unreadable, unlessStopped(err)
 }
 
 // Subjects returns the subjects on which events of a pool are published live.

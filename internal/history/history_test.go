@@ -101,7 +101,7 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Second) }
 
 func (w *world) since(from time.Time) (targets []float64, unreadable int) {
 	w.t.Helper()
-	unreadable, err := w.pool.Since(w.t.Context(), from, func(s api.Summary) error {
+	unreadable, err := w.pool.Summaries(w.t.Context(), from, time.Time{}, func(s api.Summary) error {
 		targets = append(targets, *s.Target)
 		return nil
 	})
@@ -112,7 +112,7 @@ func (w *world) since(from time.Time) (targets []float64, unreadable int) {
 }
 
 // A search reads summaries, counts those of another version, and makes summaries from records where they are missing.
-func TestSince(t *testing.T) {
+func TestSummaries(t *testing.T) {
 	w, at := newWorld(t), now()
 	if got, _ := w.since(at.Add(-time.Hour)); got != nil {
 		t.Errorf("an empty pool has the ticks %v", got)
@@ -135,8 +135,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// Between visits the ticks from the first time until the second, both included.
-func TestBetween(t *testing.T) {
+// Summaries visits the ticks from the first time until the second, both included.
+func TestSummariesOfRange(t *testing.T) {
 	w, at := newWorld(t), now()
 	for i, need := range []float64{5, 10, 14} { // targets 10, 20, 28
 		w.record(tick(at.Add(time.Duration(i)*time.Second), need))
@@ -146,12 +146,12 @@ func TestBetween(t *testing.T) {
 		want     string
 	}{{0, 2 * time.Second, "[10 20 28]"}, {time.Second, time.Second, "[20]"}, {-time.Hour, time.Second - 1, "[10]"}, {3 * time.Second, time.Hour, "[]"}, {time.Second, 0, "[]"}} {
 		var got []float64
-		_, err := w.pool.Between(t.Context(), at.Add(test.from), at.Add(test.to), func(s api.Summary) error {
+		_, err := w.pool.Summaries(t.Context(), at.Add(test.from), at.Add(test.to), func(s api.Summary) error {
 			got = append(got, *s.Target)
 			return nil
 		})
 		if fmt.Sprint(got) != test.want || err != nil {
-			t.Errorf("Between(%v, %v) = %v, %v, want %s", test.from, test.to, got, err, test.want)
+			t.Errorf("Summaries(%v, %v) = %v, %v, want %s", test.from, test.to, got, err, test.want)
 		}
 	}
 }
@@ -173,11 +173,11 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// At finds the last tick that began by then, with its record, and without dry runs.
-func TestAt(t *testing.T) {
+// TickAt finds the last tick that began by then, with its record, and without dry runs.
+func TestTickAt(t *testing.T) {
 	w, at := newWorld(t), now()
-	if _, err := w.pool.At(t.Context(), at); !errors.Is(err, history.ErrNoTick) {
-		t.Errorf("At of an empty pool = %v, want ErrNoTick", err)
+	if _, err := w.pool.TickAt(t.Context(), at); !errors.Is(err, history.ErrNoTick) {
+		t.Errorf("TickAt of an empty pool = %v, want ErrNoTick", err)
 	}
 	w.record(tick(at, 5))
 	w.record(tick(at.Add(10*time.Second), 10))
@@ -190,16 +190,16 @@ func TestAt(t *testing.T) {
 		target float64 // 0: no tick
 		record bool
 	}{{0, 10, true}, {9 * time.Second, 10, true}, {10 * time.Second, 20, true}, {15 * time.Second, 20, true}, {time.Minute, 28, false}, {-time.Second, 0, false}} {
-		got, err := w.pool.At(t.Context(), at.Add(test.after))
+		got, err := w.pool.TickAt(t.Context(), at.Add(test.after))
 		switch {
 		case test.target == 0:
 			if !errors.Is(err, history.ErrNoTick) {
-				t.Errorf("At(%v) = %v, want ErrNoTick", test.after, err)
+				t.Errorf("TickAt(%v) = %v, want ErrNoTick", test.after, err)
 			}
 		case err != nil || *got.Target != test.target || (got.Record != nil) != test.record:
-			t.Errorf("At(%v) = %+v, %v, want target %v, record %v", test.after, got, err, test.target, test.record)
+			t.Errorf("TickAt(%v) = %+v, %v, want target %v, record %v", test.after, got, err, test.target, test.record)
 		case test.record && got.Record.Result.Target != test.target:
-			t.Errorf("At(%v) has the record of another tick: target %v", test.after, got.Record.Result.Target)
+			t.Errorf("TickAt(%v) has the record of another tick: target %v", test.after, got.Record.Result.Target)
 		}
 	}
 }
@@ -481,7 +481,7 @@ func BenchmarkDayOfSummaries(b *testing.B) {
 	for b.Loop() {
 		began, n := time.Now(), 0
 		var all history.Sequence
-		_, err := w.pool.Since(b.Context(), time.Now().Add(-time.Hour), func(s api.Summary) error {
+		_, err := w.pool.Summaries(b.Context(), at, time.Time{}, func(s api.Summary) error {
 			all.Next(s)
 			n++
 			return nil

@@ -1,8 +1,6 @@
 package history
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 	"time"
 
@@ -11,13 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// SummarySchema is the version of a Summary. A change that older readers misread raises it.
-const SummarySchema = 1
-
-const (
-	maxListed  = 40        // orders, apps, groups, actions, holds and problems of a summary
-	maxEncoded = 256 << 10 // bytes of a summary that Read accepts
-)
+const maxListed = 40 // orders, apps, groups, actions, holds and problems of a summary
 
 func requestOf(r resource.Request) (out api.RequestSummary) {
 	for _, k := range resource.Kinds() {
@@ -177,18 +169,4 @@ func bounded[T any](s *api.Summary, list []T) []T {
 		return list[:maxListed:maxListed]
 	}
 	return list
-}
-
-// ReadSummary decodes a stored summary. It accepts keys of later versions, and rejects a summary with another schema.
-func ReadSummary(data []byte) (s api.Summary, err error) {
-	if len(data) > maxEncoded {
-		return s, fmt.Errorf("read a summary of %d bytes: want at most %d", len(data), maxEncoded)
-	}
-	if err := json.Unmarshal(data, &s); err != nil {
-		return s, fmt.Errorf("read a summary: %w; another version of weir wrote it", err)
-	}
-	if s.Schema != SummarySchema {
-		return s, fmt.Errorf("read a summary of schema %d: this weir reads schema %d; use the newer weir", s.Schema, SummarySchema)
-	}
-	return s, nil
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 )
 
@@ -100,12 +99,7 @@ func ParseOverride(text string) (Override, error) {
 func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override, visit func(api.Redecided) error) (sum api.Comparison, err error) {
 	total := 0.0
 	var invalid error // of the first
-	err = p.Records(ctx, from, func(data []byte) error {
-		r, err := explain.Read(data)
-		if err != nil {
-			sum.Skipped++
-			return nil
-		}
+	unreadable, err := p.Records(ctx, from, time.Time{}, func(r api.TickRecord) error {
 		one, _, err := Again(r, overrides)
 		if errors.Is(err, ErrNotAgain) {
 			sum.Skipped++
@@ -125,6 +119,7 @@ func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override
 		total += one.By
 		return visit(one)
 	})
+	sum.Skipped += unreadable
 	if sum.Ticks > 0 {
 		sum.Mean = total / float64(sum.Ticks)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -90,7 +91,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 					u.log.Warn("unreadable ledger record", "err", err)
 					continue
 				}
-				r, err := explain.Read(data)
+				r, err := history.ReadRecord(data)
 				if err != nil {
 					u.log.Warn("unreadable ledger record", "err", err)
 					continue

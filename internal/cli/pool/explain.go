@@ -72,16 +72,11 @@ func (cli *tickCommands) records(ctx context.Context, b *bus.Bus, since time.Dur
 	ctx, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
 	found := false
-	err := cli.history(b).Records(ctx, time.Now().Add(-since), func(data []byte) error {
+	skipped, err := cli.history(b).Records(ctx, time.Now().Add(-since), time.Time{}, func(r api.TickRecord) error {
 		found = true
-		return handle(func() error {
-			r, err := explain.Read(data)
-			if err != nil {
-				return err
-			}
-			return cli.PrintNext(r)
-		})
+		return handle(func() error { return cli.PrintNext(r) })
 	})
+	cli.reportSkipped(skipped)
 	if err != nil {
 		return waited(ctx, err)
 	}

@@ -82,7 +82,7 @@ func (cli *tickCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) err
 	var all history.Sequence
 	var rows [][]string
 	found, now := false, time.Now()
-	skipped, err := cli.history(b).Since(ctx, now.Add(-f.since), func(s api.Summary) error {
+	skipped, err := cli.history(b).Summaries(ctx, now.Add(-f.since), time.Time{}, func(s api.Summary) error {
 		found = true
 		return handle(func() error {
 			changes := all.Next(s)
@@ -196,7 +196,7 @@ func (cli *tickCommands) tick(ctx context.Context, b *bus.Bus, at string) (t his
 	}
 	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
 	defer cancel()
-	if t, err = cli.history(b).At(ctx, when); errors.Is(err, history.ErrNoTick) {
+	if t, err = cli.history(b).TickAt(ctx, when); errors.Is(err, history.ErrNoTick) {
 		if _, last := view.Last(ctx, b, cli.Cluster, cli.Pool); last != nil {
 			return t, last // the pool has no tick at all
 		}

@@ -2,7 +2,6 @@ package signal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -212,17 +211,13 @@ func (cli *commands) shadow(ctx context.Context, b *bus.Bus, app string, since t
 			report.Trials = append(report.Trials, *p.Trial)
 		}
 	}
-	unreadable, known := 0, app == ""
+	known := app == ""
 	named := map[string]bool{}
 	for _, p := range s.Signals {
 		named[p.App] = true
 	}
-	err = history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: cli.Pool}.Records(ctx, time.Now().Add(-since), func(data []byte) error {
-		var r api.TickRecord
-		if err := json.Unmarshal(data, &r); err != nil {
-			unreadable++
-			return nil
-		}
+	pool := history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: cli.Pool}
+	unreadable, err := pool.Records(ctx, time.Now().Add(-since), time.Time{}, func(r api.TickRecord) error {
 		for _, a := range appsOf(r) {
 			named[a.Name] = true
 			known = known || a.Name == app

@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -125,7 +126,7 @@ func (cli *commands) usesIn(ctx context.Context, b *bus.Bus, pool string) (uses 
 		}
 		return uses
 	}
-	r, errTick := view.StoredTick(ctx, b, cli.Cluster, pool)
+	r, errTick := history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: pool}.Last(ctx)
 	if errTick != nil {
 		fmt.Fprintf(cli.Stderr, "weir: the releases of pool %s are unknown: %v; %v\n", pool, err, errTick)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -18,13 +19,13 @@ func (m ledgerMemory) Load(ctx context.Context) (data []byte, ok bool, err error
 	if err != nil {
 		return nil, false, nil
 	}
-	var last struct {
-		State json.RawMessage `json:"state"`
-	}
-	if err := json.Unmarshal(record, &last); err != nil || last.State == nil {
+	last, err := history.ReadRecord(record)
+	if err != nil {
 		return nil, false, nil
 	}
-	data, err = json.Marshal(last)
+	data, err = json.Marshal(struct {
+		State api.PoolState `json:"state"`
+	}{last.State})
 	return data, err == nil, err
 }
 

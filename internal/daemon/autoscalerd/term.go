@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
-	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -227,7 +227,7 @@ func (t *terms) compareEpochs(ctx context.Context, epoch uint64) {
 	}
 	var r api.TickRecord
 	if err == nil {
-		r, err = explain.Read(data)
+		r, err = history.ReadRecord(data)
 	}
 	switch {
 	case err != nil: // proves nothing

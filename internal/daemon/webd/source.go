@@ -64,7 +64,7 @@ func instancesOf(c api.InstanceCounts) []series.Instances {
 
 // Since implements web.Source.
 func (s source) Since(ctx context.Context, pool web.Name, from time.Time, visit func(api.Summary) error) error {
-	skipped, err := s.past(pool.Pool).Since(ctx, from, visit)
+	skipped, err := s.past(pool.Pool).Summaries(ctx, from, time.Time{}, visit)
 	if skipped > 0 {
 		s.log.Warn("summaries of another version omitted", "pool", pool.Pool, "ticks", skipped)
 	}
@@ -117,7 +117,7 @@ func (s source) Follow(ctx context.Context, visit func(web.Name, api.Summary)) e
 
 // Tick implements web.Source.
 func (s source) Tick(ctx context.Context, pool web.Name, at time.Time) (api.Summary, *api.TickRecord, error) {
-	t, err := s.past(pool.Pool).At(ctx, at)
+	t, err := s.past(pool.Pool).TickAt(ctx, at)
 	if errors.Is(err, history.ErrNoTick) {
 		err = fmt.Errorf("%w: %w", web.ErrNoTick, err)
 	}

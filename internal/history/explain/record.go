@@ -8,7 +8,6 @@ package explain
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -20,15 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
-
-// Read decodes a tick of the ledger.
-func Read(data []byte) (api.TickRecord, error) {
-	var r api.TickRecord
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("read a record of the ledger: %w; another version of weir wrote it", err)
-	}
-	return r, nil
-}
 
 // Record prints one tick.
 func Record(w io.Writer, r api.TickRecord, now time.Time) {

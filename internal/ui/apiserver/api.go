@@ -63,7 +63,7 @@ type Now interface {
 
 // Past reads the ticks of a pool. history.Pool implements it.
 type Past interface {
-	Between(ctx context.Context, from, to time.Time, visit func(api.Summary) error) (unreadable int, err error)
+	Summaries(ctx context.Context, from, to time.Time, visit func(api.Summary) error) (unreadable int, err error)
 	Record(ctx context.Context, at time.Time) (*api.TickRecord, error)
 	EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []api.Event) error) (unreadable int, err error)
 }

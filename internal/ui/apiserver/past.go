@@ -1,7 +1,6 @@
 package apiserver
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,9 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 )
-
-// errFull ends a visit.
-var errFull = errors.New("the page is full")
 
 // pageWithin bounds the time of one page. A page that ends early states where the next one begins.
 const pageWithin = 10 * time.Second
@@ -39,7 +35,7 @@ func (c *call) ticks() (any, error) {
 	}
 	page := api.Ticks{Ticks: []api.Summary{}}
 	var ticks history.Sequence
-	page.Unreadable, err = c.pool.Past.Between(c.request.Context(), from.Add(-lead), to, func(s api.Summary) error {
+	page.Unreadable, err = c.pool.Past.Summaries(c.request.Context(), from.Add(-lead), to, func(s api.Summary) error {
 		changes := ticks.Next(s)
 		did := s.Acted() || len(changes) > 0
 		switch {
@@ -47,25 +43,18 @@ func (c *call) ticks() (any, error) {
 			return nil
 		case len(page.Ticks) == limit || c.late():
 			page.Next = s.At
-			return errFull
+			return history.ErrStop
 		case changed == "true" && (!did || s.DryRun):
 			return nil
 		}
 		page.Ticks = append(page.Ticks, s)
 		return nil
 	})
-	return page, unlessFull(err)
+	return page, err
 }
 
 // late reports whether the page takes too long.
 func (c *call) late() bool { return time.Since(c.now) > pageWithin }
-
-func unlessFull(err error) error {
-	if errors.Is(err, errFull) {
-		return nil
-	}
-	return err
-}
 
 // record returns the record of the tick in the path.
 func (c *call) record() (*api.TickRecord, error) {
@@ -120,7 +109,7 @@ func (c *call) events() (any, error) {
 	page.Unreadable, err = c.pool.Past.EventsBetween(c.request.Context(), from, to, func(at time.Time, found []api.Event) error {
 		if c.late() {
 			page.Next = at
-			return errFull
+			return history.ErrStop
 		}
 		if kinds := c.query["kind"]; len(kinds) > 0 {
 			found = slices.DeleteFunc(found, func(e api.Event) bool { return !slices.Contains(kinds, string(e.Kind)) })
@@ -128,10 +117,10 @@ func (c *call) events() (any, error) {
 		// The events of one time stay on one page, so that a page can begin at that time.
 		if len(page.Events) > 0 && len(page.Events)+len(found) > limit {
 			page.Next = at
-			return errFull
+			return history.ErrStop
 		}
 		page.Events = append(page.Events, found...)
 		return nil
 	})
-	return page, unlessFull(err)
+	return page, err
 }

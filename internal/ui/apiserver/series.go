@@ -19,7 +19,7 @@ func (c *call) series() (any, error) {
 		return nil, err
 	}
 	t := thinner{from: from, points: points, width: max(to.Sub(from)/time.Duration(points/3), 1)}
-	unreadable, err := c.pool.Past.Between(c.request.Context(), from, to, func(s api.Summary) error {
+	unreadable, err := c.pool.Past.Summaries(c.request.Context(), from, to, func(s api.Summary) error {
 		if !s.DryRun {
 			t.add(s)
 		}

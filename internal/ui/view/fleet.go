@@ -97,7 +97,7 @@ func ForPools[T any](pools []string, read func(pool string) T) []T {
 // row reads the stored data of one pool.
 func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
 	row := api.Pool{Cluster: f.Cluster, Pool: pool, State: PoolOK}
-	r, err := StoredTick(ctx, f.Bus, f.Cluster, pool)
+	r, err := pastOf(f.Bus, f.Cluster, pool).Last(ctx)
 	switch {
 	case errors.Is(err, state.ErrNoRecord):
 		row.State, row.Problems = PoolNew, []string{fmt.Sprintf("has not ticked yet: start it with \"weir bootstrap --pool %s\"", pool)}
@@ -125,7 +125,7 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
 	}
 	decided := &r
 	if r.Case == nil || r.Result == nil {
-		decided = LastDecided(ctx, f.Bus, f.Cluster, pool)
+		decided = pastOf(f.Bus, f.Cluster, pool).LastDecided(ctx, now)
 	}
 	if decided != nil && decided.Case != nil && decided.Result != nil {
 		snapshot := decided.Snapshot

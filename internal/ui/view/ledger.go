@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
@@ -16,90 +14,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// Last reads the newest tick of a pool.
+// pastOf returns the past of a pool.
+func pastOf(b *bus.Bus, cluster, pool string) history.Pool {
+	return history.Pool{JS: b.JetStream(), Cluster: cluster, Pool: pool}
+}
+
+// Last reads the newest tick of a pool. Without one the error states what is known of the pool.
 func Last(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	var r api.TickRecord
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	var data []byte
-	if err == nil {
-		data, err = ledger.Last(ctx)
-	}
+	r, err := pastOf(b, cluster, pool).Last(ctx)
 	if errors.Is(err, state.ErrNoRecord) {
-		return r, NoTick(ctx, b, cluster, pool)
+		err = NoTick(ctx, b, cluster, pool)
 	}
-	if err != nil {
-		return r, err
-	}
-	if r, err = explain.Read(data); err != nil || !r.DryRun {
-		return r, err
-	}
-	return besideDry(ctx, ledger, r)
-}
-
-// besideDry returns the newest record of the lease holder of the pool. It returns r, the
-// record of a dry run, if there is no newer one.
-func besideDry(ctx context.Context, ledger *state.Ledger, r api.TickRecord) (api.TickRecord, error) {
-	err := ledger.Since(ctx, r.At.Add(-3*r.Every), func(data []byte) error {
-		one, err := explain.Read(data)
-		if err == nil && !one.DryRun {
-			r = one
-		}
-		return nil
-	})
 	return r, err
-}
-
-// oldestDecision is the age of the oldest decision that status searches for.
-const oldestDecision = 64 * time.Minute
-
-// LastDecided reads the last tick with a decision: first in the last minute, then in
-// longer ranges. It returns nil without such a tick, or if the ledger cannot be read to
-// its end in time, since an earlier tick may not be the last one.
-func LastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *api.TickRecord {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	return newestDecided(time.Now(), func(from time.Time, visit func([]byte) error) error {
-		return history.Pool{JS: b.JetStream(), Cluster: cluster, Pool: pool}.Records(ctx, from, visit)
-	})
-}
-
-// newestDecided returns the last record that has a decision of those that since visits.
-func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) error) error) *api.TickRecord {
-	var last *api.TickRecord
-	for back := time.Minute; last == nil && back <= oldestDecision; back *= 4 {
-		err := since(now.Add(-back), func(data []byte) error {
-			// What cannot be read is not shown: the last tick's own error is.
-			if r, err := explain.Read(data); err == nil && r.Case != nil {
-				last = &r
-			}
-			return nil
-		})
-		if err != nil {
-			return nil
-		}
-	}
-	return last
-}
-
-// StoredTick returns the newest recorded tick of a pool, or state.ErrNoRecord.
-func StoredTick(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	if err != nil {
-		return api.TickRecord{}, err
-	}
-	data, err := ledger.Last(ctx)
-	if err != nil {
-		return api.TickRecord{}, err
-	}
-	r, err := explain.Read(data)
-	if err != nil || !r.DryRun {
-		return r, err
-	}
-	return besideDry(ctx, ledger, r)
 }
 
 // Reading returns the newest record that has the pool's groups and nodes. If the last

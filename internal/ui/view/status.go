@@ -64,7 +64,7 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 		warnOfSilence(&s, time.Now(), r)
 		warnOfTick(&s, r)
 		if r.Case == nil {
-			s.Decided = LastDecided(ctx, b, p.Cluster, p.Name)
+			s.Decided = pastOf(b, p.Cluster, p.Name).LastDecided(ctx, time.Now())
 		}
 		if s.Newest() == nil { // as after a long pause
 			if now, err := RequestPlan(ctx, b, p.Cluster, p.Name); err == nil && now.Case != nil && now.Result != nil {

@@ -1,0 +1,63 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+)
+
+// A ledger that is not read up to its end has no last decision: the last record that was
+// read is an old one.
+func TestLastDecisionOfALedgerReadInPart(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name string
+		err  error
+		want bool
+	}{{"read to its end", nil, true}, {"read in part", context.DeadlineExceeded, false}} {
+		got := lastDecided(time.Now(), func(_ time.Time, visit func(api.TickRecord) error) error {
+			if err := visit(api.TickRecord{Case: &api.Case{}}); err != nil {
+				return err
+			}
+			return tc.err
+		})
+		if (got != nil) != tc.want {
+			t.Errorf("%s: last decision %v, want one: %t", tc.name, got, tc.want)
+		}
+	}
+}
+
+// A record with unknown keys is read. One of a newer schema or of too many bytes is refused with what to do.
+func TestReadRecord(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"schema":1,"added_later":{}}`: "", "": "unexpected end", `{"at":"noon"}`: "another version of weir wrote it",
+		fmt.Sprintf(`{"schema":%d}`, resolve.Schema+1): "use the newer weir", strings.Repeat(" ", MaxRecord+1): "want at most",
+	} {
+		if _, err := ReadRecord([]byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("ReadRecord(%.40q) = %v, want %q", text, err, want)
+		}
+	}
+}
+
+// FuzzReadRecord makes a summary of each record that can be read.
+func FuzzReadRecord(f *testing.F) {
+	for _, r := range []api.TickRecord{{}, {Case: &api.Case{}, Result: &api.CaseResult{}, Detail: &api.TickDetail{}}} {
+		data, err := json.Marshal(r)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if r, err := ReadRecord(data); err == nil {
+			SummaryOf(r)
+		}
+	})
+}

@@ -20,7 +20,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/cli"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/recompute"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 )
 
 // object is a JSON object.
@@ -42,7 +42,7 @@ func decideAll(t testing.TB, lines []object) []object {
 	}
 	var answers []object
 	scanner := bufio.NewScanner(&out)
-	scanner.Buffer(nil, recompute.MaxLine)
+	scanner.Buffer(nil, history.MaxRecord)
 	for scanner.Scan() {
 		answers = append(answers, decodeObject(t, scanner.Bytes()))
 	}

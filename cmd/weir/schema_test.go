@@ -12,7 +12,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/recompute"
 )
 
 // A record that a command printed, with durations in seconds, is read as the record of the ledger.
@@ -55,14 +54,4 @@ func printedRecord(data []byte) (api.TickRecord, error) {
 		return api.TickRecord{}, err
 	}
 	return history.ReadRecord(data)
-}
-
-// "weir decide" refuses a record of another schema in one line that names both schemas.
-func TestDecideRefusesAnotherSchema(t *testing.T) {
-	t.Parallel()
-	_, err := new(recompute.Reader).Answer([]byte(`{"schema":2,"every_ns":1,"case":{}}`))
-	want := "the record has schema 2, and this weir decides records of schema 1; weir explain shows it"
-	if err == nil || err.Error() != want {
-		t.Errorf("decide = %v, want %s", err, want)
-	}
 }

@@ -64,7 +64,6 @@ var house = []room{
 	{"agent", floors{contracts: ". wire metadata measure"}},
 	{"internal/state", floors{adapter: "..."}},
 	{"internal/config", floors{files: "..."}},
-	{"internal/recompute", floors{past: "."}},
 	{"internal/history", floors{past: "..."}},
 	{"internal/ui", floors{pages: "...", support: "web/webtest"}},
 	{"internal/daemon", floors{daemons: "..."}},

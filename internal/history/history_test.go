@@ -156,23 +156,6 @@ func TestSummariesOfRange(t *testing.T) {
 	}
 }
 
-// One tick is decided again with all its steps; its record stays, and a tick without a decision cannot be repeated.
-func TestAgain(t *testing.T) {
-	r := tick(now(), 14)
-	o, err := history.ParseOverride("scaling_limits.max_capacity=24")
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, result, err := history.Again(r, []history.Override{o})
-	if err != nil || got.Would != 24 || got.Target != 28 || result.Target != 24 || len(result.Steps) != len(r.Result.Steps) || r.Case.Input.Policy.Limits.Max != 30 {
-		t.Errorf("Again = %+v, %+v, %v, want a target of 24 in place of 28", got, result, err)
-	}
-	r.Paused = &api.Note{By: "ann"}
-	if _, _, err := history.Again(r, nil); !errors.Is(err, history.ErrNotAgain) {
-		t.Errorf("Again of a paused tick = %v, want ErrNotAgain", err)
-	}
-}
-
 // TickAt finds the last tick that began by then, with its record, and without dry runs.
 func TestTickAt(t *testing.T) {
 	w, at := newWorld(t), now()
@@ -200,91 +183,6 @@ func TestTickAt(t *testing.T) {
 			t.Errorf("TickAt(%v) = %+v, %v, want target %v, record %v", test.after, got, err, test.target, test.record)
 		case test.record && got.Record.Result.Target != test.target:
 			t.Errorf("TickAt(%v) has the record of another tick: target %v", test.after, got.Record.Result.Target)
-		}
-	}
-}
-
-// Recorded ticks are decided again with another policy; the ticks that would differ are listed, with the difference.
-func TestRedecide(t *testing.T) {
-	w, at := newWorld(t), now()
-	for i, need := range []float64{5, 10, 14} { // targets 10, 20, 28
-		w.record(tick(at.Add(time.Duration(i)*time.Second), need))
-	}
-	w.record(api.TickRecord{Schema: resolve.Schema, At: at.Add(4 * time.Second), Paused: &api.Note{By: "ann"}})
-	for _, test := range []struct {
-		set, want string
-	}{
-		{"scaling_limits.max_capacity=24", "3 ticks, 1 skipped, [28 -> 24 limits]"},
-		{"scaling_limits.max_capacity=inf", "3 ticks, 1 skipped, []"},
-		{"scaling_limits.min_capacity=15", "3 ticks, 1 skipped, [10 -> 15 limits]"},
-		{"autoscaling.setpoint=0.4", "3 ticks, 1 skipped, [10 -> 12.5 target 20 -> 25 target 28 -> 30 limits]"},
-		{"scaling_limits.max_weight_to_add=4", "3 ticks, 1 skipped, [20 -> 14 limits 28 -> 14 limits]"},
-		{"autoscaling.cooldown.up=1h", "3 ticks, 1 skipped, []"}, // no change before is recorded
-		{"autoscaling.budgets=[{direction: up, within: 1h, at_most: 3}]", "3 ticks, 1 skipped, [20 -> 13 limits 28 -> 13 limits]"},
-	} {
-		o, err := history.ParseOverride(test.set)
-		if err != nil {
-			t.Errorf("ParseOverride(%s) = %v", test.set, err)
-			continue
-		}
-		var list []string
-		sum, err := w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(one api.Redecided) error {
-			list = append(list, fmt.Sprintf("%v -> %v %s", one.Target, one.Would, one.Rule))
-			return nil
-		})
-		if got := fmt.Sprintf("%d ticks, %d skipped, %v", sum.Ticks, sum.Skipped, list); got != test.want || err != nil || sum.Otherwise != len(list) {
-			t.Errorf("%s: %s, %v, want %s", test.set, got, err, test.want)
-		}
-	}
-}
-
-// A tick whose policy the new values contradict is counted, and others are decided. If there is no other, it is an error.
-func TestRedecideWithContradictions(t *testing.T) {
-	w, at := newWorld(t), now()
-	high := tick(at, 10)
-	high.Case.Input.Policy.Limits.Min = 15
-	w.record(high)
-	o, err := history.ParseOverride("scaling_limits.max_capacity=12")
-	if err != nil {
-		t.Fatal(err)
-	}
-	redecide := func() (api.Comparison, error) {
-		return w.pool.Redecide(t.Context(), at.Add(-time.Hour), []history.Override{o}, func(api.Redecided) error { return nil })
-	}
-	if _, err := redecide(); err == nil || !strings.Contains(err.Error(), "min_capacity 15 is above max_capacity 12") {
-		t.Errorf("without another tick: %v", err)
-	}
-	w.record(tick(at.Add(time.Second), 10))
-	sum, err := redecide()
-	if err != nil || sum.Ticks != 1 || sum.Invalid != 1 || sum.Otherwise != 1 || !strings.Contains(sum.Problem, "min_capacity 15") {
-		t.Errorf("Redecide = %+v, %v, want one tick decided and one counted", sum, err)
-	}
-}
-
-// Each key can be set, and a wrong key or value is refused with the right ones.
-func TestParseOverride(t *testing.T) {
-	values := map[string]string{
-		"autoscaling.combine": "max", "autoscaling.excluded_resources": "[disk]", "autoscaling.cooldown.up": "5m", "autoscaling.cooldown.down": "5m",
-		"autoscaling.budgets": "[{direction: down, within: 1h, at_most: 10%}]", "autoscaling.ignorance_max": "1h",
-		"autoscaling.prevent_scale_down_after_capacity_loss": "true", "autoscaling.instance_loss_threshold": "2",
-		"autoscaling.setpoint": "0.6", "autoscaling.target_capacity_margin": "0.2", "autoscaling.margin_up": "0.2", "autoscaling.margin_down": "0.2",
-	}
-	for _, key := range history.Keys() {
-		value := values[key]
-		if value == "" {
-			value = "40"
-		}
-		if _, err := history.ParseOverride(key + "=" + value); err != nil {
-			t.Errorf("%s=%s: %v", key, value, err)
-		}
-	}
-	for text, want := range map[string]string{
-		"": "want KEY=VALUE", "autoscaling.setpoint": "want KEY=VALUE", "autoscaling.setpiont=1": "autoscaling.setpoint",
-		"autoscaling.setpoint=3": "setpoint", "scaling_limits.max_capacity=many": "max_capacity", "autoscaling.setpoint=0.5}\nx: {": "one line",
-		"scaling_limits.max_weight_to_add=0": "max_weight_to_add",
-	} {
-		if _, err := history.ParseOverride(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("ParseOverride(%q) = %v, want %q", text, err, want)
 		}
 	}
 }

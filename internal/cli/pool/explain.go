@@ -14,12 +14,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
-	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/internal/recompute"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -171,7 +170,7 @@ output is {"error"}, and the command continues with the next line.`,
 				return err
 			}
 			defer closeIn()
-			return recompute.Lines(cmd.Context(), in, cli.Stdout)
+			return redecide.Lines(cmd.Context(), in, cli.Stdout)
 		},
 	}
 	again.add(cmd)
@@ -195,7 +194,7 @@ type redecideFlags struct {
 	*tickCommands
 	set       []string
 	since     time.Duration
-	overrides []history.Override
+	overrides []redecide.Override
 }
 
 func (f *redecideFlags) add(cmd *cobra.Command) {
@@ -218,7 +217,7 @@ func (f *redecideFlags) parse(cmd *cobra.Command, args []string) error {
 		return usage.New(errors.New("give the policy and the range, such as --set scaling_limits.max_capacity=40 --since 24h"))
 	}
 	for _, text := range f.set {
-		o, err := history.ParseOverride(text)
+		o, err := redecide.ParseOverride(text)
 		if err != nil {
 			return usage.New(fmt.Errorf("--set: %w", err))
 		}
@@ -240,7 +239,7 @@ func (cli *tickCommands) redecideCommand() *cobra.Command {
 would have decided otherwise. Each tick starts from its record: it does not
 include what earlier ticks would have done. The command changes nothing.
 
-Keys are those of the pool file: ` + strings.Join(history.Keys(), ", ") + `.`,
+Keys are those of the pool file: ` + strings.Join(redecide.Keys(), ", ") + `.`,
 		Example: `  weir pool decide --set scaling_limits.max_capacity=40 --since 24h
   weir pool decide web --set autoscaling.setpoint=0.6 --since 8h --output json`,
 		Args: f.parse,
@@ -250,11 +249,14 @@ Keys are those of the pool file: ` + strings.Join(history.Keys(), ", ") + `.`,
 	return cmd
 }
 
-func (cli *tickCommands) redecide(ctx context.Context, b *bus.Bus, since time.Duration, overrides []history.Override) error {
+func (cli *tickCommands) redecide(ctx context.Context, b *bus.Bus, since time.Duration, overrides []redecide.Override) error {
 	patient, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
 	var rows [][]string
-	sum, err := cli.history(b).Redecide(patient, time.Now().Add(-since), overrides, func(one api.Redecided) error {
+	records := func(visit func(api.TickRecord) error) (int, error) {
+		return cli.history(b).Records(patient, time.Now().Add(-since), time.Time{}, visit)
+	}
+	sum, err := redecide.Compare(records, overrides, func(one api.Redecided) error {
 		return handle(func() error {
 			if cli.Output == command.FormJSON {
 				return cli.PrintNext(one)

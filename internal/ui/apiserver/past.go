@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
 )
 
 // pageWithin bounds the time of one page. A page that ends early states where the next one begins.
@@ -72,9 +73,9 @@ func (c *call) record() (*api.TickRecord, error) {
 func (c *call) tick() (any, error) { return c.record() }
 
 func (c *call) again() (any, error) {
-	var overrides []history.Override
+	var overrides []redecide.Override
 	for _, text := range c.query["set"] {
-		o, err := history.ParseOverride(text)
+		o, err := redecide.ParseOverride(text)
 		if err != nil {
 			return nil, wrong("set: %w", err)
 		}
@@ -84,7 +85,7 @@ func (c *call) again() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	one, result, err := history.Again(*r, overrides)
+	one, result, err := redecide.Tick(*r, overrides)
 	if err != nil {
 		return nil, &problem{http.StatusConflict, err}
 	}

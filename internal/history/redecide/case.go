@@ -1,4 +1,4 @@
-package recompute
+package redecide
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -77,50 +78,29 @@ type writtenSignal struct {
 	At        moment            `json:"at"` // when it was given; absent: now
 }
 
-// Reader answers lines. It remembers the policy of the last one, which is mostly
+// lineReader answers lines. It stores the policy of the last one, which is mostly
 // that of the next. Its zero value is ready.
-type Reader struct {
+type lineReader struct {
 	policy []byte
 	blank  api.Case // with that policy, and no pool
 }
 
 // read returns the case of a line: that of a record, or of a hand-written line.
-func (r *Reader) read(line []byte) (api.Case, error) {
-	var record struct {
-		Case   json.RawMessage `json:"case"`
-		Failed string          `json:"failed"`
-		Paused json.RawMessage `json:"paused"`
-		Every  json.RawMessage `json:"every_ns"`
+func (r *lineReader) read(line []byte) (api.Case, error) {
+	var of struct {
+		Case  json.RawMessage `json:"case"`
+		Every json.RawMessage `json:"every_ns"`
 		// EverySeconds is in place of Every if the durations of the record are in seconds, as commands print them.
 		EverySeconds json.RawMessage `json:"every_seconds"`
-		Schema       int             `json:"schema"`
 	}
-	if err := json.Unmarshal(line, &record); err != nil {
+	if err := json.Unmarshal(line, &of); err != nil {
 		if _, syntax := errors.AsType[*json.SyntaxError](err); syntax {
 			return api.Case{}, fmt.Errorf("%w: want a JSON object", err)
 		}
 		return api.Case{}, strictjson.Plain(err)
 	}
-	inSeconds := record.EverySeconds != nil
-	switch {
-	case (record.Every != nil || inSeconds) && (record.Failed != "" || record.Paused != nil || record.Case == nil):
-		return api.Case{}, errors.New("the record is of a tick without a decision")
-	case record.Case != nil && record.Schema != resolve.Schema:
-		return api.Case{}, fmt.Errorf("the record has schema %d, and this weir decides records of schema %d; weir explain shows it",
-			record.Schema, resolve.Schema)
-	case record.Case != nil:
-		var c api.Case
-		var err error
-		if inSeconds {
-			record.Case, err = seconds.Back[api.Case](record.Case)
-		}
-		if err == nil {
-			err = json.Unmarshal(record.Case, &c)
-		}
-		if err != nil {
-			return api.Case{}, fmt.Errorf("read the record's case: %w", err)
-		}
-		return c, nil
+	if of.Case != nil || of.Every != nil || of.EverySeconds != nil {
+		return recordedCase(line, of.EverySeconds != nil)
 	}
 	var w writtenCase
 	if err := decodeStrictly(line, &w); err != nil {
@@ -129,7 +109,26 @@ func (r *Reader) read(line []byte) (api.Case, error) {
 	return r.caseOf(w)
 }
 
-func (r *Reader) caseOf(w writtenCase) (api.Case, error) {
+// recordedCase returns the case of a record.
+func recordedCase(line []byte, inSeconds bool) (c api.Case, err error) {
+	if inSeconds {
+		if line, err = seconds.Back[api.TickRecord](line); err != nil {
+			return c, fmt.Errorf("read the durations of the record: %w", err)
+		}
+	}
+	record, err := history.ReadRecord(line)
+	switch {
+	case err != nil:
+		return c, err
+	case record.Case == nil || record.Failed != "" || record.Paused != nil:
+		return c, errors.New("the record is of a tick without a decision")
+	case record.Schema != resolve.Schema:
+		return c, fmt.Errorf("the record has schema %d, and this weir decides records of schema %d; weir explain shows it", record.Schema, resolve.Schema)
+	}
+	return *record.Case, nil
+}
+
+func (r *lineReader) caseOf(w writtenCase) (api.Case, error) {
 	switch {
 	case w.Policy == nil:
 		return api.Case{}, errors.New(`policy is missing: want {"scaling_limits": {...}}, as in a pool file`)

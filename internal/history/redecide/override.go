@@ -1,29 +1,18 @@
-package history
+package redecide
 
 import (
-	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 )
 
 // Override changes the policy of a recorded case.
-type Override struct {
-	Key   string // of a pool file, such as scaling_limits.max_capacity
-	Value string // as in a pool file
-
-	apply func(c *api.Case)
-}
+type Override func(c *api.Case)
 
 // keys returns, for each key that an override may have, what it copies from a case of that policy to a recorded one.
 func keys() map[string]func(to, from *api.Case) {
@@ -64,15 +53,14 @@ const base = `scaling_limits: {min_capacity: 0, max_capacity: inf, max_weight_to
 // ParseOverride parses KEY=VALUE. The value is that of a pool file, with its rules.
 func ParseOverride(text string) (Override, error) {
 	key, value, ok := strings.Cut(text, "=")
-	o := Override{Key: key, Value: value}
 	transfer := keys()[key]
 	switch {
 	case !ok || value == "":
-		return o, fmt.Errorf("%.80q: want KEY=VALUE, such as scaling_limits.max_capacity=40", text)
+		return nil, fmt.Errorf("%.80q: want KEY=VALUE, such as scaling_limits.max_capacity=40", text)
 	case transfer == nil:
-		return o, fmt.Errorf("key %.80q changes no recorded decision%s; want one of %s", key, spelling.DidYouMean(key, Keys()), strings.Join(Keys(), ", "))
+		return nil, fmt.Errorf("key %.80q changes no recorded decision%s; want one of %s", key, spelling.DidYouMean(key, Keys()), strings.Join(Keys(), ", "))
 	case strings.ContainsAny(value, "\r\n#"):
-		return o, fmt.Errorf("value of %s: want it on one line, without #", key)
+		return nil, fmt.Errorf("value of %s: want it on one line, without #", key)
 	}
 	block, rest, _ := strings.Cut(key, ".")
 	line := fmt.Sprintf("%s: %s", strings.ReplaceAll(rest, ".", ": {"), value) + strings.Repeat("}", strings.Count(rest, "."))
@@ -87,78 +75,7 @@ func ParseOverride(text string) (Override, error) {
 	}
 	from, err := config.Policy([]byte(file))
 	if err != nil {
-		return o, fmt.Errorf("value of %s: %w", key, err)
+		return nil, fmt.Errorf("value of %s: %w", key, err)
 	}
-	o.apply = func(c *api.Case) { transfer(c, &from) }
-	return o, nil
-}
-
-// Redecide decides the recorded ticks from then on again, with the overrides. It calls visit with each tick that would
-// have decided otherwise. If the overrides contradict the policy of every tick, it returns the error of the first. Each tick
-// starts from its recorded state: no tick finds what an earlier one would have done.
-func (p Pool) Redecide(ctx context.Context, from time.Time, overrides []Override, visit func(api.Redecided) error) (sum api.Comparison, err error) {
-	total := 0.0
-	var invalid error // of the first
-	unreadable, err := p.Records(ctx, from, time.Time{}, func(r api.TickRecord) error {
-		one, _, err := Again(r, overrides)
-		if errors.Is(err, ErrNotAgain) {
-			sum.Skipped++
-			return nil
-		}
-		if err != nil {
-			invalid = cmp.Or(invalid, err)
-			sum.Invalid++
-			return nil
-		}
-		sum.Ticks++
-		if one.By == 0 {
-			return nil
-		}
-		sum.Otherwise++
-		sum.Most, sum.Least = max(sum.Most, one.By), min(sum.Least, one.By)
-		total += one.By
-		return visit(one)
-	})
-	sum.Skipped += unreadable
-	if sum.Ticks > 0 {
-		sum.Mean = total / float64(sum.Ticks)
-	}
-	if invalid != nil {
-		sum.Problem = invalid.Error()
-		if err == nil && sum.Ticks == 0 {
-			err = invalid
-		}
-	}
-	return sum, err
-}
-
-// ErrNotAgain: a record has no decision that this weir can repeat. It is paused, failed, a dry run or of another version.
-var ErrNotAgain = errors.New("the tick has no decision that can be repeated")
-
-// Again decides a recorded tick again with the overrides, and returns the result with all its steps. It changes nothing
-// in the record. The error wraps ErrNotAgain if the record has no decision to repeat.
-func Again(r api.TickRecord, overrides []Override) (out api.Redecided, result api.CaseResult, err error) {
-	if r.Schema != resolve.Schema || r.Case == nil || r.Result == nil || r.DryRun || r.Paused != nil {
-		return out, result, ErrNotAgain
-	}
-	c := *r.Case
-	for _, o := range overrides {
-		if o.apply == nil {
-			return out, result, errors.New("decide again: an override was not parsed")
-		}
-		o.apply(&c)
-	}
-	if err := decide.ValidatePolicy(c.Input.Policy); err != nil {
-		return out, result, fmt.Errorf("decide the tick of %s again: %w", r.At.Format(time.RFC3339), err)
-	}
-	result = resolve.Resolve(c).Result()
-	out = api.Redecided{
-		At: r.At, Before: c.Input.Capacity.Target + c.State.Offset, Target: r.Result.Target, Would: result.Target, By: result.Target - r.Result.Target,
-	}
-	for _, s := range result.Steps {
-		if s.After != s.Before || out.Rule == "" && s.Rule == api.RuleTarget {
-			out.Rule, out.Why = s.Rule, s.Why
-		}
-	}
-	return out, result, nil
+	return func(c *api.Case) { transfer(c, &from) }, nil
 }

@@ -1,9 +1,4 @@
-// Package recompute decides ticks again: the lines of "weir decide". A line is a record of the ledger, or is written
-// by hand. The functions are those that the autoscaler uses.
-//
-// Lines reads all lines of a stream and writes a line for each. A wrong line gets an answer with the error, and the
-// next line is read. A Reader answers single lines; it is not safe for concurrent use.
-package recompute
+package redecide
 
 import (
 	"bufio"
@@ -17,17 +12,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 )
-
-// MaxLine bounds a line, in bytes: a tick of some 100 000 nodes.
-const MaxLine = 64 << 20
 
 // Lines answers each line of in with one line of out. It ends early, without an error, when ctx ends.
 func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, MaxLine)
+	lines.Buffer(nil, history.MaxRecord)
 	w := bufio.NewWriter(out)
-	var reader Reader
+	var reader lineReader
 	for lines.Scan() {
 		if ctx.Err() != nil {
 			break
@@ -36,7 +29,7 @@ func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
 		if len(line) == 0 {
 			continue
 		}
-		answer, err := reader.Answer(line)
+		answer, err := reader.answer(line)
 		if err != nil {
 			answer = encodeError(err)
 		}
@@ -45,15 +38,15 @@ func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return errors.Join(w.Flush(), fmt.Errorf("a line has more than %d MiB", MaxLine>>20))
+		return errors.Join(w.Flush(), fmt.Errorf("a line has more than %d MiB", history.MaxRecord>>20))
 	} else if err != nil {
 		return errors.Join(w.Flush(), err)
 	}
 	return w.Flush()
 }
 
-// Answer decides one line and returns the line of the answer.
-func (r *Reader) Answer(line []byte) ([]byte, error) {
+// answer decides one line and returns the line of the answer.
+func (r *lineReader) answer(line []byte) ([]byte, error) {
 	c, err := r.read(line)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package recompute
+package redecide
 
 import (
 	"errors"

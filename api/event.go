@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Event is one thing that happened.
 type Event struct {
@@ -25,7 +28,12 @@ const (
 	EventHarmonizer EventKind = "harmonizer" // a finding of the harmonizer
 )
 
-// Severity is how urgent an Event is.
+// EventKinds returns all kinds, in the order of the documents.
+func EventKinds() []string {
+	return []string{string(EventDecision), string(EventOrdered), string(EventNodeHealth), string(EventHarmonizer)}
+}
+
+// Severity is how urgent an Event is. The zero value is no severity.
 type Severity string
 
 // The severities, the least urgent first.
@@ -35,6 +43,16 @@ const (
 	SeverityWarning Severity = "warning"
 	SeverityError   Severity = "error"
 )
+
+// Severities returns all severities, the least urgent first.
+func Severities() []Severity {
+	return []Severity{SeverityDebug, SeverityInfo, SeverityWarning, SeverityError}
+}
+
+// Reaches reports whether s is at least as urgent as least. Each severity reaches an empty one.
+func (s Severity) Reaches(least Severity) bool {
+	return slices.Index(Severities(), s) >= slices.Index(Severities(), least)
+}
 
 // Level returns the severity as a level of log/slog: -4, 0, 4 or 8. An unknown severity is an error's.
 func (s Severity) Level() int {

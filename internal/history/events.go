@@ -20,11 +20,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// EventKinds returns the kinds in the order of the documents.
-func EventKinds() []string {
-	return []string{string(api.EventDecision), string(api.EventOrdered), string(api.EventNodeHealth), string(api.EventHarmonizer)}
-}
-
 // Stream turns the summaries of one pool, in their order, into events. A zero one has no messages: see Pool.Events.
 type Stream struct {
 	pool   Pool

@@ -13,7 +13,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -40,7 +39,7 @@ findings for 90 days.`,
 				return err
 			}
 			for _, kind := range kinds {
-				if all := history.EventKinds(); !slices.Contains(all, kind) {
+				if all := api.EventKinds(); !slices.Contains(all, kind) {
 					return usage.New(fmt.Errorf("--kind %q: want %s%s", kind, strings.Join(all, ", "), spelling.DidYouMean(kind, all)))
 				}
 			}
@@ -53,7 +52,7 @@ findings for 90 days.`,
 			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.events(ctx, b, since, follow, kinds) })
 		},
 	}
-	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+strings.Join(history.EventKinds(), ", "))
+	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+strings.Join(api.EventKinds(), ", "))
 	cmd.Flags().DurationVar(&since, "since", 0, "events since that long ago")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	cli.OutputFlag(cmd)

@@ -101,7 +101,7 @@ func (n *notices) store(ctx context.Context, m *nats.Msg, id string) error {
 
 func (n *notices) event(e api.Event) (notify.Event, error) {
 	out := notify.Event{
-		At: e.At, Cluster: n.cluster, Pool: e.Pool, Kind: string(e.Kind), Name: e.Name, Severity: notify.Severity(e.Severity), Text: e.Text,
+		At: e.At, Cluster: n.cluster, Pool: e.Pool, Kind: string(e.Kind), Name: e.Name, Severity: e.Severity, Text: e.Text,
 	}
 	if e.Data == nil {
 		return out, nil

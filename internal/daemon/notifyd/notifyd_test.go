@@ -276,7 +276,7 @@ func TestFindingsHaveTheirSeverity(t *testing.T) {
 		if e.Kind != "health" {
 			continue // of the ticks before
 		}
-		if e.Name != string(api.HealthBreakerOpened) || e.Severity != notify.Warning {
+		if e.Name != string(api.HealthBreakerOpened) || e.Severity != api.SeverityWarning {
 			t.Errorf("event %+v, want the breaker as a warning", e)
 		}
 		return

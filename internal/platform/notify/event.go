@@ -8,26 +8,9 @@ import (
 	"path"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
-
-// Severity is how urgent an event is. The zero value is no severity.
-type Severity string
-
-// The severities, the least urgent first.
-const (
-	Debug   Severity = "debug"
-	Info    Severity = "info"
-	Warning Severity = "warning"
-	Error   Severity = "error"
-)
-
-// Severities returns all severities, the least urgent first.
-func Severities() []Severity { return []Severity{Debug, Info, Warning, Error} }
-
-// Reaches reports whether s is at least as urgent as least. Each severity reaches an empty one.
-func (s Severity) Reaches(least Severity) bool {
-	return slices.Index(Severities(), s) >= slices.Index(Severities(), least)
-}
 
 // Event is one event, as a target receives it.
 type Event struct {
@@ -37,7 +20,7 @@ type Event struct {
 	Pool     string          `json:"pool,omitempty"` // empty: an event of all pools
 	Kind     string          `json:"kind"`
 	Name     string          `json:"event"`
-	Severity Severity        `json:"severity"`
+	Severity api.Severity    `json:"severity"`
 	Text     string          `json:"text"` // one line for people
 	Data     json.RawMessage `json:"data,omitempty"`
 }
@@ -72,7 +55,7 @@ type Filter struct {
 	Kinds  []string
 	Events []string // names or patterns, such as "repair.*"
 	Pools  []string // an event of all pools passes, too
-	Least  Severity
+	Least  api.Severity
 }
 
 // Passes reports whether the target receives the event.
@@ -94,8 +77,8 @@ func (f Filter) Check() error {
 			return fmt.Errorf("%.80q: want a name such as breaker.opened, or a pattern such as repair.*", pattern)
 		}
 	}
-	if f.Least != "" && !slices.Contains(Severities(), f.Least) {
-		return fmt.Errorf("%.80q: want one of %v", f.Least, Severities())
+	if f.Least != "" && !slices.Contains(api.Severities(), f.Least) {
+		return fmt.Errorf("%.80q: want one of %v", f.Least, api.Severities())
 	}
 	return nil
 }

@@ -17,9 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	natsserver "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
@@ -152,7 +153,7 @@ func run(t *testing.T, s *Sender) (stop func()) {
 }
 
 func event(n int) Event {
-	return Event{At: noon, Cluster: "prod", Pool: "web", Kind: "decision", Name: "target", Severity: Info, Text: fmt.Sprintf("event %d", n)}
+	return Event{At: noon, Cluster: "prod", Pool: "web", Kind: "decision", Name: "target", Severity: api.SeverityInfo, Text: fmt.Sprintf("event %d", n)}
 }
 
 func texts(t *testing.T, bodies []string) (out []string) {
@@ -447,8 +448,8 @@ func TestFilter(t *testing.T) {
 		"other event":     {Filter{Events: []string{"repair.*"}}, false},
 		"pool":            {Filter{Pools: []string{"web"}}, true},
 		"other pool":      {Filter{Pools: []string{"batch"}}, false},
-		"severity":        {Filter{Least: Info}, true},
-		"higher severity": {Filter{Least: Warning}, false},
+		"severity":        {Filter{Least: api.SeverityInfo}, true},
+		"higher severity": {Filter{Least: api.SeverityWarning}, false},
 	} {
 		if got := test.filter.Passes(event(1)); got != test.want {
 			t.Errorf("%s: Passes = %t, want %t", name, got, test.want)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
@@ -39,16 +40,13 @@ const maxTargets = 32
 func (n Settings) Target() Target {
 	t := Target{
 		Name: n.Name, URL: n.URL, URLFile: n.URLFile, SecretFile: n.SecretFile, Body: Body(n.Body),
-		Filter: Filter{Kinds: n.Kinds, Events: n.Events, Pools: n.Pools, Least: Severity(cmp.Or(n.Severity, string(Info)))},
+		Filter: Filter{Kinds: n.Kinds, Events: n.Events, Pools: n.Pools, Least: cmp.Or(api.Severity(n.Severity), api.SeverityInfo)},
 	}
 	if n.Format == FormatSlack {
 		t.Body = Slack
 	}
 	return t
 }
-
-// kinds are those of the events; see internal/history.
-func kinds() []string { return []string{"decision", "order", "health", "harmonizer"} }
 
 // CheckAll returns the problems of the sections of all targets. Their keys begin with the index of the section.
 func CheckAll(all []Settings) (ps strictyaml.Problems) {
@@ -97,8 +95,8 @@ func (n Settings) check(at func(key, format string, args ...any)) {
 		at("body", "%v", err)
 	}
 	for _, kind := range n.Kinds {
-		if !slices.Contains(kinds(), kind) {
-			at("kinds", "has %.80q: want some of %s", kind, strings.Join(kinds(), ", "))
+		if !slices.Contains(api.EventKinds(), kind) {
+			at("kinds", "has %.80q: want some of %s", kind, strings.Join(api.EventKinds(), ", "))
 		}
 	}
 	for _, pool := range n.Pools {

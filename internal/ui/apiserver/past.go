@@ -102,8 +102,8 @@ func (c *call) events() (any, error) {
 		return nil, err
 	}
 	for _, kind := range c.query["kind"] {
-		if !slices.Contains(history.EventKinds(), kind) {
-			return nil, wrong("kind %.40q: want %s", kind, strings.Join(history.EventKinds(), ", "))
+		if !slices.Contains(api.EventKinds(), kind) {
+			return nil, wrong("kind %.40q: want %s", kind, strings.Join(api.EventKinds(), ", "))
 		}
 	}
 	page := api.Events{Events: []api.Event{}}

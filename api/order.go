@@ -49,8 +49,9 @@ func (o Order) Name() string {
 // OrderKind is the kind of an Order.
 type OrderKind string
 
-// The kinds of orders about a decision.
+// The kinds of orders. All but a pause are about a decision.
 const (
+	OrderPause   OrderKind = "pause"
 	OrderOffset  OrderKind = "offset"
 	OrderPin     OrderKind = "pin"
 	OrderRemoval OrderKind = "removal" // of a node

@@ -170,6 +170,8 @@ type Change struct {
 	What string `json:"what"` // "target", "pause", "app web", "group blue"...
 	From string `json:"from"` // empty: it was not there
 	To   string `json:"to"`   // empty: it is not there any more
+	// Order is the kind of the operator's order that began, changed or ended; empty: the change has another cause.
+	Order OrderKind `json:"-"`
 }
 
 // String returns the change for people: "target 6 -> 9".

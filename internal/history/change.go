@@ -11,8 +11,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
-// entry is one named value of a summary.
-type entry struct{ what, value string }
+// entry is one named value of a summary. order is the kind of an order of an operator; empty: it is not one.
+type entry struct {
+	what, value string
+	order       api.OrderKind
+}
 
 // DiffSummaries returns the differences from s to a later tick, in the order of the summary. It includes times, joined nodes
 // and reasons, which differ in most ticks.
@@ -20,32 +23,46 @@ func DiffSummaries(s api.Summary, later api.Summary) []api.Change {
 	return slices.Concat(compare(eventEntries(s), eventEntries(later)), compareDecisions(s, later), compare(detailEntries(s), detailEntries(later)))
 }
 
-// Sequence compares each tick of a pool with those before it. A paused or failed tick has no decision, so a decision is
+// ComparedTick is a tick with what changed since the tick before it: targets, orders, failures, sources of requests and
+// backoffs. It omits what differs in most ticks. The first tick of a search has changed nothing.
+type ComparedTick struct {
+	api.Summary
+	Changes  []api.Change
+	repeated bool // it is not newer than the tick before
+}
+
+// Changed reports whether the tick changed something. A dry run changes nothing.
+func (t ComparedTick) Changed() bool { return !t.DryRun && (t.Acted() || len(t.Changes) > 0) }
+
+// sequence compares each tick of a pool with those before it. A paused or failed tick has no decision, so a decision is
 // compared with the last one. The zero value has had no tick. It has one owner.
-type Sequence struct {
+type sequence struct {
 	last, decided *api.Summary
 }
 
-// Next returns what changed since the tick before s: targets, orders, failures, sources of requests and backoffs. It omits
-// what differs in most ticks. The first tick of a search has changed nothing. A dry run is compared, and is not a tick.
-func (q *Sequence) Next(s api.Summary) (changes []api.Change) {
+// next compares the next tick. A dry run is compared, and no later tick is compared with it.
+func (q *sequence) next(s api.Summary) ComparedTick {
+	t := ComparedTick{Summary: s, repeated: !s.At.After(q.at())}
+	if t.repeated {
+		return t
+	}
 	if q.last != nil {
-		changes = compare(eventEntries(*q.last), eventEntries(s))
+		t.Changes = compare(eventEntries(*q.last), eventEntries(s))
 	}
 	if q.decided != nil {
-		changes = append(changes, compareDecisions(*q.decided, s)...)
+		t.Changes = append(t.Changes, compareDecisions(*q.decided, s)...)
 	}
 	if s.DryRun {
-		return changes
+		return t
 	}
 	if q.last = &s; s.Target != nil {
 		q.decided = &s
 	}
-	return changes
+	return t
 }
 
-// Last returns when the last tick began; zero: there was none.
-func (q *Sequence) Last() time.Time {
+// at returns when the last tick began; zero: there was none.
+func (q *sequence) at() time.Time {
 	if q.last == nil {
 		return time.Time{}
 	}
@@ -62,7 +79,7 @@ func compareDecisions(s api.Summary, later api.Summary) []api.Change {
 
 // eventEntries returns what every tick has.
 func eventEntries(s api.Summary) []entry {
-	out := []entry{{"pause", ""}, {"failure", s.Failed}}
+	out := []entry{{string(api.OrderPause), "", api.OrderPause}, {"failure", s.Failed, ""}}
 	if s.Paused != nil {
 		out[0].value = s.Paused.Text()
 	}
@@ -71,49 +88,49 @@ func eventEntries(s api.Summary) []entry {
 
 // decidedEntries returns the parts of a decision that change only with an event.
 func decidedEntries(s api.Summary) []entry {
-	out := []entry{{"target", number(s.Target)}, {string(api.OrderPin), number(s.Pinned)}}
+	out := []entry{{"target", number(s.Target), ""}, {string(api.OrderPin), number(s.Pinned), api.OrderPin}}
 	if s.Offset != 0 {
-		out = append(out, entry{string(api.OrderOffset), number(&s.Offset)})
+		out = append(out, entry{string(api.OrderOffset), number(&s.Offset), api.OrderOffset})
 	}
 	for _, o := range s.Orders {
-		out = append(out, entry{o.Name(), orderText(s, o)})
+		out = append(out, entry{o.Name(), orderText(s, o), o.Kind})
 	}
 	if s.Limits != nil {
-		out = append(out, entry{"limits", limitsText(*s.Limits)})
+		out = append(out, entry{"limits", limitsText(*s.Limits), ""})
 	}
 	for _, a := range s.Apps {
 		text := cmp.Or(string(a.Verdict), string(api.VerdictValue))
 		if a.Source != "" {
 			text += " (" + string(a.Source) + ")"
 		}
-		out = append(out, entry{"signal of app " + a.Name, text})
+		out = append(out, entry{"signal of app " + a.Name, text, ""})
 	}
 	for _, g := range s.Groups {
 		text := strconv.Itoa(g.Target)
 		if g.Backoff {
 			text += " (backoff)"
 		}
-		out = append(out, entry{"group " + g.ID, text})
+		out = append(out, entry{"group " + g.ID, text, ""})
 	}
 	return out
 }
 
 // detailEntries returns the rest.
 func detailEntries(s api.Summary) []entry {
-	out := []entry{{"joined", number(&s.Joined)}, {"fulfilled", number(&s.Exists)}, {"wanted", number(s.Wanted)}, {"leaving", strconv.Itoa(s.Leaving)}}
+	out := []entry{{"joined", number(&s.Joined), ""}, {"fulfilled", number(&s.Exists), ""}, {"wanted", number(s.Wanted), ""}, {"leaving", strconv.Itoa(s.Leaving), ""}}
 	if s.Request != nil {
-		out = append(out, entry{"request", s.Request.String()}, entry{"rule", string(s.Rule)}, entry{"reason", s.Why})
+		out = append(out, entry{"request", s.Request.String(), ""}, entry{"rule", string(s.Rule), ""}, entry{"reason", s.Why, ""})
 	}
 	for _, a := range s.Apps {
-		out = append(out, entry{"request of app " + a.Name, a.Request.String()})
+		out = append(out, entry{"request of app " + a.Name, a.Request.String(), ""})
 	}
 	for _, h := range s.Holds {
-		out = append(out, entry{fmt.Sprintf("%s held by %s %s", h.Direction, h.Kind, h.Name), h.Why})
+		out = append(out, entry{fmt.Sprintf("%s held by %s %s", h.Direction, h.Kind, h.Name), h.Why, ""})
 	}
 	for _, a := range s.Actions {
-		out = append(out, entry{strings.TrimSpace("requests: " + string(a.Op) + " " + a.Group), strconv.Itoa(a.Calls)})
+		out = append(out, entry{strings.TrimSpace("requests: " + string(a.Op) + " " + a.Group), strconv.Itoa(a.Calls), ""})
 	}
-	return append(out, entry{"problems", strings.Join(s.Problems, "; ")})
+	return append(out, entry{"problems", strings.Join(s.Problems, "; "), ""})
 }
 
 // compare returns the differences of two lists: in order of from, then what only the other list has.
@@ -121,7 +138,7 @@ func compare(from, to []entry) (out []api.Change) {
 	was, is := values(from), values(to)
 	for _, e := range slices.Concat(from, to) {
 		if was[e.what] != is[e.what] {
-			out = append(out, api.Change{What: e.what, From: was[e.what], To: is[e.what]})
+			out = append(out, api.Change{What: e.what, From: was[e.what], To: is[e.what], Order: e.order})
 			delete(was, e.what)
 			delete(is, e.what)
 		}

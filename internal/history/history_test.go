@@ -190,15 +190,12 @@ func TestTickAt(t *testing.T) {
 // Summaries become decisions and orders; live messages of all three subjects become events.
 func TestEvents(t *testing.T) {
 	w, at := newWorld(t), now()
-	in, err := bus.Receive(w.bus.Conn(), bus.InboxConfig{Events: w.pool.Subjects(), Messages: 100, Log: slog.New(slog.DiscardHandler)})
+	subjects, feed := history.Subjects("here", "web"), history.NewFeed("here")
+	in, err := bus.Receive(w.bus.Conn(), bus.InboxConfig{Events: subjects, Messages: 100, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer in.Close()
-	s, err := w.pool.Events(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.record(tick(at, 5))
 	w.record(tick(at.Add(time.Second), 5))
 	w.record(tick(at.Add(2*time.Second), 10))
@@ -214,9 +211,9 @@ func TestEvents(t *testing.T) {
 	last := tick(at.Add(5*time.Second), 10)
 	last.Case.Input.Offset, last.Orders = 2, after.Orders[:1]
 	w.record(last)
-	w.publish(w.pool.Subjects()[1], []api.HealthNotification{{Pool: "web", At: at, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
-	w.publish(w.pool.Subjects()[2], []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
-	w.publish(w.pool.Subjects()[2], "no list")
+	w.publish(subjects[1], []api.HealthNotification{{Pool: "web", At: at, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
+	w.publish(subjects[2], []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
+	w.publish(subjects[2], "no list")
 	want := []string{
 		"decision target: ", "order pause: pause none -> by ann",
 		"order pause: pause by ann -> none", "order offset: offset none -> 2 by bob: a campaign",
@@ -229,9 +226,9 @@ func TestEvents(t *testing.T) {
 	for i := 0; i < len(want); {
 		select {
 		case m := <-in.Messages():
-			events, err := s.Decode(ctx, at, m)
+			live, err := feed.Read(at, m)
 			var got []string
-			for _, e := range events {
+			for _, e := range live.Events {
 				got = append(got, fmt.Sprintf("%s %s: %s", e.Kind, e.Name, e.Text))
 			}
 			if err != nil {
@@ -251,7 +248,7 @@ func TestEvents(t *testing.T) {
 
 // The past has the findings of the pool and of the harmonizer between the ticks. Those of other pools and unreadable ones
 // are omitted. Without the stream of findings the ticks follow all the same.
-func TestEventsBetweenHasFindings(t *testing.T) {
+func TestEventsOfThePastHaveFindings(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var keeping sync.WaitGroup
@@ -271,16 +268,16 @@ func TestEventsBetweenHasFindings(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	begin := time.Now()
+	begin, subjects := time.Now(), history.Subjects("here", "web")
 	w.record(tick(time.Now(), 10))
-	w.publish(w.pool.Subjects()[1], []api.HealthNotification{{Pool: "web", At: begin, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
+	w.publish(subjects[1], []api.HealthNotification{{Pool: "web", At: begin, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
 	w.publish("weir.here.health.api.events", []api.HealthNotification{{Pool: "api", At: begin, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-2"}}})
-	w.publish(w.pool.Subjects()[2], "no list")
-	w.publish(w.pool.Subjects()[2], []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
+	w.publish(subjects[2], "no list")
+	w.publish(subjects[2], []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
 	w.flush(4)
 	w.record(api.TickRecord{Schema: resolve.Schema, Pool: "web", At: time.Now(), Paused: &api.Note{By: "ann"}})
 	read := func() (got []string, unreadable int) {
-		unreadable, err := w.pool.EventsBetween(t.Context(), begin.Add(-time.Minute), time.Now(), func(_ time.Time, events []api.Event) error {
+		unreadable, err := history.NewFeed("here").Events(t.Context(), w.pool, begin.Add(-time.Minute), time.Now(), func(_ time.Time, events []api.Event) error {
 			for _, e := range events {
 				got = append(got, string(e.Kind)+" "+e.Name)
 			}
@@ -378,9 +375,7 @@ func BenchmarkDayOfSummaries(b *testing.B) {
 	}
 	for b.Loop() {
 		began, n := time.Now(), 0
-		var all history.Sequence
-		_, err := w.pool.Summaries(b.Context(), at, time.Time{}, func(s api.Summary) error {
-			all.Next(s)
+		_, err := history.NewFeed("here").Ticks(b.Context(), w.pool, at, time.Time{}, func(history.ComparedTick) error {
 			n++
 			return nil
 		})

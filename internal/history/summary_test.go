@@ -1,4 +1,4 @@
-package history_test
+package history
 
 import (
 	"encoding/json"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -165,7 +164,7 @@ func TestEachHoldIsNamed(t *testing.T) {
 				test.tick(&r)
 			}
 			var names []string
-			for _, h := range history.HoldsOf(r) {
+			for _, h := range HoldsOf(r) {
 				name := fmt.Sprintf("%s %s %s", h.Direction, h.Kind, h.Name)
 				names = append(names, name)
 				if name == test.want && !strings.Contains(h.Why, test.reason) {
@@ -190,9 +189,9 @@ func TestSummary(t *testing.T) {
 	}
 	r.Case.Input.Apps[0].Opinion.Latency = 12*time.Millisecond + 3*time.Nanosecond
 	r.Shadows = []api.ShadowRecord{{App: "web", Opinion: api.Opinion{Version: "v2", Verdict: api.VerdictValue, Request: cpus(9)}, Compared: true, Difference: "cpus 9 instead of 7"}}
-	s := history.SummaryOf(r)
+	s := SummaryOf(r)
 	want := api.Summary{
-		Schema: history.SummarySchema, Pool: "web", At: noon, Took: 80 * time.Millisecond, Every: 10 * time.Second, Before: new(6.0), Target: new(8.0), Wanted: new(8.0), Unlimited: new(10.000000000000002),
+		Schema: SummarySchema, Pool: "web", At: noon, Took: 80 * time.Millisecond, Every: 10 * time.Second, Before: new(6.0), Target: new(8.0), Wanted: new(8.0), Unlimited: new(10.000000000000002),
 		Joined: 6, Exists: 6, Limits: &api.LimitsSummary{Min: 1, Max: new(100.0)}, Rule: api.RuleLimits, Request: list(7),
 		Offered: &api.RequestSummary{new(6.0), new(0.0), new(0.0), new(0.0)}, Setpoint: 0.7,
 		Why:    "10 is over max_capacity 8, -> 8",
@@ -209,15 +208,15 @@ func TestSummary(t *testing.T) {
 	}
 	want.Limits.Max = new(8.0)
 	if diff := cmp.Diff(want, s); diff != "" {
-		t.Errorf("Of (-want +got):\n%s", diff)
+		t.Errorf("SummaryOf (-want +got):\n%s", diff)
 	}
 	data, err := json.Marshal(s)
 	if err != nil || len(data) > 1500 {
 		t.Errorf("the summary has %d bytes, %v, want at most 1500", len(data), err)
 	}
-	read, err := history.ReadSummary(data)
+	read, err := ReadSummary(data)
 	if diff := cmp.Diff(s, read); diff != "" || err != nil {
-		t.Errorf("Read: %v (-want +got):\n%s", err, diff)
+		t.Errorf("ReadSummary: %v (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -237,7 +236,7 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 		{Node: "d-4", Group: "green", State: api.DrainReturned},
 		{Node: "d-5", Group: "green", State: api.DrainChosen, Hold: true},
 	}
-	s := history.SummaryOf(r)
+	s := SummaryOf(r)
 	id := func(i int) string { return c.Nodes[i].ID }
 	want := []api.UnsteadyNode{
 		{ID: "d-2", Group: "green", State: api.UnsteadyRepair}, {ID: id(2), Group: c.Nodes[2].Group, State: api.UnsteadyRepair},
@@ -253,7 +252,7 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 	for i := range 100 {
 		r.Drains = append(r.Drains, api.Drain{Node: fmt.Sprintf("many-%d", i), State: api.DrainDraining})
 	}
-	if s := history.SummaryOf(r); len(s.Nodes) != 40 || s.NodesOmitted != 69 || s.Omitted != 0 {
+	if s := SummaryOf(r); len(s.Nodes) != 40 || s.NodesOmitted != 69 || s.Omitted != 0 {
 		t.Errorf("%d nodes, %d omitted, want 40 and 69", len(s.Nodes), s.NodesOmitted)
 	}
 }
@@ -269,47 +268,48 @@ func TestSummaryIsBounded(t *testing.T) {
 		r.Problems = append(r.Problems, strings.Repeat("\n", 9000))
 		r.Actions = append(r.Actions, api.Action{Op: api.OpDrain, Group: fmt.Sprint(i), Error: strings.Repeat("e", 5000)})
 	}
-	s := history.SummaryOf(r)
+	s := SummaryOf(r)
 	data, err := json.Marshal(s)
 	if err != nil || s.Omitted < 1500 {
-		t.Errorf("Of omits %d entries, %v, want at least 1500", s.Omitted, err)
+		t.Errorf("SummaryOf omits %d entries, %v, want at least 1500", s.Omitted, err)
 	}
-	if _, err := history.ReadSummary(data); err != nil {
-		t.Errorf("Read of %d bytes = %v", len(data), err)
+	if _, err := ReadSummary(data); err != nil {
+		t.Errorf("ReadSummary of %d bytes = %v", len(data), err)
 	}
 	for _, bad := range []string{"", "{", `{"schema":2}`, `{"schema":1,"at":"yesterday"}`, strings.Repeat(" ", 300_000)} {
-		if _, err := history.ReadSummary([]byte(bad)); err == nil {
-			t.Errorf("Read(%.20q) succeeds, want an error", bad)
+		if _, err := ReadSummary([]byte(bad)); err == nil {
+			t.Errorf("ReadSummary(%.20q) succeeds, want an error", bad)
 		}
 	}
 }
 
 // Two ticks differ in what an operator searches for; equal ticks at different times do not.
 func TestDifferences(t *testing.T) {
-	calm, grown := history.SummaryOf(record(steady(4.2))), history.SummaryOf(record(steady(7)))
+	calm, grown := SummaryOf(record(steady(4.2))), SummaryOf(record(steady(7)))
 	later := calm
 	later.At, later.Took = calm.At.Add(time.Minute), time.Second
-	sequence := func(all ...api.Summary) (last []api.Change) {
-		var q history.Sequence
-		for _, s := range all {
-			last = q.Next(s)
+	changes := func(all ...api.Summary) (last []api.Change) {
+		var q sequence
+		for i, s := range all {
+			s.At = noon.Add(time.Duration(i) * time.Minute)
+			last = q.next(s).Changes
 		}
 		return last
 	}
-	if got := sequence(calm, later); got != nil || len(history.DiffSummaries(calm, later)) > 0 {
+	if got := changes(calm, later); got != nil || len(DiffSummaries(calm, later)) > 0 {
 		t.Errorf("equal ticks differ: %v", got)
 	}
-	if sequence(grown) != nil || later.Acted() || !grown.Acted() {
+	if changes(grown) != nil || later.Acted() || !grown.Acted() {
 		t.Error("the first tick of a search has acted if it moved the target, and has changed nothing")
 	}
-	text := fmt.Sprint(history.DiffSummaries(calm, grown))
+	text := fmt.Sprint(DiffSummaries(calm, grown))
 	for _, want := range []string{"target 6 -> 10", "group blue 3 -> 5", "request of app web cpus=4.2 -> cpus=7", "reason "} {
 		if !strings.Contains(text, want) {
-			t.Errorf("Diff misses %q: %s", want, text)
+			t.Errorf("DiffSummaries misses %q: %s", want, text)
 		}
 	}
-	paused := history.SummaryOf(api.TickRecord{At: noon, Pool: "web", Paused: &api.Note{By: "ann"}})
-	if got := fmt.Sprint(sequence(calm, paused)); !strings.Contains(got, "pause none -> by ann") || strings.Contains(got, "target") {
+	paused := SummaryOf(api.TickRecord{At: noon, Pool: "web", Paused: &api.Note{By: "ann"}})
+	if got := fmt.Sprint(changes(calm, paused)); !strings.Contains(got, "pause none -> by ann") || strings.Contains(got, "target") {
 		t.Errorf("a paused tick after a calm one: %s", got)
 	}
 	offset := calm
@@ -319,7 +319,7 @@ func TestDifferences(t *testing.T) {
 		Removals: []api.Removal{{Note: api.Note{By: "bob", Why: "a bad disk"}, Node: "i-1"}},
 		Stale:    []api.StaleMark{{Note: api.Note{By: "ann"}, Group: "blue"}},
 	}.List()
-	got := fmt.Sprint(sequence(calm, paused, offset))
+	got := fmt.Sprint(changes(calm, paused, offset))
 	for _, want := range []string{"pause by ann -> none", "offset none -> 2 by ann: a campaign", "removal of i-1 none -> by bob: a bad disk", "roll of blue none -> by ann"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("after a pause: %s, want %q", got, want)
@@ -327,24 +327,24 @@ func TestDifferences(t *testing.T) {
 	}
 	dry := grown
 	dry.DryRun = true
-	if got := sequence(calm, dry, later); got != nil {
+	if got := changes(calm, dry, later); got != nil {
 		t.Errorf("a tick differs from a dry run before it: %v", got)
 	}
 }
 
-func FuzzRead(f *testing.F) {
-	data, err := json.Marshal(history.SummaryOf(record(steady(7))))
+func FuzzReadSummary(f *testing.F) {
+	data, err := json.Marshal(SummaryOf(record(steady(7))))
 	f.Add(data)
 	f.Add([]byte("{}"))
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := history.ReadSummary(data)
+		s, err := ReadSummary(data)
 		if err != nil {
 			return
 		}
-		if got := history.DiffSummaries(s, s); got != nil {
+		if got := DiffSummaries(s, s); got != nil {
 			t.Errorf("a summary differs from itself: %v", got)
 		}
 	})

@@ -61,3 +61,20 @@ func FuzzReadRecord(f *testing.F) {
 		}
 	})
 }
+
+// A tick that arrives twice has events once, because NATS may publish it again. A dry run has none.
+func TestRepeatedTickHasNoEvents(t *testing.T) {
+	t.Parallel()
+	acted := api.Summary{At: noon, Actions: []api.ActionSummary{{Op: api.OpSetTarget, Group: "blue", Target: 3, Calls: 1}}}
+	dry := acted
+	dry.At, dry.DryRun = noon.Add(time.Second), true
+	var q sequence
+	for i, test := range []struct {
+		tick   api.Summary
+		events int
+	}{{acted, 1}, {acted, 0}, {dry, 0}} {
+		if got := q.next(test.tick).Events(); len(got) != test.events {
+			t.Errorf("tick %d has %d events, want %d", i, len(got), test.events)
+		}
+	}
+}

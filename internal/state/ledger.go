@@ -352,6 +352,18 @@ func (l *Ledger) Published(ctx context.Context, m *nats.Msg) ([]byte, error) {
 	return l.whole(ctx, m.Header, m.Data)
 }
 
+// PublishedSummary returns the summary of a message that arrived on SummarySubject.
+func PublishedSummary(m *nats.Msg) ([]byte, error) {
+	if m.Header.Get(partsHeader) != "" {
+		return nil, fmt.Errorf("read a summary: it is longer than %d bytes", maxPart)
+	}
+	data, err := unpack(m.Data, m.Header.Get(encodingHeader) == encodingGzip, maxPart)
+	if err != nil {
+		return nil, fmt.Errorf("read a summary: %w", err)
+	}
+	return data, nil
+}
+
 // whole assembles a record from its message and its parts.
 func (l *Ledger) whole(ctx context.Context, header nats.Header, last []byte) ([]byte, error) {
 	parts, err := partsOf(header)

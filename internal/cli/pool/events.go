@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -80,18 +81,14 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 	if err := cli.checkEvents(ctx, b, follow); err != nil {
 		return err
 	}
-	pool := cli.history(b)
-	stream, err := pool.Events(ctx)
-	if err != nil {
-		return err
-	}
+	feed := history.NewFeed(cli.Cluster)
 	var in *bus.Inbox
 	if follow {
 		log, err := cli.Logger()
 		if err != nil {
 			return err
 		}
-		if in, err = bus.Receive(b.Conn(), bus.InboxConfig{Events: pool.Subjects(), Messages: 1024, Bytes: 32 << 20, Log: log}); err != nil {
+		if in, err = bus.Receive(b.Conn(), bus.InboxConfig{Events: history.Subjects(cli.Cluster, cli.Pool), Messages: 1024, Bytes: 32 << 20, Log: log}); err != nil {
 			return fmt.Errorf("follow the events of pool %s: %w", cli.Pool, err)
 		}
 		defer in.Close()
@@ -110,7 +107,7 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 	if since > 0 {
 		patient, handle, cancel := patient(ctx, cli.Timeout)
 		now := time.Now()
-		skipped, err := stream.Between(patient, now.Add(-since), now, func(_ time.Time, events []api.Event) error {
+		skipped, err := feed.Events(patient, cli.history(b), now.Add(-since), now, func(_ time.Time, events []api.Event) error {
 			return handle(func() error { return show(events) })
 		})
 		cancel()
@@ -118,7 +115,7 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 		if err != nil {
 			return waited(patient, err)
 		}
-		if stream.Last().IsZero() && !follow {
+		if last, _ := feed.Last(cli.Pool); last.IsZero() && !follow {
 			return cli.noTickSince(ctx, b, since)
 		}
 	}
@@ -130,12 +127,12 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 			if !ok {
 				return nil
 			}
-			events, err := stream.Decode(ctx, time.Now(), m)
+			live, err := feed.Read(time.Now(), m)
 			if err != nil {
 				fmt.Fprintf(cli.Stderr, "weir: an event is omitted: %v\n", err)
 				continue
 			}
-			if err := show(events); err != nil {
+			if err := show(live.Events); err != nil {
 				return err
 			}
 		}

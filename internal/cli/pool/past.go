@@ -79,21 +79,18 @@ func (cli *tickCommands) reportSkipped(n int) {
 func (cli *tickCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) error {
 	ctx, handle, cancel := patient(ctx, cli.Timeout)
 	defer cancel()
-	var all history.Sequence
 	var rows [][]string
 	found, now := false, time.Now()
-	skipped, err := cli.history(b).Summaries(ctx, now.Add(-f.since), time.Time{}, func(s api.Summary) error {
+	skipped, err := history.NewFeed(cli.Cluster).Ticks(ctx, cli.history(b), now.Add(-f.since), time.Time{}, func(t history.ComparedTick) error {
 		found = true
 		return handle(func() error {
-			changes := all.Next(s)
-			changed := s.Acted() || len(changes) > 0
 			switch {
-			case f.changed && (!changed || s.DryRun):
+			case f.changed && !t.Changed():
 				return nil
 			case cli.Output == command.FormJSON:
-				return cli.PrintNext(s)
+				return cli.PrintNext(t.Summary)
 			}
-			rows = append(rows, tickRow(s, changes, f.changed))
+			rows = append(rows, tickRow(t.Summary, t.Changes, f.changed))
 			return nil
 		})
 	})

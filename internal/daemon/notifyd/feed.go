@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -44,9 +43,9 @@ type feed struct {
 
 	cleaned bool // removed targets have no consumer any more
 
-	streams map[string]*history.Stream // by pool
-	cursor  map[string]time.Time       // last tick of each pool whose events are stored
-	behind  map[string]bool            // pools whose missed ticks are still to be read
+	ticks  *history.Feed
+	cursor map[string]time.Time // last tick of each pool whose events are stored
+	behind map[string]bool      // pools whose missed ticks are still to be read
 
 	mu    sync.Mutex
 	pulse time.Time        // of the loop
@@ -55,7 +54,7 @@ type feed struct {
 
 func newFeed(b *bus.Bus, n *notices, targets senders, log *slog.Logger) *feed {
 	return &feed{
-		bus: b, cluster: n.cluster, notices: n, targets: targets, log: log, streams: map[string]*history.Stream{}, cursor: map[string]time.Time{},
+		bus: b, cluster: n.cluster, notices: n, targets: targets, log: log, ticks: history.NewFeed(n.cluster), cursor: map[string]time.Time{},
 		behind: map[string]bool{}, pulse: time.Now(), errs: map[string]error{},
 	}
 }
@@ -63,9 +62,7 @@ func newFeed(b *bus.Bus, n *notices, targets senders, log *slog.Logger) *feed {
 // run publishes the events of ticks until ctx ends. It subscribes first, so that no tick is lost between the past and the
 // present.
 func (f *feed) run(ctx context.Context) error {
-	in, err := bus.Receive(f.bus.Conn(), bus.InboxConfig{
-		Events: []string{state.SummarySubject(f.cluster, "*")}, Messages: maxPending, Bytes: maxBytes, Log: f.log,
-	})
+	in, err := bus.Receive(f.bus.Conn(), bus.InboxConfig{Events: history.Subjects(f.cluster, "*")[:1], Messages: maxPending, Bytes: maxBytes, Log: f.log})
 	if err != nil {
 		return err
 	}
@@ -137,46 +134,33 @@ func (f *feed) read(ctx context.Context, pool string) (err error) {
 			return err
 		}
 	}
-	js := f.bus.JetStream()
-	stream, err := history.Pool{JS: js, Cluster: f.cluster, Pool: pool}.Events(ctx)
-	if err != nil {
-		return err
-	}
-	stored, err := state.OpenSummaries(ctx, js, f.cluster, pool)
-	if err != nil {
-		return err
-	}
-	err = stored.Since(ctx, from.Add(-lead), func(data []byte) error {
-		tick, err := history.ReadSummary(data)
-		if err != nil {
-			f.drop(state.SummarySubject(f.cluster, pool), err)
+	p := history.Pool{JS: f.bus.JetStream(), Cluster: f.cluster, Pool: pool}
+	unreadable, err := f.ticks.Ticks(ctx, p, from.Add(-lead), time.Time{}, func(t history.ComparedTick) error {
+		if t.At.Before(from) || !t.At.After(f.cursor[pool]) {
 			return nil
 		}
-		list := stream.Add(tick)
-		if tick.At.Before(from) || !tick.At.After(f.cursor[pool]) {
-			return nil
-		}
-		return f.deliver(ctx, pool, tick.At, list)
+		return f.deliver(ctx, pool, t.At, t.Events())
 	})
-	f.streams[pool] = stream
+	if unreadable > 0 {
+		f.log.Warn("events of ticks of another version are lost", "pool", pool, "ticks", unreadable)
+	}
 	return err
 }
 
 // receive publishes the events of a tick.
 func (f *feed) receive(ctx context.Context, m *nats.Msg) {
-	before, _, _ := strings.Cut(state.SummarySubject(f.cluster, "*"), "*")
-	pool := strings.TrimPrefix(m.Subject, before)
-	stream := f.streams[pool]
-	if stream == nil || f.behind[pool] { // a new pool, whose ticks are read from the stream
+	pool, _ := f.ticks.PoolOf(m.Subject)
+	if _, read := f.ticks.Last(pool); !read || f.behind[pool] { // a new pool, whose ticks are read from the stream
 		f.behind[pool] = true
 		return
 	}
-	list, err := stream.Decode(ctx, time.Now(), m)
+	live, err := f.ticks.Read(time.Now(), m)
 	if err != nil {
 		f.drop(m.Subject, err)
 		return
 	}
-	if err := f.deliver(ctx, pool, stream.Last(), list); err != nil {
+	at, _ := f.ticks.Last(pool)
+	if err := f.deliver(ctx, pool, at, live.Events); err != nil {
 		f.behind[pool] = true
 		f.report(sourceTicks, err)
 	}

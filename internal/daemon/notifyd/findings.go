@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -43,7 +42,7 @@ func (f *feed) finding(ctx context.Context, m jetstream.Msg) {
 		f.drop(m.Subject(), err)
 		return
 	}
-	list, err := history.FindingEvents(f.cluster, meta.Timestamp, &nats.Msg{Subject: m.Subject(), Data: m.Data()})
+	list, err := history.FindingEvents(f.cluster, meta.Timestamp, m.Subject(), m.Data())
 	f.drop(m.Subject(), err)
 	err = f.notices.publish(ctx, "", list)
 	f.report(sourceFindings, err)

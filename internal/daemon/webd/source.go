@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
@@ -78,12 +76,12 @@ func (s source) Follow(ctx context.Context, visit func(web.Name, api.Summary)) e
 	if !conn.IsConnected() {
 		return errors.New("not connected to NATS")
 	}
-	in, err := bus.Receive(conn, bus.InboxConfig{Events: []string{state.SummarySubject(s.cluster, "*")}, Messages: maxPending, Bytes: maxBytes, Log: s.log})
+	in, err := bus.Receive(conn, bus.InboxConfig{Events: history.Subjects(s.cluster, "*")[:1], Messages: maxPending, Bytes: maxBytes, Log: s.log})
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	streams := map[string]*history.Stream{}
+	feed := history.NewFeed(s.cluster)
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
 	for {
@@ -98,19 +96,12 @@ func (s source) Follow(ctx context.Context, visit func(web.Name, api.Summary)) e
 			if !ok {
 				return errors.New("the subscription ended")
 			}
-			pool := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
-			if streams[pool] == nil {
-				if streams[pool], err = s.past(pool).Events(ctx); err != nil {
-					return err
-				}
-			}
-			tick, err := streams[pool].Tick(ctx, m)
+			got, err := feed.Read(time.Now(), m)
 			if err != nil {
 				s.log.Warn("tick omitted", "subject", m.Subject, "err", err)
-				continue
+			} else if got.Tick != nil {
+				visit(web.Name{Cluster: s.cluster, Pool: got.Tick.Pool}, got.Tick.Summary)
 			}
-			tick.Pool = pool // the content of the message does not name its pool
-			visit(web.Name{Cluster: s.cluster, Pool: pool}, tick)
 		}
 	}
 }

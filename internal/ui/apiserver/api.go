@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -49,7 +50,7 @@ type Fleet interface {
 // Pool has the ports of one pool.
 type Pool struct {
 	Now    Now
-	Past   Past
+	Past   history.Pool
 	Orders Orders
 }
 
@@ -59,13 +60,6 @@ type Now interface {
 	Nodes(ctx context.Context) ([]api.Node, error)
 	Apps(ctx context.Context) (api.HarmonizerStatus, error)
 	Signals(ctx context.Context) ([]api.Process, error)
-}
-
-// Past reads the ticks of a pool. history.Pool implements it.
-type Past interface {
-	Summaries(ctx context.Context, from, to time.Time, visit func(api.Summary) error) (unreadable int, err error)
-	Record(ctx context.Context, at time.Time) (*api.TickRecord, error)
-	EventsBetween(ctx context.Context, from, to time.Time, visit func(at time.Time, events []api.Event) error) (unreadable int, err error)
 }
 
 // Orders writes the orders of a pool. view.Orders implements it.

@@ -15,11 +15,7 @@ import (
 // pageWithin bounds the time of one page. A page that ends early states where the next one begins.
 const pageWithin = 10 * time.Second
 
-const (
-	normalLimit, mostLimit = 100, 1000
-	// lead is read before a range, so that the first tick of a page has a tick before it.
-	lead = 10 * time.Minute
-)
+const normalLimit, mostLimit = 100, 1000
 
 func (c *call) ticks() (any, error) {
 	from, to, err := c.span()
@@ -35,20 +31,15 @@ func (c *call) ticks() (any, error) {
 		return nil, wrong("parameter changed is %.40q: want true or false", changed)
 	}
 	page := api.Ticks{Ticks: []api.Summary{}}
-	var ticks history.Sequence
-	page.Unreadable, err = c.pool.Past.Summaries(c.request.Context(), from.Add(-lead), to, func(s api.Summary) error {
-		changes := ticks.Next(s)
-		did := s.Acted() || len(changes) > 0
+	page.Unreadable, err = history.NewFeed(c.Cluster).Ticks(c.request.Context(), c.pool.Past, from, to, func(t history.ComparedTick) error {
 		switch {
-		case s.At.Before(from):
-			return nil
 		case len(page.Ticks) == limit || c.late():
-			page.Next = s.At
+			page.Next = t.At
 			return history.ErrStop
-		case changed == "true" && (!did || s.DryRun):
+		case changed == "true" && !t.Changed():
 			return nil
 		}
-		page.Ticks = append(page.Ticks, s)
+		page.Ticks = append(page.Ticks, t.Summary)
 		return nil
 	})
 	return page, err
@@ -107,7 +98,7 @@ func (c *call) events() (any, error) {
 		}
 	}
 	page := api.Events{Events: []api.Event{}}
-	page.Unreadable, err = c.pool.Past.EventsBetween(c.request.Context(), from, to, func(at time.Time, found []api.Event) error {
+	page.Unreadable, err = history.NewFeed(c.Cluster).Events(c.request.Context(), c.pool.Past, from, to, func(at time.Time, found []api.Event) error {
 		if c.late() {
 			page.Next = at
 			return history.ErrStop

@@ -107,10 +107,6 @@ func (s source) Follow(ctx context.Context, visit func(web.Name, api.Summary)) e
 }
 
 // Tick implements web.Source.
-func (s source) Tick(ctx context.Context, pool web.Name, at time.Time) (api.Summary, *api.TickRecord, error) {
-	t, err := s.past(pool.Pool).TickAt(ctx, at)
-	if errors.Is(err, history.ErrNoTick) {
-		err = fmt.Errorf("%w: %w", web.ErrNoTick, err)
-	}
-	return t.Summary, t.Record, err
+func (s source) Tick(ctx context.Context, pool web.Name, at time.Time) (history.Tick, error) {
+	return s.past(pool.Pool).TickAt(ctx, at)
 }

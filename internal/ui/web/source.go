@@ -2,10 +2,10 @@ package web
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -21,10 +21,7 @@ type Pool struct {
 	series.Facts
 }
 
-// ErrNoTick: the pool has no tick at that time. Any other error of a Source means that it is away.
-var ErrNoTick = errors.New("no tick is recorded")
-
-// Source is where the pages read. It is safe for concurrent use.
+// Source is where the pages read. It is safe for concurrent use. An error means that it is away, except history.ErrNoTick.
 type Source interface {
 	// Pools returns all pools, in any order.
 	Pools(ctx context.Context) ([]Pool, error)
@@ -33,7 +30,7 @@ type Source interface {
 	// Follow calls visit with the summary of each new tick of all pools, until ctx ends or the source is away. visit
 	// returns at once.
 	Follow(ctx context.Context, visit func(Name, api.Summary)) error
-	// Tick returns the last tick of a pool that began at that time or earlier. The record is nil if the ledger no longer
-	// has it. The error wraps ErrNoTick if there is no such tick.
-	Tick(ctx context.Context, pool Name, at time.Time) (api.Summary, *api.TickRecord, error)
+	// Tick returns the last tick of a pool that began at that time or earlier. The error wraps history.ErrNoTick if there is
+	// no such tick.
+	Tick(ctx context.Context, pool Name, at time.Time) (history.Tick, error)
 }

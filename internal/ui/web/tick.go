@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -81,9 +82,9 @@ func (s *Server) serveTick(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), deadline)
 	defer cancel()
 	// The address has milliseconds, and a tick has nanoseconds.
-	summary, record, err := s.source.Tick(ctx, name, at.Add(time.Millisecond-1))
+	t, err := s.source.Tick(ctx, name, at.Add(time.Millisecond-1))
 	switch {
-	case errors.Is(err, ErrNoTick):
+	case errors.Is(err, history.ErrNoTick):
 		s.problem(w, r, http.StatusNotFound, "No tick is recorded there", "The pool has no tick at this time. Open the pool, and choose a time of a plot.")
 		return
 	case err != nil:
@@ -91,7 +92,7 @@ func (s *Server) serveTick(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusServiceUnavailable, "The ledger does not answer", "This tick cannot be read now: "+decide.OneLine(err.Error())+". Try again later.")
 		return
 	}
-	s.page(w, r, http.StatusOK, tickPage(s.tick(name, summary, record, r.URL.Query())))
+	s.page(w, r, http.StatusOK, tickPage(s.tick(name, t.Summary, t.Record, r.URL.Query())))
 }
 
 // tick returns the view of a decision.

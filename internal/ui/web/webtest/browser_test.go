@@ -277,10 +277,11 @@ func TestLive(t *testing.T) {
 	fleet.Run(chromedp.Navigate(url+"/pools"), chromedp.WaitVisible("#fleet", chromedp.ByQuery))
 	pool.Run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
 	name := web.Name{Cluster: "prod", Pool: "ads-eu1"}
-	last, _, err := w.Tick(t.Context(), name, webtest.Now())
+	tick, err := w.Tick(t.Context(), name, webtest.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
+	last := tick.Summary
 	last.At, last.Before, last.Target = webtest.Now().Add(-time.Second), last.Target, new(*last.Target+7)
 	w.Publish(name, last)
 	want := fmt.Sprint(*last.Target)

@@ -176,26 +176,26 @@ func (w *World) Publish(name web.Name, s api.Summary) {
 }
 
 // Tick implements web.Source.
-func (w *World) Tick(_ context.Context, name web.Name, at time.Time) (found api.Summary, _ *api.TickRecord, err error) {
+func (w *World) Tick(_ context.Context, name web.Name, at time.Time) (t history.Tick, err error) {
 	if err := w.answers(); err != nil {
-		return found, nil, err
+		return t, err
 	}
 	err = w.pool(name).run(func(s api.Summary) error {
 		if !s.At.After(at) {
-			found = s
+			t.Summary = s
 		}
 		return nil
 	})
 	switch {
 	case err != nil:
-		return found, nil, err
-	case found.At.IsZero():
-		return found, nil, fmt.Errorf("%w at %v", web.ErrNoTick, at)
-	case found.Target == nil:
-		return found, nil, nil
+		return t, err
+	case t.At.IsZero():
+		return t, fmt.Errorf("%w at %v", history.ErrNoTick, at)
+	case t.Target == nil:
+		return t, nil
 	}
-	r := record(name, found)
-	return history.SummaryOf(r), &r, nil
+	r := record(name, t.Summary)
+	return history.Tick{Summary: history.SummaryOf(r), Record: &r}, nil
 }
 
 // record returns a record with the inputs of a summary. The rules of the product decide it.

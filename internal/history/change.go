@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 )
 
 // entry is one named value of a summary. order is the kind of an order of an operator; empty: it is not one.
@@ -88,9 +89,9 @@ func eventEntries(s api.Summary) []entry {
 
 // decidedEntries returns the parts of a decision that change only with an event.
 func decidedEntries(s api.Summary) []entry {
-	out := []entry{{"target", number(s.Target), ""}, {string(api.OrderPin), number(s.Pinned), api.OrderPin}}
+	out := []entry{{"target", weightText(s.Target), ""}, {string(api.OrderPin), weightText(s.Pinned), api.OrderPin}}
 	if s.Offset != 0 {
-		out = append(out, entry{string(api.OrderOffset), number(&s.Offset), api.OrderOffset})
+		out = append(out, entry{string(api.OrderOffset), weightText(&s.Offset), api.OrderOffset})
 	}
 	for _, o := range s.Orders {
 		out = append(out, entry{o.Name(), orderText(s, o), o.Kind})
@@ -117,7 +118,7 @@ func decidedEntries(s api.Summary) []entry {
 
 // detailEntries returns the rest.
 func detailEntries(s api.Summary) []entry {
-	out := []entry{{"joined", number(&s.Joined), ""}, {"fulfilled", number(&s.Exists), ""}, {"wanted", number(s.Wanted), ""}, {"leaving", strconv.Itoa(s.Leaving), ""}}
+	out := []entry{{"joined", weightText(&s.Joined), ""}, {"fulfilled", weightText(&s.Exists), ""}, {"wanted", weightText(s.Wanted), ""}, {"leaving", strconv.Itoa(s.Leaving), ""}}
 	if s.Request != nil {
 		out = append(out, entry{"request", s.Request.String(), ""}, entry{"rule", string(s.Rule), ""}, entry{"reason", s.Why, ""})
 	}
@@ -159,28 +160,28 @@ func values(entries []entry) map[string]string {
 func orderText(s api.Summary, o api.Order) string {
 	switch o.Kind {
 	case api.OrderOffset:
-		return number(&s.Offset) + " " + o.Text()
+		return weightText(&s.Offset) + " " + o.Text()
 	case api.OrderPin:
-		return number(s.Pinned) + " " + o.Text()
+		return weightText(s.Pinned) + " " + o.Text()
 	}
 	return o.Text()
 }
 
-// number returns a weight for people; empty for an unknown one.
-func number(x *float64) string {
+// weightText returns a weight for people; empty for an unknown one.
+func weightText(x *float64) string {
 	if x == nil {
 		return ""
 	}
-	return strconv.FormatFloat(*x, 'g', 6, 64)
+	return explain.Quantity(*x)
 }
 
 // limitsText returns the limits for people: "3 to 100".
 func limitsText(l api.LimitsSummary) string {
 	most := "inf"
 	if l.Max != nil {
-		most = number(l.Max)
+		most = weightText(l.Max)
 	}
-	return number(&l.Min) + " to " + most
+	return weightText(&l.Min) + " to " + most
 }
 
 // ParseDirection parses "up" or "down".

@@ -89,7 +89,7 @@ func (f *Feed) Read(now time.Time, m *nats.Msg) (Live, error) {
 	if err != nil {
 		return Live{}, err
 	}
-	s, err := ReadSummary(data)
+	s, err := readSummary(data)
 	if err != nil || s.DryRun {
 		return Live{}, err
 	}

@@ -12,28 +12,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
-// HoldsOf returns what held the pool at a tick, in the order in which the tick meets it. A tick without a cause has no
+// holdsOf returns what held the pool at a tick, in the order in which the tick meets it. A tick without a cause has no
 // holds: then the requests are what the pool has.
-func HoldsOf(r api.TickRecord) []api.Hold {
+func holdsOf(r api.TickRecord) []api.Hold {
 	h := &holds{r: r}
 	if r.Paused != nil {
-		h.both(api.HoldOrder, "pause", "paused "+r.Paused.Text())
+		h.addBoth(api.HoldOrder, "pause", "paused "+r.Paused.Text())
 	}
 	if r.Failed != "" {
-		h.both(api.HoldIgnorance, "tick", "the tick ended without a decision: "+r.Failed)
+		h.addBoth(api.HoldIgnorance, "tick", "the tick ended without a decision: "+r.Failed)
 	}
 	if r.DryRun {
-		h.both(api.HoldInRule, "dry run", "a dry run makes no request to the provider")
+		h.addBoth(api.HoldInRule, "dry run", "a dry run makes no request to the provider")
 	}
-	if decided(r) {
-		h.opinions()
-		h.steps()
-		h.bars()
-		h.blocked()
-		h.groups()
-		h.kept()
+	if hasDecision(r) {
+		h.addUnknownNeeds()
+		h.addRules()
+		h.addLimits()
+		h.addRefusals()
+		h.addGroups()
+		h.addKeptNodes()
 	}
-	h.failed()
+	h.addFailedActions()
 	return h.list
 }
 
@@ -43,35 +43,35 @@ type holds struct {
 	list []api.Hold
 }
 
-// add adds a hold, unless the list has one of that direction, kind and name.
-func (h *holds) add(d api.Direction, kind api.HoldKind, name, why string) {
+// addHold adds a hold, unless the list has one of that direction, kind and name.
+func (h *holds) addHold(d api.Direction, kind api.HoldKind, name, why string) {
 	same := func(o api.Hold) bool { return o.Direction == d && o.Kind == kind && o.Name == name }
 	if !slices.ContainsFunc(h.list, same) {
 		h.list = append(h.list, api.Hold{Direction: d, Kind: kind, Name: decide.OneLine(name), Why: decide.OneLine(why)})
 	}
 }
 
-func (h *holds) both(kind api.HoldKind, name, why string) {
-	h.add(api.DirectionUp, kind, name, why)
-	h.add(api.DirectionDown, kind, name, why)
+func (h *holds) addBoth(kind api.HoldKind, name, why string) {
+	h.addHold(api.DirectionUp, kind, name, why)
+	h.addHold(api.DirectionDown, kind, name, why)
 }
 
-// opinions adds the apps without a request of their own signal: they may need more.
-func (h *holds) opinions() {
+// addUnknownNeeds adds the apps without a request of their own signal: they may need more.
+func (h *holds) addUnknownNeeds() {
 	in := h.r.Case.Input
 	for _, app := range in.Apps {
 		v := app.Opinion.Verdict
 		if app.Configured && v != api.VerdictValue && v != api.VerdictNoOpinion {
-			h.add(api.DirectionUp, api.HoldIgnorance, app.Name, fmt.Sprintf("the need of %s is unknown: its signal %s: %s", app.Name, verdict(v), app.Opinion.Why))
+			h.addHold(api.DirectionUp, api.HoldIgnorance, app.Name, fmt.Sprintf("the need of %s is unknown: its signal %s: %s", app.Name, verdictText(v), app.Opinion.Why))
 		}
 	}
 	if len(in.Apps) == 0 && in.Default.Verdict != api.VerdictValue {
-		h.add(api.DirectionUp, api.HoldIgnorance, "default signal", fmt.Sprintf("the default signal %s: %s", verdict(in.Default.Verdict), in.Default.Why))
+		h.addHold(api.DirectionUp, api.HoldIgnorance, "default signal", fmt.Sprintf("the default signal %s: %s", verdictText(in.Default.Verdict), in.Default.Why))
 	}
 }
 
-// verdict describes a response that is no value, as the predicate of a sentence.
-func verdict(v api.Verdict) string {
+// verdictText describes a response that is no value, as the predicate of a sentence.
+func verdictText(v api.Verdict) string {
 	switch v {
 	case api.VerdictStale:
 		return "is stale"
@@ -83,42 +83,42 @@ func verdict(v api.Verdict) string {
 	return "failed"
 }
 
-// steps adds the rules between the requests and the limits that moved the target.
-func (h *holds) steps() {
+// addRules adds the rules between the requests and the limits that moved the target.
+func (h *holds) addRules() {
 	for _, s := range h.r.Result.Steps {
 		switch s.Rule {
 		case api.RuleUnknownNeed:
 			if s.After > s.Before {
-				h.add(api.DirectionDown, api.HoldIgnorance, string(s.Rule), s.Why)
+				h.addHold(api.DirectionDown, api.HoldIgnorance, string(s.Rule), s.Why)
 			}
 		case api.RuleHealth:
 			if s.After > s.Before {
-				h.add(api.DirectionDown, api.HoldBreaker, string(s.Rule), s.Why)
+				h.addHold(api.DirectionDown, api.HoldBreaker, string(s.Rule), s.Why)
 			}
 		case api.RulePinned:
 			if h.r.Case.Input.Pinned != nil {
-				h.both(api.HoldOrder, "pin", s.Why)
+				h.addBoth(api.HoldOrder, "pin", s.Why)
 			}
 		case api.RuleOffset:
 			if s.After != s.Before {
-				h.add(against(s.After-s.Before), api.HoldOrder, "offset", s.Why)
+				h.addHold(hindered(s.After-s.Before), api.HoldOrder, "offset", s.Why)
 			}
 		case api.RuleInput:
-			h.both(api.HoldInRule, string(s.Rule), s.Why)
+			h.addBoth(api.HoldInRule, string(s.Rule), s.Why)
 		}
 	}
 }
 
-// against returns the direction that a change hinders.
-func against(change float64) api.Direction {
+// hindered returns the direction that a change hinders.
+func hindered(change float64) api.Direction {
 	if change > 0 {
 		return api.DirectionDown
 	}
 	return api.DirectionUp
 }
 
-// bars adds the limits.
-func (h *holds) bars() {
+// addLimits adds the limits.
+func (h *holds) addLimits() {
 	in := h.r.Case.Input
 	in.State = h.r.Case.State.DecisionState
 	before := in.Capacity.Target + in.State.Offset
@@ -135,52 +135,52 @@ func (h *holds) bars() {
 	for _, b := range decide.Bars(in, h.r.Result.Steps) {
 		switch b.Kind {
 		case decide.BarMax:
-			h.add(api.DirectionUp, api.HoldLimit, string(b.Kind), b.Why)
+			h.addHold(api.DirectionUp, api.HoldLimit, string(b.Kind), b.Why)
 		case decide.BarMin:
-			h.add(api.DirectionDown, api.HoldLimit, string(b.Kind), b.Why)
+			h.addHold(api.DirectionDown, api.HoldLimit, string(b.Kind), b.Why)
 		case decide.BarCooldown:
-			h.add(d, api.HoldCooldown, string(d), b.Why)
+			h.addHold(d, api.HoldCooldown, string(d), b.Why)
 		case decide.BarBudget:
-			h.add(d, api.HoldBudget, "budgets", b.Why)
+			h.addHold(d, api.HoldBudget, "budgets", b.Why)
 		case decide.BarStep:
-			h.add(d, api.HoldLimit, map[api.Direction]string{api.DirectionUp: "max_weight_to_add", api.DirectionDown: "max_weight_to_remove"}[d], b.Why)
+			h.addHold(d, api.HoldLimit, map[api.Direction]string{api.DirectionUp: "max_weight_to_add", api.DirectionDown: "max_weight_to_remove"}[d], b.Why)
 		case decide.BarLosses:
-			h.add(api.DirectionDown, api.HoldIgnorance, "prevent_scale_down_after_capacity_loss", b.Why)
+			h.addHold(api.DirectionDown, api.HoldIgnorance, "prevent_scale_down_after_capacity_loss", b.Why)
 		case decide.BarHealth:
-			h.add(api.DirectionDown, api.HoldBreaker, string(api.RuleHealth), b.Why)
+			h.addHold(api.DirectionDown, api.HoldBreaker, string(api.RuleHealth), b.Why)
 		default:
-			h.add(api.DirectionDown, api.HoldIgnorance, "pool", b.Why)
+			h.addHold(api.DirectionDown, api.HoldIgnorance, "pool", b.Why)
 		}
 	}
 }
 
-// blocked adds why no node may be removed, whatever the target is.
-func (h *holds) blocked() {
+// addRefusals adds why no node may be removed, whatever the target is.
+func (h *holds) addRefusals() {
 	c := h.r.Case
 	refused := cmp.Or(c.Refuse, h.r.Detail.Refused)
 	if barred := c.Input.Barred; barred != "" {
-		h.add(api.DirectionDown, api.HoldBreaker, string(api.RuleHealth), barred)
+		h.addHold(api.DirectionDown, api.HoldBreaker, string(api.RuleHealth), barred)
 	}
 	if why := c.Input.NoScaleIn; why != "" {
-		h.add(api.DirectionDown, api.HoldIgnorance, "pool", why)
+		h.addHold(api.DirectionDown, api.HoldIgnorance, "pool", why)
 	}
 	switch {
 	case refused == "" || refused == decide.OneLine(c.Input.Barred) || refused == decide.OneLine(c.Input.NoScaleIn):
 	case h.r.Detail.Distribution.Shares == nil:
-		h.both(api.HoldInGroup, "groups", refused)
+		h.addBoth(api.HoldInGroup, "groups", refused)
 	default:
-		h.add(api.DirectionDown, api.HoldIgnorance, "nodes", refused)
+		h.addHold(api.DirectionDown, api.HoldIgnorance, "nodes", refused)
 	}
 }
 
-// groups adds the groups that did not take their part.
-func (h *holds) groups() {
+// addGroups adds the groups that did not take their part.
+func (h *holds) addGroups() {
 	c, d := h.r.Case, h.r.Detail.Distribution
 	for _, group := range slices.Sorted(maps.Keys(c.Busy)) {
-		h.both(api.HoldInGroup, group, fmt.Sprintf("group %s is not changed: %s", group, c.Busy[group]))
+		h.addBoth(api.HoldInGroup, group, fmt.Sprintf("group %s is not changed: %s", group, c.Busy[group]))
 	}
 	for _, q := range h.r.State.Backoffs {
-		h.add(api.DirectionUp, api.HoldInGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
+		h.addHold(api.DirectionUp, api.HoldInGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
 	}
 	if d.Shortfall == 0 {
 		return
@@ -191,13 +191,13 @@ func (h *holds) groups() {
 	}
 	for _, share := range d.Shares {
 		if share.Bound == bound {
-			h.add(direction, api.HoldInGroup, share.Group, fmt.Sprintf("group %s is at its %s of %d", share.Group, bound, share.After))
+			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("group %s is at its %s of %d", share.Group, bound, share.After))
 		}
 	}
 }
 
-// kept adds the nodes that stay above the target.
-func (h *holds) kept() {
+// addKeptNodes adds the nodes that stay above the target.
+func (h *holds) addKeptNodes() {
 	for _, k := range h.r.Detail.Kept {
 		kind, name := api.HoldInNodes, string(k.Why)
 		switch k.Why {
@@ -212,16 +212,16 @@ func (h *holds) kept() {
 		case api.KeptGroupAtTarget, api.KeptNoScaleIn: // the group and the rule have their own holds
 			continue
 		}
-		h.add(api.DirectionDown, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))
+		h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))
 	}
 }
 
-// failed adds the requests to the provider that failed.
-func (h *holds) failed() {
+// addFailedActions adds the requests to the provider that failed.
+func (h *holds) addFailedActions() {
 	for _, a := range h.r.Actions {
 		if a.Error != "" {
 			what := strings.TrimSpace(strings.Join([]string{string(a.Op), a.Group, a.Node}, " "))
-			h.both(api.HoldProvider, cmp.Or(a.Group, string(a.Op)), what+": "+a.Error)
+			h.addBoth(api.HoldProvider, cmp.Or(a.Group, string(a.Op)), what+": "+a.Error)
 		}
 	}
 }

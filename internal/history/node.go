@@ -25,7 +25,7 @@ func addNodes(s *api.Summary, r api.TickRecord) {
 		}
 	}
 	for _, d := range r.Drains {
-		add(d.Node, d.Group, drained(d))
+		add(d.Node, d.Group, drainState(d))
 	}
 	for id, group := range r.Snapshot.Quarantined {
 		add(id, group, api.UnsteadyQuarantined)
@@ -61,8 +61,8 @@ func addNodes(s *api.Summary, r api.TickRecord) {
 	}
 }
 
-// drained returns the state of a node with a drain record; empty: it is in service.
-func drained(d api.Drain) api.UnsteadyState {
+// drainState returns the state of a node with a drain record; empty: it is in service.
+func drainState(d api.Drain) api.UnsteadyState {
 	switch {
 	case d.State == api.DrainTerminating || d.State == api.DrainGone:
 		return api.UnsteadyEnded

@@ -35,8 +35,8 @@ func ReadRecord(data []byte) (api.TickRecord, error) {
 	return r, err
 }
 
-// ReadSummary decodes a stored summary. It accepts keys of later versions, and rejects a summary with another schema.
-func ReadSummary(data []byte) (api.Summary, error) {
+// readSummary decodes a stored summary. It accepts keys of later versions, and rejects a summary with another schema.
+func readSummary(data []byte) (api.Summary, error) {
 	s, err := decode[api.Summary]("summary", data, maxSummary)
 	if err == nil && s.Schema != SummarySchema {
 		err = fmt.Errorf("read a summary of schema %d: this weir reads schema %d; use the newer weir", s.Schema, SummarySchema)
@@ -96,7 +96,7 @@ func (p Pool) summaries(ctx context.Context, from, to time.Time, visit func(api.
 		more, err = p.records(ctx, from, to, func(r api.TickRecord) error { return visit(SummaryOf(r)) })
 		return err
 	}
-	unreadable, err = walk(ctx, stored, from, to, ReadSummary, func(s api.Summary) time.Time { return s.At }, func(s api.Summary) error {
+	unreadable, err = walk(ctx, stored, from, to, readSummary, func(s api.Summary) time.Time { return s.At }, func(s api.Summary) error {
 		first := !found
 		found = true
 		if first && s.At.Sub(from) > 2*max(s.Every, time.Second) { // more than the time between two ticks

@@ -11,7 +11,7 @@ import (
 
 const maxListed = 40 // orders, apps, groups, actions, holds and problems of a summary
 
-func requestOf(r resource.Request) (out api.RequestSummary) {
+func requestSummary(r resource.Request) (out api.RequestSummary) {
 	for _, k := range resource.Kinds() {
 		if x, ok := r.Get(k); ok {
 			out[k] = &x
@@ -24,33 +24,33 @@ func requestOf(r resource.Request) (out api.RequestSummary) {
 func SummaryOf(r api.TickRecord) api.Summary {
 	s := api.Summary{
 		Schema: SummarySchema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Failed: decide.OneLine(r.Failed),
-		Wanted: r.State.Wanted, Joined: r.Snapshot.Joined, Exists: r.Snapshot.Fulfilled, Actions: actionsOf(r.Actions), Leaving: len(r.Drains),
-		Holds: HoldsOf(r),
+		Wanted: r.State.Wanted, Joined: r.Snapshot.Joined, Exists: r.Snapshot.Fulfilled, Actions: countActions(r.Actions), Leaving: len(r.Drains),
+		Holds: holdsOf(r),
 	}
 	if r.Paused != nil {
-		s.Paused = new(noteOf(*r.Paused))
+		s.Paused = new(boundedNote(*r.Paused))
 	}
 	for _, p := range r.Problems {
 		s.Problems = append(s.Problems, decide.OneLine(p))
 	}
-	if decided(r) {
+	if hasDecision(r) {
 		addDecision(&s, r)
 	}
 	addNodes(&s, r)
-	s.Orders = bounded(&s, s.Orders)
-	s.Apps = bounded(&s, s.Apps)
-	s.Groups = bounded(&s, s.Groups)
-	s.Actions = bounded(&s, s.Actions)
-	s.Holds = bounded(&s, s.Holds)
-	s.Problems = bounded(&s, s.Problems)
+	s.Orders = firstOf(&s, s.Orders)
+	s.Apps = firstOf(&s, s.Apps)
+	s.Groups = firstOf(&s, s.Groups)
+	s.Actions = firstOf(&s, s.Actions)
+	s.Holds = firstOf(&s, s.Holds)
+	s.Problems = firstOf(&s, s.Problems)
 	return s
 }
 
-// decided reports whether a record has a decision.
-func decided(r api.TickRecord) bool { return r.Case != nil && r.Result != nil && r.Detail != nil }
+// hasDecision reports whether a record has a decision.
+func hasDecision(r api.TickRecord) bool { return r.Case != nil && r.Result != nil && r.Detail != nil }
 
-// noteOf returns the note with bounded texts.
-func noteOf(n api.Note) api.Note {
+// boundedNote returns the note with bounded texts.
+func boundedNote(n api.Note) api.Note {
 	n.By, n.Why = decide.OneLine(n.By), decide.OneLine(n.Why)
 	return n
 }
@@ -61,7 +61,7 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 	s.Before, s.Target = new(in.Capacity.Target+r.Case.State.Offset), new(r.Result.Target)
 	s.Offset, s.Pinned = in.Offset, in.Pinned
 	for _, o := range r.Orders {
-		s.Orders = append(s.Orders, api.Order{Kind: o.Kind, Subject: decide.OneLine(o.Subject), Note: noteOf(o.Note)})
+		s.Orders = append(s.Orders, api.Order{Kind: o.Kind, Subject: decide.OneLine(o.Subject), Note: boundedNote(o.Note)})
 	}
 	s.Limits = &api.LimitsSummary{Min: in.Policy.Limits.Min}
 	if in.Policy.Limits.Max < api.Unlimited {
@@ -72,9 +72,9 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 			s.Unlimited = new(step.Before)
 		}
 	}
-	step := deciding(r.Result.Steps)
-	s.Rule, s.Why, s.Request = step.Rule, decide.OneLine(step.Why), new(requestOf(r.Detail.Request))
-	s.Offered, s.Setpoint = new(requestOf(resource.Of(in.Capacity.Totals))), in.Policy.Setpoint
+	step := decidingStep(r.Result.Steps)
+	s.Rule, s.Why, s.Request = step.Rule, decide.OneLine(step.Why), new(requestSummary(r.Detail.Request))
+	s.Offered, s.Setpoint = new(requestSummary(resource.Of(in.Capacity.Totals))), in.Policy.Setpoint
 	addApps(s, r)
 	exists, held := map[string]float64{}, map[string]bool{}
 	for _, g := range r.Snapshot.Groups {
@@ -100,14 +100,14 @@ func addApps(s *api.Summary, r api.TickRecord) {
 	}
 	for _, c := range r.Shadows {
 		shadows[c.App] = &api.ShadowSummary{
-			Version: decide.OneLine(c.Version), Verdict: shortVerdict(c.Verdict), Request: requestOf(c.Request),
+			Version: decide.OneLine(c.Version), Verdict: shortVerdict(c.Verdict), Request: requestSummary(c.Request),
 			Compared: c.Compared, Difference: decide.OneLine(c.Difference),
 		}
 	}
 	for _, app := range r.Detail.Apps {
 		own := opinions[app.App]
 		one := api.AppSummaryTick{
-			Name: app.App, Source: app.Source, Verdict: shortVerdict(own.Verdict), Request: requestOf(app.Request),
+			Name: app.App, Source: app.Source, Verdict: shortVerdict(own.Verdict), Request: requestSummary(app.Request),
 			Version: decide.OneLine(own.Version), Latency: own.Latency.Round(time.Microsecond), Shadow: shadows[app.App],
 		}
 		if one.Source == api.FromSignal {
@@ -128,8 +128,8 @@ func shortVerdict(v api.Verdict) api.Verdict {
 	return v
 }
 
-// deciding returns the step that set the target: the last one that changed it, or else the one of the rule "target".
-func deciding(steps []api.Step) (step api.Step) {
+// decidingStep returns the step that set the target: the last one that changed it, or else the one of the rule "target".
+func decidingStep(steps []api.Step) (step api.Step) {
 	for _, s := range slices.Backward(steps) {
 		if s.After != s.Before {
 			return s
@@ -141,8 +141,8 @@ func deciding(steps []api.Step) (step api.Step) {
 	return step
 }
 
-// actionsOf counts the actions by kind and group, in their order.
-func actionsOf(actions []api.Action) (out []api.ActionSummary) {
+// countActions counts the actions by kind and group, in their order.
+func countActions(actions []api.Action) (out []api.ActionSummary) {
 	for _, a := range actions {
 		i := slices.IndexFunc(out, func(o api.ActionSummary) bool { return o.Op == a.Op && o.Group == a.Group })
 		if i < 0 {
@@ -162,8 +162,8 @@ func actionsOf(actions []api.Action) (out []api.ActionSummary) {
 	return out
 }
 
-// bounded returns the first entries of a list, and counts the others.
-func bounded[T any](s *api.Summary, list []T) []T {
+// firstOf returns the first entries of a list, and counts the others.
+func firstOf[T any](s *api.Summary, list []T) []T {
 	if more := len(list) - maxListed; more > 0 {
 		s.Omitted += more
 		return list[:maxListed:maxListed]

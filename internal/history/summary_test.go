@@ -164,7 +164,7 @@ func TestEachHoldIsNamed(t *testing.T) {
 				test.tick(&r)
 			}
 			var names []string
-			for _, h := range HoldsOf(r) {
+			for _, h := range holdsOf(r) {
 				name := fmt.Sprintf("%s %s %s", h.Direction, h.Kind, h.Name)
 				names = append(names, name)
 				if name == test.want && !strings.Contains(h.Why, test.reason) {
@@ -214,7 +214,7 @@ func TestSummary(t *testing.T) {
 	if err != nil || len(data) > 1500 {
 		t.Errorf("the summary has %d bytes, %v, want at most 1500", len(data), err)
 	}
-	read, err := ReadSummary(data)
+	read, err := readSummary(data)
 	if diff := cmp.Diff(s, read); diff != "" || err != nil {
 		t.Errorf("ReadSummary: %v (-want +got):\n%s", err, diff)
 	}
@@ -273,11 +273,11 @@ func TestSummaryIsBounded(t *testing.T) {
 	if err != nil || s.Omitted < 1500 {
 		t.Errorf("SummaryOf omits %d entries, %v, want at least 1500", s.Omitted, err)
 	}
-	if _, err := ReadSummary(data); err != nil {
+	if _, err := readSummary(data); err != nil {
 		t.Errorf("ReadSummary of %d bytes = %v", len(data), err)
 	}
 	for _, bad := range []string{"", "{", `{"schema":2}`, `{"schema":1,"at":"yesterday"}`, strings.Repeat(" ", 300_000)} {
-		if _, err := ReadSummary([]byte(bad)); err == nil {
+		if _, err := readSummary([]byte(bad)); err == nil {
 			t.Errorf("ReadSummary(%.20q) succeeds, want an error", bad)
 		}
 	}
@@ -340,7 +340,7 @@ func FuzzReadSummary(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := ReadSummary(data)
+		s, err := readSummary(data)
 		if err != nil {
 			return
 		}

@@ -239,7 +239,7 @@ func (cli *tickCommands) redecideCommand() *cobra.Command {
 would have decided otherwise. Each tick starts from its record: it does not
 include what earlier ticks would have done. The command changes nothing.
 
-Keys are those of the pool file: ` + strings.Join(redecide.Keys(), ", ") + `.`,
+Keys are those of the pool file: ` + strings.Join(redecide.OverrideKeys(), ", ") + `.`,
 		Example: `  weir pool decide --set scaling_limits.max_capacity=40 --since 24h
   weir pool decide web --set autoscaling.setpoint=0.6 --since 8h --output json`,
 		Args: f.parse,

@@ -18,7 +18,7 @@ func Agents(facts []api.NodeFacts) (lines []string) {
 			lines = append(lines, fmt.Sprintf("two agents have the id %s: the first one keeps it, and the other is refused: %s; stop that one, or give its machine another id", f.ID, f.Rival))
 		}
 		if ahead := f.ClockAhead; ahead != 0 {
-			lines = append(lines, fmt.Sprintf("the clock of node %s is %s: correct it (time synchronization); its heartbeats count by their arrival, and nothing is stopped", f.ID, offset(ahead)))
+			lines = append(lines, fmt.Sprintf("the clock of node %s is %s: correct it (time synchronization); its heartbeats count by their arrival, and nothing is stopped", f.ID, clockOffset(ahead)))
 		}
 	}
 	if more := len(lines) - maxAgents; more > 0 {
@@ -27,8 +27,8 @@ func Agents(facts []api.NodeFacts) (lines []string) {
 	return lines
 }
 
-// offset returns how wrong a clock is.
-func offset(ahead time.Duration) string {
+// clockOffset returns how wrong a clock is.
+func clockOffset(ahead time.Duration) string {
 	if ahead < 0 {
 		return (-ahead).String() + " slow"
 	}

@@ -1,9 +1,3 @@
-// Package explain formats a tick's record: in full for "weir explain", or as one line for "weir up". It also has
-// formats that commands share.
-//
-// [Record] writes the full text, and [Line] returns the line. The functions for problems return the lines of "weir
-// status": the state, since when, what follows and what to do. Inputs are values, and times are parameters. All
-// functions may be called concurrently.
 package explain
 
 import (

@@ -51,8 +51,8 @@ func Silence(now time.Time, a api.Alive) string {
 	return text
 }
 
-// SilentNode returns since when a node is silent, and what happens next.
-func SilentNode(now time.Time, n api.SilentNode) string {
+// silentNode returns since when a node is silent, and what happens next.
+func silentNode(now time.Time, n api.SilentNode) string {
 	text := fmt.Sprintf("node %s is silent since %s, %s ago: what it runs is unknown", n.Node, clock(n.Since), Ago(now, n.Since))
 	if n.Copies == 0 {
 		return text
@@ -73,7 +73,7 @@ func SilentNodes(now time.Time, nodes []api.SilentNode) string {
 		return ""
 	}
 	if len(nodes) == 1 {
-		return SilentNode(now, nodes[0])
+		return silentNode(now, nodes[0])
 	}
 	names, copies := make([]string, len(nodes)), 0
 	var first, lost time.Time

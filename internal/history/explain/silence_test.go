@@ -41,7 +41,7 @@ func TestSilentNode(t *testing.T) {
 	now := time.Date(2026, 1, 2, 13, 0, 30, 0, time.Local)
 	n := api.SilentNode{Node: "i-1", Copies: 3, Since: now.Add(-3 * time.Second), LostAt: now.Add(2 * time.Second)}
 	want := "node i-1 is silent since 13:00:27, 3s ago: what it runs is unknown; the 3 instances that it listed start elsewhere at 13:00:32, in 2s"
-	if got := SilentNode(now, n); got != want {
+	if got := silentNode(now, n); got != want {
 		t.Errorf("SilentNode = %q, want %q", got, want)
 	}
 	other := api.SilentNode{Node: "i-2", Copies: 1, Since: now.Add(-4 * time.Second), LostAt: now.Add(time.Second)}
@@ -49,7 +49,7 @@ func TestSilentNode(t *testing.T) {
 	if got := SilentNodes(now, []api.SilentNode{n, other}); got != want {
 		t.Errorf("SilentNodes = %q, want %q", got, want)
 	}
-	if got := SilentNodes(now, []api.SilentNode{n}); got != SilentNode(now, n) {
+	if got := SilentNodes(now, []api.SilentNode{n}); got != silentNode(now, n) {
 		t.Errorf("SilentNodes of one = %q", got)
 	}
 	many := slices.Repeat([]api.SilentNode{{Node: "i-3", Since: now}}, 12)
@@ -60,7 +60,7 @@ func TestSilentNode(t *testing.T) {
 		t.Errorf("SilentNodes of none = %q", got)
 	}
 	n.LostAt = now
-	if got := SilentNode(now, n); !strings.HasSuffix(got, "; the 3 instances that it listed start elsewhere") {
+	if got := silentNode(now, n); !strings.HasSuffix(got, "; the 3 instances that it listed start elsewhere") {
 		t.Errorf("SilentNode after the end = %q", got)
 	}
 }

@@ -85,8 +85,8 @@ type lineReader struct {
 	blank  api.Case // with that policy, and no pool
 }
 
-// read returns the case of a line: that of a record, or of a hand-written line.
-func (r *lineReader) read(line []byte) (api.Case, error) {
+// readCase returns the case of a line: that of a record, or of a hand-written line.
+func (r *lineReader) readCase(line []byte) (api.Case, error) {
 	var of struct {
 		Case  json.RawMessage `json:"case"`
 		Every json.RawMessage `json:"every_ns"`
@@ -156,7 +156,7 @@ func (r *lineReader) caseOf(w writtenCase) (api.Case, error) {
 		return api.Case{}, err
 	}
 	if w.Pool.Nodes != nil {
-		c.Input.Lost = lost(w.State.Joined, c.Nodes)
+		c.Input.Lost = countLost(w.State.Joined, c.Nodes)
 	}
 	return c, nil
 }
@@ -298,8 +298,8 @@ func (s writtenSignal) opinion(now time.Time) (api.Opinion, error) {
 	return o, nil
 }
 
-// lost counts the nodes that had joined and are not there any more.
-func lost(joined []string, nodes []api.Candidate) int {
+// countLost counts the nodes that had joined and are not there any more.
+func countLost(joined []string, nodes []api.Candidate) int {
 	there := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
 		there[n.ID] = true

@@ -29,7 +29,7 @@ func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
 		if len(line) == 0 {
 			continue
 		}
-		answer, err := reader.answer(line)
+		answer, err := reader.answerLine(line)
 		if err != nil {
 			answer = encodeError(err)
 		}
@@ -45,25 +45,25 @@ func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
 	return w.Flush()
 }
 
-// answer decides one line and returns the line of the answer.
-func (r *lineReader) answer(line []byte) ([]byte, error) {
-	c, err := r.read(line)
+// answerLine decides one line and returns the line of the answer.
+func (r *lineReader) answerLine(line []byte) ([]byte, error) {
+	c, err := r.readCase(line)
 	if err != nil {
 		return nil, err
 	}
 	outcome := resolve.Resolve(c)
-	if err := undecided(c, outcome); err != nil {
+	if err := checkDecision(c, outcome); err != nil {
 		return nil, err
 	}
 	if len(c.Groups) == 0 {
-		outcome.State.DecisionState = cameTrue(c, outcome.Decision)
+		outcome.State.DecisionState = stateAfter(c, outcome.Decision)
 	}
 	return json.Marshal(outcome.Result())
 }
 
-// cameTrue returns the state after a decision for a pool whose line has no groups: the
+// stateAfter returns the state after a decision for a pool whose line has no groups: the
 // decision is taken as carried out.
-func cameTrue(c api.Case, d decide.Decision) api.DecisionState {
+func stateAfter(c api.Case, d decide.Decision) api.DecisionState {
 	change := d.Target - (c.Input.Capacity.Target + c.State.Offset)
 	if change == 0 {
 		return d.State
@@ -76,8 +76,8 @@ func cameTrue(c api.Case, d decide.Decision) api.DecisionState {
 	return decide.AfterChange(d.State, api.TargetChange{Up: max(0, change), Down: max(0, -change)}, longest)
 }
 
-// undecided returns why a case has no decision that is worth printing.
-func undecided(c api.Case, o resolve.Outcome) error {
+// checkDecision returns why a case has no decision that is worth printing.
+func checkDecision(c api.Case, o resolve.Outcome) error {
 	if err := decide.ValidatePolicy(c.Input.Policy); err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}

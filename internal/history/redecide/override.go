@@ -14,8 +14,8 @@ import (
 // Override changes the policy of a recorded case.
 type Override func(c *api.Case)
 
-// keys returns, for each key that an override may have, what it copies from a case of that policy to a recorded one.
-func keys() map[string]func(to, from *api.Case) {
+// transfers returns, for each key that an override may have, what it copies from a case of that policy to a recorded one.
+func transfers() map[string]func(to, from *api.Case) {
 	policy := func(f func(to, from *api.DecisionPolicy)) func(to, from *api.Case) {
 		return func(to, from *api.Case) { f(&to.Input.Policy, &from.Input.Policy) }
 	}
@@ -43,28 +43,28 @@ func keys() map[string]func(to, from *api.Case) {
 	}
 }
 
-// Keys returns the keys that an override may have, in order.
-func Keys() []string { return slices.Sorted(maps.Keys(keys())) }
+// OverrideKeys returns the keys that an override may have, in order.
+func OverrideKeys() []string { return slices.Sorted(maps.Keys(transfers())) }
 
-// base has a value for each required key, wide enough for any override.
-const base = `scaling_limits: {min_capacity: 0, max_capacity: inf, max_weight_to_add: inf, max_weight_to_remove: inf}
+// widePolicy has a value for each required key, wide enough for any override.
+const widePolicy = `scaling_limits: {min_capacity: 0, max_capacity: inf, max_weight_to_add: inf, max_weight_to_remove: inf}
 `
 
 // ParseOverride parses KEY=VALUE. The value is that of a pool file, with its rules.
 func ParseOverride(text string) (Override, error) {
 	key, value, ok := strings.Cut(text, "=")
-	transfer := keys()[key]
+	transfer := transfers()[key]
 	switch {
 	case !ok || value == "":
 		return nil, fmt.Errorf("%.80q: want KEY=VALUE, such as scaling_limits.max_capacity=40", text)
 	case transfer == nil:
-		return nil, fmt.Errorf("key %.80q changes no recorded decision%s; want one of %s", key, spelling.DidYouMean(key, Keys()), strings.Join(Keys(), ", "))
+		return nil, fmt.Errorf("key %.80q changes no recorded decision%s; want one of %s", key, spelling.DidYouMean(key, OverrideKeys()), strings.Join(OverrideKeys(), ", "))
 	case strings.ContainsAny(value, "\r\n#"):
 		return nil, fmt.Errorf("value of %s: want it on one line, without #", key)
 	}
 	block, rest, _ := strings.Cut(key, ".")
 	line := fmt.Sprintf("%s: %s", strings.ReplaceAll(rest, ".", ": {"), value) + strings.Repeat("}", strings.Count(rest, "."))
-	file := base + block + ": {" + line + "}\n"
+	file := widePolicy + block + ": {" + line + "}\n"
 	if block == "scaling_limits" {
 		limits := map[string]string{"min_capacity": "0", "max_capacity": "inf", "max_weight_to_add": "inf", "max_weight_to_remove": "inf"}
 		limits[rest] = value

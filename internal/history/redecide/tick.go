@@ -11,18 +11,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
-// Records visits recorded ticks and returns how many cannot be read, as history.Pool.Records does.
-type Records func(visit func(api.TickRecord) error) (unreadable int, err error)
-
-// Compare decides recorded ticks again with the overrides. It calls visit with each tick that would have decided otherwise. If
-// the overrides contradict the policy of every tick, it returns the error of the first. Each tick starts from its recorded
-// state: no tick finds what an earlier one would have done.
-func Compare(records Records, overrides []Override, visit func(api.Redecided) error) (sum api.Comparison, err error) {
+// Compare decides recorded ticks again with the overrides. records visits them and returns how many cannot be read, as
+// history.Pool.Records does. Compare calls visit with each tick that would have decided otherwise. If the overrides contradict
+// the policy of every tick, it returns the error of the first. Each tick starts from its recorded state: no tick finds what an
+// earlier one would have done.
+func Compare(records func(visit func(api.TickRecord) error) (unreadable int, err error), overrides []Override, visit func(api.Redecided) error) (sum api.Comparison, err error) {
 	total := 0.0
 	var invalid error // of the first
 	unreadable, err := records(func(r api.TickRecord) error {
 		one, _, err := Tick(r, overrides)
-		if errors.Is(err, ErrNoDecision) {
+		if errors.Is(err, errNoDecision) {
 			sum.Skipped++
 			return nil
 		}
@@ -54,13 +52,13 @@ func Compare(records Records, overrides []Override, visit func(api.Redecided) er
 }
 
 // ErrNoDecision: a record has no decision that this weir can repeat. It is paused, failed, a dry run or of another version.
-var ErrNoDecision = errors.New("the tick has no decision that can be repeated")
+var errNoDecision = errors.New("the tick has no decision that can be repeated")
 
 // Tick decides a recorded tick again with the overrides, and returns the result with all its steps. It changes nothing in
-// the record. The error wraps ErrNoDecision if the record has no decision to repeat.
+// the record. It returns an error if the record has no decision to repeat.
 func Tick(r api.TickRecord, overrides []Override) (out api.Redecided, result api.CaseResult, err error) {
 	if r.Schema != resolve.Schema || r.Case == nil || r.Result == nil || r.DryRun || r.Paused != nil {
-		return out, result, ErrNoDecision
+		return out, result, errNoDecision
 	}
 	c := *r.Case
 	for _, apply := range overrides {

@@ -41,7 +41,7 @@ func tick(at time.Time, need float64) api.TickRecord {
 }
 
 // of visits records, and one that cannot be read.
-func of(records ...api.TickRecord) Records {
+func of(records ...api.TickRecord) func(visit func(api.TickRecord) error) (int, error) {
 	return func(visit func(api.TickRecord) error) (int, error) {
 		for _, r := range records {
 			if err := visit(r); err != nil {
@@ -64,7 +64,7 @@ func TestTick(t *testing.T) {
 		t.Errorf("Tick = %+v, %+v, %v, want a target of 24 in place of 28", got, result, err)
 	}
 	r.Paused = &api.Note{By: "ann"}
-	if _, _, err := Tick(r, nil); !errors.Is(err, ErrNoDecision) {
+	if _, _, err := Tick(r, nil); !errors.Is(err, errNoDecision) {
 		t.Errorf("Tick of a paused tick = %v, want ErrNoDecision", err)
 	}
 }
@@ -126,7 +126,7 @@ func TestParseOverride(t *testing.T) {
 		"autoscaling.prevent_scale_down_after_capacity_loss": "true", "autoscaling.instance_loss_threshold": "2",
 		"autoscaling.setpoint": "0.6", "autoscaling.target_capacity_margin": "0.2", "autoscaling.margin_up": "0.2", "autoscaling.margin_down": "0.2",
 	}
-	for _, key := range Keys() {
+	for _, key := range OverrideKeys() {
 		value := values[key]
 		if value == "" {
 			value = "40"
@@ -154,7 +154,7 @@ func TestRefusedRecords(t *testing.T) {
 		`{"schema":0,"every_ns":1,"case":{}}`:                 "the record has schema 0, and this weir decides records of schema 1; weir explain shows it",
 		`{"schema":1,"every_seconds":1,"failed":"no answer"}`: "the record is of a tick without a decision",
 	} {
-		if _, err := new(lineReader).answer([]byte(line)); err == nil || err.Error() != want {
+		if _, err := new(lineReader).answerLine([]byte(line)); err == nil || err.Error() != want {
 			t.Errorf("answer to %s = %v, want %s", line, err, want)
 		}
 	}

@@ -21,7 +21,7 @@ func (c *call) series() (any, error) {
 	t := thinner{from: from, points: points, width: max(to.Sub(from)/time.Duration(points/3), 1)}
 	unreadable, err := c.pool.Past.Summaries(c.request.Context(), from, to, func(s api.Summary) error {
 		if !s.DryRun {
-			t.add(s)
+			t.addSummary(s)
 		}
 		return nil
 	})
@@ -47,7 +47,7 @@ type thinner struct {
 	least, most, last *api.Summary
 }
 
-func (t *thinner) add(s api.Summary) {
+func (t *thinner) addSummary(s api.Summary) {
 	t.all++
 	if t.all <= t.points {
 		t.first = append(t.first, s)
@@ -56,7 +56,7 @@ func (t *thinner) add(s api.Summary) {
 	}
 	i := int(s.At.Sub(t.from) / t.width)
 	if i != t.current {
-		t.end()
+		t.endInterval()
 		t.current = i
 	}
 	t.last = &s
@@ -71,8 +71,8 @@ func (t *thinner) add(s api.Summary) {
 	}
 }
 
-// end appends the summaries of the interval, in the order of their times, each once.
-func (t *thinner) end() {
+// endInterval appends the summaries of the interval, in the order of their times, each once.
+func (t *thinner) endInterval() {
 	two := []*api.Summary{t.least, t.most}
 	if t.least != nil && t.most.At.Before(t.least.At) {
 		two[0], two[1] = t.most, t.least
@@ -89,7 +89,7 @@ func (t *thinner) list() []api.Summary {
 	if t.all <= t.points {
 		return t.first
 	}
-	t.end()
+	t.endInterval()
 	return t.kept
 }
 

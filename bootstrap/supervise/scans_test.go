@@ -39,3 +39,31 @@ func TestScansAreShared(t *testing.T) {
 	}
 	awaitEnd(t, child)
 }
+
+// A killed process counts until it is gone: while it exits, the kernel shows its environment no longer, but it still
+// holds its files.
+func TestExitingProcessSurvives(t *testing.T) {
+	var lines listing
+	child := start(t, newLauncher(t), shell("setsid sleep 1000 & echo $!; wait", newMark(t), &lines))
+	await.True(t, "a process in another session", func() bool {
+		pids := pidsIn(lines.all())
+		return len(pids) == 1 && commandLine(pids[0]) == "sleep 1000"
+	})
+	e, err := readEntry(pidsIn(lines.all())[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := survivors{tag: child.tag, killed: killed{}}
+	if !q.killMember(e, func() (string, bool) { return readTag(e.pid) }) {
+		t.Error("a carrier of the tag does not survive")
+	}
+	exiting := func() (string, bool) { return "", true }
+	if !q.killMember(e, exiting) {
+		t.Error("the killed process does not survive while it exits")
+	}
+	e.start++
+	if q.killMember(e, exiting) {
+		t.Error("another process with the same number survives")
+	}
+	awaitEnd(t, child)
+}

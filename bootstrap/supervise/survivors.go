@@ -33,6 +33,16 @@ type survivors struct {
 	tag    string
 	since  uint64 // clock ticks after boot; a process that started earlier does not count
 	cgroup cgroup // removed with its members; empty: no cgroup
+	killed killed // carriers of the tag; nil before clear
+}
+
+// killed has the start of processes that received SIGKILL, by pid. A process that is exiting still holds its files and
+// ports, although the kernel no longer shows its tag.
+type killed map[int]uint64
+
+func (k killed) has(e entry) bool {
+	start, ok := k[e.pid]
+	return ok && start == e.start
 }
 
 // Pauses between two rounds of clear.
@@ -44,6 +54,7 @@ const (
 // clear kills survivors in rounds until two rounds in a row find none: one round may miss a process that forks and ends
 // during the scan. After limit it returns ErrSurvivors.
 func (q survivors) clear(limit time.Duration, scans *scans) error {
+	q.killed = killed{}
 	expired := time.NewTimer(limit)
 	defer expired.Stop()
 	pause := firstRoundPause
@@ -94,22 +105,24 @@ func (q survivors) killMember(e entry, tag func() (value string, known bool)) bo
 	}
 	value, known := tag()
 	if carries(value, q.tag) {
-		q.kill(e.pid)
+		q.kill(e)
 		return true
 	}
-	return !known
+	return !known || q.killed.has(e)
 }
 
 // kill kills a process that carries the tag. It opens a handle first and then checks the tag again, so the signal
 // cannot reach another process with a reused number.
-func (q survivors) kill(pid int) {
-	p, err := os.FindProcess(pid)
+func (q survivors) kill(e entry) {
+	p, err := os.FindProcess(e.pid)
 	if err != nil {
 		return
 	}
 	defer p.Release()
-	if value, _ := readTag(pid); carries(value, q.tag) {
+	if value, _ := readTag(e.pid); carries(value, q.tag) {
 		// An error means that it is gone or not ours to kill; the next round finds out.
-		_ = p.Signal(syscall.SIGKILL)
+		if p.Signal(syscall.SIGKILL) == nil && q.killed != nil {
+			q.killed[e.pid] = e.start
+		}
 	}
 }

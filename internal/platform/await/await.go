@@ -26,12 +26,21 @@ const Patience = 3 * time.Minute
 // rounds bounds a wait whose state changes without end, as a multiple of Patience.
 const rounds = 5
 
-// minPause is the shortest pause between two checks.
-const minPause = 5 * time.Millisecond
+// Bounds of the pause between two checks. In a long wait it becomes longer: checks of an installation run programs.
+const (
+	minPause = 5 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// pauseAfter returns the pause after a check that took so long, in a wait that has lasted so long. A long check has a
+// long pause, because the test shares the processors with what it waits for.
+func pauseAfter(took, lasted time.Duration) time.Duration {
+	return max(3*took, min(max(lasted/20, minPause), maxPause))
+}
 
 // Nil calls check until it returns nil. The text of the error is the state: a change of it renews the deadline, unless only
-// times and durations differ. Nil pauses for three times as long as check takes, because the test shares the processors
-// with what it waits for.
+// times and durations differ. The pause between two checks grows with the time that a check takes, and to 0.5 s with the
+// length of the wait.
 func Nil(tb testing.TB, what string, check func() error) {
 	tb.Helper()
 	w := start(Patience)
@@ -46,7 +55,8 @@ func Nil(tb testing.TB, what string, check func() error) {
 		if w.over(time.Now(), err.Error()) {
 			tb.Fatal(w.failure(what, err))
 		}
-		pause.Reset(max(minPause, 3*time.Since(began)))
+		now := time.Now()
+		pause.Reset(pauseAfter(now.Sub(began), now.Sub(w.began)))
 		<-pause.C
 	}
 }

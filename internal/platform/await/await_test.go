@@ -88,6 +88,19 @@ func TestNilEndsWithoutProgress(t *testing.T) {
 	}
 }
 
+func TestPauseGrows(t *testing.T) {
+	for _, c := range []struct{ took, lasted, want time.Duration }{
+		{0, 0, 5 * time.Millisecond},
+		{time.Millisecond, time.Second, 50 * time.Millisecond},
+		{time.Millisecond, time.Minute, 500 * time.Millisecond},
+		{time.Second, time.Minute, 3 * time.Second},
+	} {
+		if got := pauseAfter(c.took, c.lasted); got != c.want {
+			t.Errorf("pauseAfter(%v, %v) = %v, want %v", c.took, c.lasted, got, c.want)
+		}
+	}
+}
+
 func TestValueNamesWhatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text := failed(t, func(tb testing.TB) { Value(tb, "the answer", make(chan int)) })

@@ -24,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -52,12 +53,13 @@ func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 
 // newBootstrap returns a bootstrap whose processes get this process's environment.
 func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) (*bootstrap.Bootstrap, error) {
+	program := testprograms.Plain("bootstrap", self)
 	config := bootstrap.Config{
 		Plan: withTestVariables(plan), Launcher: l, Releases: f, ReadyTimeout: long, SwapTimeout: time.Second,
 		Shipped: func(p bootstrap.SignalPlan, app string) []string {
-			return []string{self, asSignal, p.Namespace, p.Name, app}
+			return []string{program, asSignal, p.Namespace, p.Name, app}
 		},
-		Autoscaler: []string{self, asAutoscaler},
+		Autoscaler: []string{program, asAutoscaler},
 		Env:        os.Environ(),
 		Environ:    os.Environ(),
 		Log:        slog.New(slog.DiscardHandler),

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -53,7 +54,7 @@ func newStore(t testing.TB, plan bootstrap.Plan) *store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(selfVariable, executable)
+	t.Setenv(selfVariable, testprograms.Plain("bootstrap", executable))
 	s := &store{server: s3test.Start(t, bucketName), dir: t.TempDir()}
 	s.bucket, err = s3store.Open(t.Context(), s3store.Config{Bucket: bucketName, Region: "us-east-1", Endpoint: s.server.Endpoint, PathStyle: true})
 	if err != nil {

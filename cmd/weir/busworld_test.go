@@ -218,7 +218,7 @@ func (w *busWorld) start(name, config string, args ...string) *busDaemon {
 func (w *busWorld) startProcess(name string, args, line []string) *busDaemon {
 	w.Helper()
 	d := &busDaemon{name: name, args: args, done: make(chan struct{})}
-	d.cmd = exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), line...)
+	d.cmd = exec.Command(weirOf(w), line...)
 	d.cmd.Env = append(os.Environ(), asWeir+"=1")
 	out, err := d.cmd.StdoutPipe()
 	if err != nil {

@@ -218,7 +218,7 @@ func (w *hostsWorld) daemon(h *netHost, name, config string, args ...string) *un
 	w.Helper()
 	line := append(args, "--cluster", busCluster, "--data", w.TempDir(), "--config-dir", config)
 	u := &unit{name: name, host: h, command: func() *exec.Cmd {
-		cmd := exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), line...)
+		cmd := exec.Command(weirOf(w), line...)
 		cmd.Env = append(os.Environ(), asWeir+"=1")
 		return cmd
 	}}

@@ -90,7 +90,8 @@ func executable() string {
 	return path
 }
 
-// prepare places the signal that "weir up" publishes, and the test binary under the names of weir and weir-local.
+// prepare places the signal that "weir up" publishes, and the test binary under the names of weir and weir-local: one
+// without the race detector, and this one.
 func prepare(dir string) error {
 	// Each "weir up" packs it and unpacks it: without symbols that takes half of the time.
 	program, err := testprograms.Own(context.Background(), dir, "examples/signals/instance_count")
@@ -105,15 +106,20 @@ func prepare(dir string) error {
 	if err := os.Chmod(dir, searchable); err != nil {
 		return err
 	}
-	bin := filepath.Join(dir, "bin")
-	for _, name := range []string{"weir", "weir-local", intruderName, clockName} {
-		if err := place(executable(), filepath.Join(bin, name)); err != nil {
+	bin, raced := filepath.Join(dir, "bin"), filepath.Join(dir, "raced")
+	plain := testprograms.Plain("cmd/weir", executable())
+	for path, program := range map[string]string{
+		filepath.Join(bin, "weir"): plain, filepath.Join(bin, "weir-local"): plain, filepath.Join(bin, intruderName): plain, filepath.Join(bin, clockName): plain,
+		filepath.Join(raced, "weir"): executable(), filepath.Join(raced, "weir-local"): executable(),
+	} {
+		if err := place(program, path); err != nil {
 			return err
 		}
 	}
 	for name, value := range map[string]string{
 		"WEIR_SIGNALS_DIR": filepath.Join(dir, "signals"),
 		"WEIR_TEST_BIN":    bin,
+		racedVariable:      raced,
 		"GORACE":           "atexit_sleep_ms=0", // of our processes, which end often
 		"DATABASE_URL":     testSecret,
 	} {

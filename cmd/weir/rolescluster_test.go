@@ -125,7 +125,7 @@ func (w *roleWorld) flags(u roles.User) []string {
 // start runs a daemon until the test ends.
 func (w *roleWorld) start(u roles.User, args ...string) {
 	w.Helper()
-	cmd := exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), slices.Concat(args, w.flags(u))...)
+	cmd := exec.Command(weirOf(w), slices.Concat(args, w.flags(u))...)
 	cmd.Env = append(os.Environ(), asWeir+"=1")
 	out, err := cmd.StderrPipe()
 	if err != nil {

@@ -47,7 +47,7 @@ func launchUpAs(tb testing.TB, user int, more []string, data string, args ...str
 	installations.Take(tb)
 	tb.Helper()
 	u := &upProcess{data: data, done: make(chan struct{})}
-	u.cmd = exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), append([]string{"up", "--data", data}, args...)...)
+	u.cmd = exec.Command(weirOf(tb), append([]string{"up", "--data", data}, args...)...)
 	u.cmd.Env = append(append(os.Environ(), asWeir+"=1"), more...)
 	u.cmd.SysProcAttr = asUser(user)
 	u.cmd.SysProcAttr.Setpgid = true

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -67,7 +68,7 @@ func TestRepairerConformance(t *testing.T) {
 		link := filepath.Join(t.TempDir(), "agent")
 		repair := func(t *testing.T) {
 			t.Helper()
-			if err := os.Symlink(exe, link); err != nil {
+			if err := os.Symlink(testprograms.Plain("pools/local", exe), link); err != nil {
 				t.Fatal(err)
 			}
 		}

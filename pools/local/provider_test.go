@@ -43,7 +43,7 @@ func newOwner(t *testing.T, group local.GroupConfig) *owner {
 func ownerOf(t *testing.T, group local.GroupConfig, change func(*local.Config)) *owner {
 	bus := localtest.NewBus(t)
 	o := &owner{bus: bus, Group: local.NewGroup(bus.Conn, "c", "p", group.ID), cfg: local.Config{
-		Cluster: "c", Pool: "p", Groups: []local.GroupConfig{group}, Argv: localtest.AgentArgv(), Env: bus.Env(),
+		Cluster: "c", Pool: "p", Groups: []local.GroupConfig{group}, Argv: localtest.MachineArgv(), Env: bus.Env(),
 		Heartbeat: 200 * time.Millisecond, StopGrace: 300 * time.Millisecond, DataDir: t.TempDir(),
 	}}
 	change(&o.cfg)
@@ -250,7 +250,7 @@ func TestDamagedStateOfTheGroups(t *testing.T) {
 			}
 			bus := localtest.NewBus(t)
 			_, err := local.NewProvider(local.Config{
-				Cluster: "c", Pool: "p", DataDir: dir, Argv: localtest.AgentArgv(), Groups: []local.GroupConfig{groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 2})},
+				Cluster: "c", Pool: "p", DataDir: dir, Argv: localtest.MachineArgv(), Groups: []local.GroupConfig{groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 2})},
 			}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "restore the file, or move it away") {
 				t.Errorf("NewProvider = %v, want an error with %s and what to do", err, path)

@@ -269,7 +269,7 @@ func TestRepairOutlivesOwner(t *testing.T) {
 	bus := localtest.NewBus(t)
 	cfg := local.Config{
 		Cluster: "c", Pool: "p", Groups: []local.GroupConfig{groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 1})},
-		Argv: localtest.AgentArgv(), Heartbeat: 200 * time.Millisecond, StopGrace: 300 * time.Millisecond, DataDir: t.TempDir(),
+		Argv: localtest.MachineArgv(), Heartbeat: 200 * time.Millisecond, StopGrace: 300 * time.Millisecond, DataDir: t.TempDir(),
 	}
 	c := fixture{
 		&owner{bus: bus, Group: local.NewGroup(bus.Conn, "c", "p", "g"), cfg: cfg},

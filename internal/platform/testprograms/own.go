@@ -32,6 +32,13 @@ func OwnPrograms() []Program {
 			return folderOf(ctx, "packages", "", buildPackages)
 		}},
 	}
+	for _, pkg := range plain {
+		programs = append(programs, Program{"processes of " + pkg, pkg, func(ctx context.Context) (string, error) {
+			path := plainIn(os.Getenv(FolderVariable), pkg)
+			_, err := run(ctx, "", Flags(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", path, module+pkg)
+			return path, err
+		}})
+	}
 	for pkg, user := range map[string]string{"examples/signals/instance_count": "cmd/weir", "signals/signaltest/testdata/broken": "signals/signaltest"} {
 		programs = append(programs, Program{filepath.Base(pkg), user, func(ctx context.Context) (string, error) {
 			return buildOwn(ctx, os.Getenv(FolderVariable), pkg)
@@ -53,6 +60,21 @@ func buildOwn(ctx context.Context, dir, pkg string) (string, error) {
 	_, err := run(ctx, "", Flags(), "go", "build", "-ldflags=-s -w", "-o", path, module+pkg)
 	return path, err
 }
+
+// plain are the packages whose tests run their own test binary as other processes, most of them without the race
+// detector: with it, a process takes several times as long to start.
+var plain = []string{"bootstrap", "cmd/weir", "internal/platform/bus/bustest", "pools/local"}
+
+// Plain returns the path of the test binary of such a package without the race detector, or own without the folder of
+// FolderVariable.
+func Plain(pkg, own string) string {
+	if all := os.Getenv(FolderVariable); all != "" {
+		return plainIn(all, pkg)
+	}
+	return own
+}
+
+func plainIn(folder, pkg string) string { return filepath.Join(folder, filepath.Base(pkg)+".test") }
 
 // Packages returns the folder of the deb and the rpm package of this machine's architecture. Missing packages are built
 // into dir.

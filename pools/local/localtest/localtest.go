@@ -27,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
@@ -38,6 +39,11 @@ const busFolder = "WEIR_TEST_BUS"
 
 // AgentArgv is the command that runs the test binary as an agent. Flags follow it.
 func AgentArgv() []string { return []string{"/proc/self/exe", "agent"} }
+
+// MachineArgv is AgentArgv without the race detector, for tests of the owner of many agents.
+func MachineArgv() []string {
+	return []string{testprograms.Plain("pools/local", "/proc/self/exe"), "agent"}
+}
 
 // Main runs the tests, or the program that the arguments select.
 func Main(m *testing.M) {

@@ -89,7 +89,7 @@ func newSite(t *testing.T, machines int) *site {
 	localtest.Run(t, s.nodes.Run)
 	localtest.Run(t, p.Run)
 	owner, err := local.NewProvider(local.Config{
-		Cluster: "c", Pool: "p", Argv: localtest.AgentArgv(), Env: bus.Env(),
+		Cluster: "c", Pool: "p", Argv: localtest.MachineArgv(), Env: bus.Env(),
 		Heartbeat: heartbeat, StopGrace: 300 * time.Millisecond, DataDir: t.TempDir(),
 		Groups: []local.GroupConfig{{ID: "g", Max: 10, Target: machines, Resources: resource.Vector{2, 1000, 1000, 0}}},
 	}, bus.Conn, launcher, localtest.Log(t))

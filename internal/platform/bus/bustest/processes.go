@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 // The variables that make the test binary a server.
@@ -143,7 +144,7 @@ func (c *Cluster) Command(tb testing.TB, i, known int) *exec.Cmd {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cmd := exec.Command(self)
+	cmd := exec.Command(testprograms.Plain("internal/platform/bus/bustest", self))
 	cmd.Env = append(os.Environ(), confEnv+"="+c.conf(c.Site.Servers[i].Name), knownEnv+"="+strconv.Itoa(known))
 	return cmd
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/shadow"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/shadow"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/report"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/harmonizer/report"
 )
 
 // deliver processes a message, unless the bus is down. A malformed message only makes a

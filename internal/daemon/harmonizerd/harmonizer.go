@@ -19,7 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
 	"github.com/weirkeeper/weirkeeper/internal/config"

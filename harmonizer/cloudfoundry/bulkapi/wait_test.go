@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 

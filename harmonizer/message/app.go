@@ -20,7 +20,7 @@ const maxResource = 1e15
 // DecodeApp decodes and validates a row of AppsBucket.
 func DecodeApp(data []byte) (api.App, error) {
 	var a api.App
-	if err := unmarshal(data, &a); err != nil {
+	if err := Unmarshal(data, &a); err != nil {
 		return api.App{}, fmt.Errorf("decode app: %w", err)
 	}
 	if err := ValidateApp(a); err != nil {

@@ -77,7 +77,7 @@ func (g *Gather) Add(c api.InstanceCounts) (whole api.InstanceCounts, ok bool) {
 // DecodeCounts decodes a pool's Counts. It rejects negative numbers.
 func DecodeCounts(data []byte) (api.InstanceCounts, error) {
 	var c api.InstanceCounts
-	if err := unmarshal(data, &c); err != nil {
+	if err := Unmarshal(data, &c); err != nil {
 		return api.InstanceCounts{}, fmt.Errorf("decode counts: %w", err)
 	}
 	if c.Parts < 0 || c.Parts > MaxCountParts || c.Part < 0 || c.Part >= max(c.Parts, 1) {

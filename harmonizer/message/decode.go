@@ -66,23 +66,23 @@ type wireExited struct {
 // DecodeExited decodes an Exited. An unknown reason is kept.
 func DecodeExited(data []byte) (api.Exited, error) {
 	var w wireExited
-	if err := unmarshal(data, &w); err != nil {
+	if err := Unmarshal(data, &w); err != nil {
 		return api.Exited{}, fmt.Errorf("decode exit: %w", err)
 	}
-	var f fields
+	var f Fields
 	e := api.Exited{
-		Partition:   f.text("cc_partition", w.Partition),
-		App:         f.id("droplet", w.App),
-		Version:     f.optionalID("version", w.Version),
-		Instance:    f.id("instance", w.Instance),
+		Partition:   f.Text("cc_partition", w.Partition),
+		App:         f.ID("droplet", w.App),
+		Version:     f.OptionalID("version", w.Version),
+		Instance:    f.ID("instance", w.Instance),
 		Index:       f.index("index", w.Index),
-		Reason:      api.ExitReason(f.id("reason", w.Reason)),
+		Reason:      api.ExitReason(f.ID("reason", w.Reason)),
 		Status:      f.status("exit_status", w.Status),
-		Description: f.text("exit_description", w.Description),
+		Description: f.Text("exit_description", w.Description),
 		CrashedAt:   int64(f.seconds("crash_timestamp", w.CrashedAt)),
 	}
-	if f.err != nil {
-		return api.Exited{}, fmt.Errorf("decode exit: %w", f.err)
+	if f.Err != nil {
+		return api.Exited{}, fmt.Errorf("decode exit: %w", f.Err)
 	}
 	return e, nil
 }
@@ -90,13 +90,13 @@ func DecodeExited(data []byte) (api.Exited, error) {
 // DecodeUpdated decodes an Updated.
 func DecodeUpdated(data []byte) (Updated, error) {
 	var w wireBeat
-	if err := unmarshal(data, &w); err != nil {
+	if err := Unmarshal(data, &w); err != nil {
 		return Updated{}, fmt.Errorf("decode update: %w", err)
 	}
-	var f fields
-	u := Updated{Partition: f.text("cc_partition", w.Partition), App: f.id("droplet", w.App)}
-	if f.err != nil {
-		return Updated{}, fmt.Errorf("decode update: %w", f.err)
+	var f Fields
+	u := Updated{Partition: f.Text("cc_partition", w.Partition), App: f.ID("droplet", w.App)}
+	if f.Err != nil {
+		return Updated{}, fmt.Errorf("decode update: %w", f.Err)
 	}
 	return u, nil
 }

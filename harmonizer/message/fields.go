@@ -11,8 +11,8 @@ import (
 // latest is the largest accepted time, in unix seconds: the end of the year 9999.
 const latest = 253402300799
 
-// unmarshal decodes one JSON object of bounded size. It ignores unknown keys.
-func unmarshal(data []byte, into any) error {
+// Unmarshal decodes one JSON object of bounded size. It ignores unknown keys.
+func Unmarshal(data []byte, into any) error {
 	if len(data) > MaxBytes {
 		return fmt.Errorf("%w: %d bytes, limit %d", errTooLong, len(data), MaxBytes)
 	}
@@ -22,26 +22,27 @@ func unmarshal(data []byte, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// fields decodes single values and stores the first problem.
-type fields struct {
-	err     *FieldError
+// Fields decodes single values and stores the first problem.
+type Fields struct {
+	Err     *FieldError
 	scanned bool // the values are those of a scanner: strings have no escapes
 }
 
-func (f *fields) fail(field, problem string) {
-	if f.err == nil {
-		f.err = &FieldError{Field: field, Problem: problem}
+// Fail stores a problem of a field, unless there is one already.
+func (f *Fields) Fail(field, problem string) {
+	if f.Err == nil {
+		f.Err = &FieldError{Field: field, Problem: problem}
 	}
 }
 
 // failIn adopts the problem of an element at path, if it has one.
-func (f *fields) failIn(path string, element fields) {
+func (f *Fields) failIn(path string, element Fields) {
 	switch {
-	case element.err == nil:
-	case element.err.Field == "":
-		f.fail(path, element.err.Problem)
+	case element.Err == nil:
+	case element.Err.Field == "":
+		f.Fail(path, element.Err.Problem)
 	default:
-		f.fail(path+"."+element.err.Field, element.err.Problem)
+		f.Fail(path+"."+element.Err.Field, element.Err.Problem)
 	}
 }
 
@@ -55,25 +56,25 @@ func kind(raw json.RawMessage) byte {
 
 func isNumber(k byte) bool { return k == '-' || (k >= '0' && k <= '9') }
 
-// id decodes a required string or whole number.
-func (f *fields) id(field string, raw json.RawMessage) string { return string(f.required(field, raw)) }
+// ID decodes a required string or whole number.
+func (f *Fields) ID(field string, raw json.RawMessage) string { return string(f.required(field, raw)) }
 
 // required is id without a copy.
-func (f *fields) required(field string, raw json.RawMessage) []byte {
+func (f *Fields) required(field string, raw json.RawMessage) []byte {
 	s := f.token(field, raw)
 	if len(s) == 0 {
-		f.fail(field, "is missing")
+		f.Fail(field, "is missing")
 	}
 	return s
 }
 
-// optionalID decodes a string or a whole number; absent and null become "".
-func (f *fields) optionalID(field string, raw json.RawMessage) string {
+// OptionalID decodes a string or a whole number; absent and null become "".
+func (f *Fields) OptionalID(field string, raw json.RawMessage) string {
 	return string(f.token(field, raw))
 }
 
 // token is optionalID without a copy.
-func (f *fields) token(field string, raw json.RawMessage) []byte {
+func (f *Fields) token(field string, raw json.RawMessage) []byte {
 	s := []byte(raw)
 	switch k := kind(raw); {
 	case k == 0:
@@ -81,19 +82,19 @@ func (f *fields) token(field string, raw json.RawMessage) []byte {
 	case k == '"':
 		s = f.bytes(field, raw)
 	case !isNumber(k) || bytes.ContainsAny(raw, ".eE"):
-		f.fail(field, "is neither a string nor a whole number")
+		f.Fail(field, "is neither a string nor a whole number")
 	}
 	if len(s) > MaxID {
-		f.fail(field, fmt.Sprintf("is longer than %d bytes", MaxID))
+		f.Fail(field, fmt.Sprintf("is longer than %d bytes", MaxID))
 	}
 	return s
 }
 
-// text decodes a string; absent and null become "".
-func (f *fields) text(field string, raw json.RawMessage) string { return string(f.bytes(field, raw)) }
+// Text decodes a string; absent and null become "".
+func (f *Fields) Text(field string, raw json.RawMessage) string { return string(f.bytes(field, raw)) }
 
 // bytes is text without a copy of a scanned string.
-func (f *fields) bytes(field string, raw json.RawMessage) []byte {
+func (f *Fields) bytes(field string, raw json.RawMessage) []byte {
 	switch {
 	case kind(raw) == 0:
 		return nil
@@ -102,110 +103,110 @@ func (f *fields) bytes(field string, raw json.RawMessage) []byte {
 	}
 	var s string
 	if err := json.Unmarshal(raw, &s); err != nil {
-		f.fail(field, "is not a string")
+		f.Fail(field, "is not a string")
 	}
 	return []byte(s)
 }
 
-func (f *fields) flag(field string, raw json.RawMessage) bool {
+func (f *Fields) flag(field string, raw json.RawMessage) bool {
 	var b bool
 	if kind(raw) == 0 {
 		return b
 	}
 	if err := json.Unmarshal(raw, &b); err != nil {
-		f.fail(field, "is neither true nor false")
+		f.Fail(field, "is neither true nor false")
 	}
 	return b
 }
 
 // count decodes a required whole number that is not negative.
-func (f *fields) count(field string, raw json.RawMessage) int {
+func (f *Fields) count(field string, raw json.RawMessage) int {
 	n, ok := f.whole(field, raw)
 	if ok && n < 0 {
-		f.fail(field, "is negative")
+		f.Fail(field, "is negative")
 	}
 	return int(n)
 }
 
 // index decodes a required whole number from 0 to MaxInstances-1.
-func (f *fields) index(field string, raw json.RawMessage) int {
+func (f *Fields) index(field string, raw json.RawMessage) int {
 	n := f.count(field, raw)
 	if n >= MaxInstances {
-		f.fail(field, fmt.Sprintf("is above %d", MaxInstances-1))
+		f.Fail(field, fmt.Sprintf("is above %d", MaxInstances-1))
 	}
 	return n
 }
 
 // status decodes an exit status; absent and null become nil.
-func (f *fields) status(field string, raw json.RawMessage) *int {
+func (f *Fields) status(field string, raw json.RawMessage) *int {
 	if kind(raw) == 0 {
 		return nil
 	}
 	n, ok := f.whole(field, raw)
 	if ok && int64(int32(n)) != n {
-		f.fail(field, "is out of range")
+		f.Fail(field, "is out of range")
 	}
 	return new(int(n))
 }
 
-func (f *fields) whole(field string, raw json.RawMessage) (int64, bool) {
+func (f *Fields) whole(field string, raw json.RawMessage) (int64, bool) {
 	if kind(raw) == 0 {
-		f.fail(field, "is missing")
+		f.Fail(field, "is missing")
 		return 0, false
 	}
 	if !isNumber(raw[0]) || bytes.ContainsAny(raw, ".eE") {
-		f.fail(field, "is not a whole number")
+		f.Fail(field, "is not a whole number")
 		return 0, false
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
-		f.fail(field, "is out of range")
+		f.Fail(field, "is out of range")
 		return 0, false
 	}
 	return n, true
 }
 
 // seconds decodes a unix time, whole or fractional; absent and null become 0.
-func (f *fields) seconds(field string, raw json.RawMessage) float64 {
+func (f *Fields) seconds(field string, raw json.RawMessage) float64 {
 	k := kind(raw)
 	if k == 0 {
 		return 0
 	}
 	if !isNumber(k) {
-		f.fail(field, "is not a number")
+		f.Fail(field, "is not a number")
 		return 0
 	}
 	s, err := strconv.ParseFloat(string(raw), 64)
 	if err != nil || math.IsNaN(s) || s < 0 || s > latest {
-		f.fail(field, "is not a unix time in seconds")
+		f.Fail(field, "is not a unix time in seconds")
 		return 0
 	}
 	return s
 }
 
-// list calls read for each element of an array; absent and null count as empty. It stops at
+// List calls read for each element of an array; absent and null count as empty. It stops at
 // the first problem, and at limit. In read, the field name of the element itself is "".
-func (f *fields) list(field string, raw json.RawMessage, limit int, read func(element *fields, raw json.RawMessage)) {
-	if kind(raw) == 0 || f.err != nil {
+func (f *Fields) List(field string, raw json.RawMessage, limit int, read func(element *Fields, raw json.RawMessage)) {
+	if kind(raw) == 0 || f.Err != nil {
 		return
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('[') {
-		f.fail(field, "is not a list")
+		f.Fail(field, "is not a list")
 		return
 	}
-	for i := 0; dec.More() && f.err == nil; i++ {
+	for i := 0; dec.More() && f.Err == nil; i++ {
 		if i >= limit {
-			f.fail(field, fmt.Sprintf("has more than %d elements", limit))
+			f.Fail(field, fmt.Sprintf("has more than %d elements", limit))
 			return
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			f.fail(field, err.Error())
+			f.Fail(field, err.Error())
 			return
 		}
-		var element fields
-		if read(&element, value); element.err != nil {
+		var element Fields
+		if read(&element, value); element.Err != nil {
 			f.failIn(fmt.Sprintf("%s[%d]", field, i), element)
 		}
 	}
@@ -213,16 +214,16 @@ func (f *fields) list(field string, raw json.RawMessage, limit int, read func(el
 
 // object calls read for each entry; absent and null count as empty. It stops at the first
 // problem, and at MaxInstances.
-func (f *fields) object(field string, raw json.RawMessage, read func(element *fields, key string, raw json.RawMessage)) {
-	if kind(raw) == 0 || f.err != nil {
+func (f *Fields) object(field string, raw json.RawMessage, read func(element *Fields, key string, raw json.RawMessage)) {
+	if kind(raw) == 0 || f.Err != nil {
 		return
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		f.fail(field, "is not an object")
+		f.Fail(field, "is not an object")
 		return
 	}
-	for i := 0; dec.More() && f.err == nil; i++ {
+	for i := 0; dec.More() && f.Err == nil; i++ {
 		t, err := dec.Token()
 		key, ok := t.(string)
 		var value json.RawMessage
@@ -231,13 +232,13 @@ func (f *fields) object(field string, raw json.RawMessage, read func(element *fi
 		}
 		switch {
 		case err != nil || !ok:
-			f.fail(field, "is not an object")
+			f.Fail(field, "is not an object")
 		case i >= MaxInstances:
-			f.fail(field, fmt.Sprintf("has more than %d entries", MaxInstances))
+			f.Fail(field, fmt.Sprintf("has more than %d entries", MaxInstances))
 		case len(key) > MaxID:
-			f.fail(field, fmt.Sprintf("has a key longer than %d bytes", MaxID))
+			f.Fail(field, fmt.Sprintf("has a key longer than %d bytes", MaxID))
 		default:
-			var element fields
+			var element Fields
 			read(&element, key, value)
 			f.failIn(field+"."+key, element)
 		}

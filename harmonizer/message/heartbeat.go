@@ -11,7 +11,7 @@ import (
 // nodes or two lists is refused.
 type decoder struct {
 	scanner
-	f        fields
+	f        Fields
 	reader   *Heartbeats // nil: no marks
 	listings []Listing
 }
@@ -26,12 +26,12 @@ func (d *decoder) heartbeat(last func(node []byte) []Mark) (r Reading, err error
 	}
 	d.f.scanned = true
 	valid := d.members(&r, last) && d.space() == 0 && d.at == len(d.data)
-	if d.f.err == nil && valid && r.Node == nil {
-		d.f.fail("dea", "is missing")
+	if d.f.Err == nil && valid && r.Node == nil {
+		d.f.Fail("dea", "is missing")
 	}
 	switch {
-	case d.f.err != nil:
-		return r, fmt.Errorf("decode heartbeat: %w", d.f.err)
+	case d.f.Err != nil:
+		return r, fmt.Errorf("decode heartbeat: %w", d.f.Err)
 	case !valid:
 		return r, fmt.Errorf("decode heartbeat: %w: invalid at byte %d", errNotObject, d.at)
 	}
@@ -45,7 +45,7 @@ func (d *decoder) members(r *Reading, last func(node []byte) []Mark) bool {
 	return d.object(func(key []byte) bool {
 		switch {
 		case string(key) == "dea" && r.Node != nil, string(key) == "droplets" && listed:
-			d.f.fail(string(key), "is given twice")
+			d.f.Fail(string(key), "is given twice")
 		case string(key) == "dea":
 			if raw := d.value(); raw != nil {
 				r.Node = d.f.required("dea", raw)
@@ -71,7 +71,7 @@ func (d *decoder) list(last []Mark) bool {
 	if !d.next('[') {
 		raw := d.value()
 		if raw != nil && kind(raw) != 0 {
-			d.f.fail("droplets", "is not a list")
+			d.f.Fail("droplets", "is not a list")
 		}
 		return raw != nil
 	}
@@ -80,7 +80,7 @@ func (d *decoder) list(last []Mark) bool {
 	}
 	for guess := 0; ; guess++ {
 		if len(d.listings) == MaxBeats {
-			d.f.fail("droplets", fmt.Sprintf("has more than %d elements", MaxBeats))
+			d.f.Fail("droplets", fmt.Sprintf("has more than %d elements", MaxBeats))
 			return false
 		}
 		d.listings = append(d.listings, Listing{Repeats: -1})
@@ -194,9 +194,9 @@ func (d *decoder) id(t *Text) bool {
 		d.at += len(t.Raw) + 2
 		return true
 	}
-	f, raw := fields{scanned: true}, d.value()
+	f, raw := Fields{scanned: true}, d.value()
 	*t = PackText(f.token("", raw))
-	return raw != nil && f.err == nil
+	return raw != nil && f.Err == nil
 }
 
 func (d *decoder) index(l *Listing) bool {
@@ -220,9 +220,9 @@ func (d *decoder) seconds(l *Listing) bool {
 		l.Since, d.at = float64(n)/powers[places], d.at+length
 		return l.Since <= latest
 	}
-	f, raw := fields{scanned: true}, d.value()
+	f, raw := Fields{scanned: true}, d.value()
 	l.Since = f.seconds("", raw)
-	return raw != nil && f.err == nil
+	return raw != nil && f.Err == nil
 }
 
 // powers are the powers of 10. An exact number has at most 17 decimal places.
@@ -231,7 +231,7 @@ var powers = [exact - 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 
 // unusual decodes an object in any form.
 func (d *decoder) unusual(l *Listing) bool {
 	var v beatValues
-	f := fields{scanned: true}
+	f := Fields{scanned: true}
 	switch {
 	case d.next('{'):
 		known := func(key []byte) bool {
@@ -247,9 +247,9 @@ func (d *decoder) unusual(l *Listing) bool {
 	case d.value() == nil:
 		return false
 	default:
-		f.fail("", "is not an object")
+		f.Fail("", "is not an object")
 	}
-	if f.err == nil {
+	if f.Err == nil {
 		l.Partition = f.bytes("cc_partition", v[atPartition])
 		l.App = PackText(f.required("droplet", v[atApp]))
 		l.Version = PackText(f.token("version", v[atVersion]))
@@ -258,7 +258,7 @@ func (d *decoder) unusual(l *Listing) bool {
 		l.State = f.required("state", v[atState])
 		l.Since = f.seconds("state_timestamp", v[atSince])
 	}
-	if f.err != nil {
+	if f.Err != nil {
 		d.f.failIn(fmt.Sprintf("droplets[%d]", len(d.listings)-1), f)
 		return false
 	}

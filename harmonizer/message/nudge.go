@@ -39,13 +39,13 @@ func DecodeRequest(data []byte) (*api.Start, *api.Stop, error) {
 	var w struct {
 		Op json.RawMessage `json:"op"`
 	}
-	if err := unmarshal(data, &w); err != nil {
+	if err := Unmarshal(data, &w); err != nil {
 		return nil, nil, fmt.Errorf("decode request: %w", err)
 	}
-	var f fields
-	op := api.NudgeOp(f.text("op", w.Op))
+	var f Fields
+	op := api.NudgeOp(f.Text("op", w.Op))
 	switch {
-	case f.err != nil:
+	case f.Err != nil:
 	case op == api.NudgeStart:
 		s, err := DecodeStart(data)
 		return orNil(s, err), nil, err
@@ -53,9 +53,9 @@ func DecodeRequest(data []byte) (*api.Start, *api.Stop, error) {
 		s, err := DecodeStop(data)
 		return nil, orNil(s, err), err
 	default:
-		f.fail("op", "is neither START nor STOP")
+		f.Fail("op", "is neither START nor STOP")
 	}
-	return nil, nil, fmt.Errorf("decode request: %w", f.err)
+	return nil, nil, fmt.Errorf("decode request: %w", f.Err)
 }
 
 func orNil[T any](v T, err error) *T {
@@ -68,22 +68,22 @@ func orNil[T any](v T, err error) *T {
 // DecodeStart decodes a Start of either dialect.
 func DecodeStart(data []byte) (api.Start, error) {
 	var w wireNudge
-	if err := unmarshal(data, &w); err != nil {
+	if err := Unmarshal(data, &w); err != nil {
 		return api.Start{}, fmt.Errorf("decode start: %w", err)
 	}
-	var f fields
+	var f Fields
 	s := api.Start{
-		App:         f.id("droplet", w.App),
+		App:         f.ID("droplet", w.App),
 		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
-		Version:     f.optionalID("version", w.Version),
+		Version:     f.OptionalID("version", w.Version),
 		Running:     f.running(w.Running),
 		Flapping:    f.flag("flapping", w.Flapping),
 	}
-	f.list("indices", w.Indices, MaxInstances, func(element *fields, raw json.RawMessage) {
+	f.List("indices", w.Indices, MaxInstances, func(element *Fields, raw json.RawMessage) {
 		s.Indices = append(s.Indices, element.index("", raw))
 	})
-	if f.err != nil {
-		return api.Start{}, fmt.Errorf("decode start: %w", f.err)
+	if f.Err != nil {
+		return api.Start{}, fmt.Errorf("decode start: %w", f.Err)
 	}
 	return s, nil
 }
@@ -92,43 +92,43 @@ func DecodeStart(data []byte) (api.Start, error) {
 // or a list of instances whose versions stay empty.
 func DecodeStop(data []byte) (api.Stop, error) {
 	var w wireNudge
-	if err := unmarshal(data, &w); err != nil {
+	if err := Unmarshal(data, &w); err != nil {
 		return api.Stop{}, fmt.Errorf("decode stop: %w", err)
 	}
-	var f fields
+	var f Fields
 	s := api.Stop{
-		App:         f.id("droplet", w.App),
+		App:         f.ID("droplet", w.App),
 		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
-		Version:     f.optionalID("version", w.Version),
+		Version:     f.OptionalID("version", w.Version),
 		Running:     f.running(w.Running),
 		Instances:   f.instances(w.Instances),
 	}
-	if f.err != nil {
-		return api.Stop{}, fmt.Errorf("decode stop: %w", f.err)
+	if f.Err != nil {
+		return api.Stop{}, fmt.Errorf("decode stop: %w", f.Err)
 	}
 	return s, nil
 }
 
-func (f *fields) running(raw json.RawMessage) map[string]int {
+func (f *Fields) running(raw json.RawMessage) map[string]int {
 	out := map[string]int{}
-	f.object("running", raw, func(element *fields, version string, n json.RawMessage) {
+	f.object("running", raw, func(element *Fields, version string, n json.RawMessage) {
 		out[version] = element.count("", n)
 	})
 	return out
 }
 
-func (f *fields) instances(raw json.RawMessage) map[string]string {
+func (f *Fields) instances(raw json.RawMessage) map[string]string {
 	out := map[string]string{}
 	if kind(raw) == '[' {
-		f.list("instances", raw, MaxInstances, func(element *fields, id json.RawMessage) {
+		f.List("instances", raw, MaxInstances, func(element *Fields, id json.RawMessage) {
 			if kind(id) != 0 { // the classic health manager may send null for an unknown instance
-				out[element.id("", id)] = ""
+				out[element.ID("", id)] = ""
 			}
 		})
 		return out
 	}
-	f.object("instances", raw, func(element *fields, id string, version json.RawMessage) {
-		out[id] = element.optionalID("", version)
+	f.object("instances", raw, func(element *Fields, id string, version json.RawMessage) {
+		out[id] = element.OptionalID("", version)
 	})
 	return out
 }

@@ -45,23 +45,23 @@ func beats(r Reading) api.Heartbeat {
 // reference decodes a heartbeat by encoding/json.
 func reference(data []byte) (hb api.Heartbeat, err error) {
 	var whole map[string]json.RawMessage
-	if err := unmarshal(data, &whole); err != nil {
+	if err := Unmarshal(data, &whole); err != nil {
 		return hb, err
 	}
-	var f fields
-	hb.Node = f.id("dea", whole["dea"])
-	f.list("droplets", whole["droplets"], MaxBeats, func(f *fields, raw json.RawMessage) {
+	var f Fields
+	hb.Node = f.ID("dea", whole["dea"])
+	f.List("droplets", whole["droplets"], MaxBeats, func(f *Fields, raw json.RawMessage) {
 		var o map[string]json.RawMessage
 		if kind(raw) != '{' || json.Unmarshal(raw, &o) != nil {
-			f.fail("", "is not an object")
+			f.Fail("", "is not an object")
 			return
 		}
-		hb.Beats = append(hb.Beats, api.Beat{Partition: f.text("cc_partition", o["cc_partition"]), App: f.id("droplet", o["droplet"]),
-			Version: f.optionalID("version", o["version"]), Instance: f.id("instance", o["instance"]), Index: f.index("index", o["index"]),
-			State: api.CopyState(f.id("state", o["state"])), Since: f.seconds("state_timestamp", o["state_timestamp"])})
+		hb.Beats = append(hb.Beats, api.Beat{Partition: f.Text("cc_partition", o["cc_partition"]), App: f.ID("droplet", o["droplet"]),
+			Version: f.OptionalID("version", o["version"]), Instance: f.ID("instance", o["instance"]), Index: f.index("index", o["index"]),
+			State: api.CopyState(f.ID("state", o["state"])), Since: f.seconds("state_timestamp", o["state_timestamp"])})
 	})
-	if f.err != nil {
-		return hb, f.err
+	if f.Err != nil {
+		return hb, f.Err
 	}
 	return hb, nil
 }

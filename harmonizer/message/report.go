@@ -68,16 +68,23 @@ type Credentials struct {
 // MaxRequested is the largest number of apps in one query.
 const MaxRequested = 10_000
 
+// wireQuery is a StatusQuery, or an element of the other queries.
+type wireQuery struct {
+	App     json.RawMessage `json:"droplet"`
+	State   json.RawMessage `json:"state"`
+	Version json.RawMessage `json:"version"`
+}
+
 // DecodeStatusQuery decodes a StatusQuery.
 func DecodeStatusQuery(data []byte) (StatusQuery, error) {
-	var w wireBeat
-	if err := unmarshal(data, &w); err != nil {
+	var w wireQuery
+	if err := Unmarshal(data, &w); err != nil {
 		return StatusQuery{}, fmt.Errorf("decode status query: %w", err)
 	}
-	var f fields
-	q := StatusQuery{App: f.id("droplet", w.App), State: f.id("state", w.State), Version: f.optionalID("version", w.Version)}
-	if f.err != nil {
-		return StatusQuery{}, fmt.Errorf("decode status query: %w", f.err)
+	var f Fields
+	q := StatusQuery{App: f.ID("droplet", w.App), State: f.ID("state", w.State), Version: f.OptionalID("version", w.Version)}
+	if f.Err != nil {
+		return StatusQuery{}, fmt.Errorf("decode status query: %w", f.Err)
 	}
 	return q, nil
 }
@@ -85,8 +92,8 @@ func DecodeStatusQuery(data []byte) (StatusQuery, error) {
 // DecodeHealthQuery decodes a HealthQuery.
 func DecodeHealthQuery(data []byte) (HealthQuery, error) {
 	var q HealthQuery
-	err := decodeDroplets(data, func(f *fields, w wireBeat) {
-		q.Apps = append(q.Apps, AppVersion{App: f.id("droplet", w.App), Version: f.optionalID("version", w.Version)})
+	err := decodeDroplets(data, func(f *Fields, w wireQuery) {
+		q.Apps = append(q.Apps, AppVersion{App: f.ID("droplet", w.App), Version: f.OptionalID("version", w.Version)})
 	})
 	if err != nil {
 		return HealthQuery{}, fmt.Errorf("decode health query: %w", err)
@@ -97,8 +104,8 @@ func DecodeHealthQuery(data []byte) (HealthQuery, error) {
 // DecodeDropletQuery decodes a DropletQuery.
 func DecodeDropletQuery(data []byte) (DropletQuery, error) {
 	var q DropletQuery
-	err := decodeDroplets(data, func(f *fields, w wireBeat) {
-		q.Apps = append(q.Apps, f.id("droplet", w.App))
+	err := decodeDroplets(data, func(f *Fields, w wireQuery) {
+		q.Apps = append(q.Apps, f.ID("droplet", w.App))
 	})
 	if err != nil {
 		return DropletQuery{}, fmt.Errorf("decode droplet query: %w", err)
@@ -106,24 +113,24 @@ func DecodeDropletQuery(data []byte) (DropletQuery, error) {
 	return q, nil
 }
 
-func decodeDroplets(data []byte, read func(*fields, wireBeat)) error {
+func decodeDroplets(data []byte, read func(*Fields, wireQuery)) error {
 	var w struct {
-		Beats json.RawMessage `json:"droplets"`
+		Apps json.RawMessage `json:"droplets"`
 	}
-	if err := unmarshal(data, &w); err != nil {
+	if err := Unmarshal(data, &w); err != nil {
 		return err
 	}
-	var f fields
-	f.list("droplets", w.Beats, MaxRequested, func(element *fields, raw json.RawMessage) {
-		var requested wireBeat
-		if kind(raw) != '{' || json.Unmarshal(raw, &requested) != nil {
-			element.fail("", "is not an object")
+	var f Fields
+	f.List("droplets", w.Apps, MaxRequested, func(element *Fields, raw json.RawMessage) {
+		var requested wireQuery
+		if Unmarshal(raw, &requested) != nil {
+			element.Fail("", "is not an object")
 			return
 		}
 		read(element, requested)
 	})
-	if f.err != nil {
-		return f.err
+	if f.Err != nil {
+		return f.Err
 	}
 	return nil
 }
@@ -134,25 +141,25 @@ func DecodeCredentials(data []byte) (Credentials, error) {
 		User     json.RawMessage `json:"user"`
 		Password json.RawMessage `json:"password"`
 	}
-	if err := unmarshal(data, &w); err != nil {
+	if err := Unmarshal(data, &w); err != nil {
 		return Credentials{}, fmt.Errorf("decode credentials: %w", err)
 	}
-	var f fields
-	c := Credentials{User: f.secret("user", w.User), Password: f.secret("password", w.Password)}
-	if f.err != nil {
-		return Credentials{}, fmt.Errorf("decode credentials: %w", f.err)
+	var f Fields
+	c := Credentials{User: secret(&f, "user", w.User), Password: secret(&f, "password", w.Password)}
+	if f.Err != nil {
+		return Credentials{}, fmt.Errorf("decode credentials: %w", f.Err)
 	}
 	return c, nil
 }
 
 // secret decodes a required string of bounded size.
-func (f *fields) secret(field string, raw json.RawMessage) string {
-	s := f.text(field, raw)
+func secret(f *Fields, field string, raw json.RawMessage) string {
+	s := f.Text(field, raw)
 	if s == "" {
-		f.fail(field, "is missing")
+		f.Fail(field, "is missing")
 	}
 	if len(s) > MaxSecret {
-		f.fail(field, fmt.Sprintf("is longer than %d bytes", MaxSecret))
+		f.Fail(field, fmt.Sprintf("is longer than %d bytes", MaxSecret))
 	}
 	return s
 }

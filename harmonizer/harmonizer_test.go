@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 )
 
 func TestStartsMissingInstances(t *testing.T) {
@@ -282,11 +282,11 @@ func TestReports(t *testing.T) {
 		r.events <- rows(2)
 		r.events <- apps.ExpectedComplete{}
 		pass(t, 15*time.Second)
-		answers, err := r.Report(t.Context(), message.SubjectHealth, []byte(`{"droplets":[{"droplet":"web","version":"v1"}]}`))
+		answers, err := r.Report(t.Context(), report.SubjectHealth, []byte(`{"droplets":[{"droplet":"web","version":"v1"}]}`))
 		if err != nil || len(answers) != 1 || !strings.Contains(string(answers[0]), `"healthy":2`) {
 			t.Errorf("Report = %s, %v, want one answer with 2 healthy", answers, err)
 		}
-		if _, err := r.Report(t.Context(), message.SubjectHealth, []byte(`x`)); err == nil {
+		if _, err := r.Report(t.Context(), report.SubjectHealth, []byte(`x`)); err == nil {
 			t.Error("Report accepted a malformed message")
 		}
 	})

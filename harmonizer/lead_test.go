@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 )
 
 // repeatedStarts returns the index starts that were repeated within the keep-alive.
@@ -65,7 +65,7 @@ func TestStandbyTakesOver(t *testing.T) {
 		if err := b.Release(t.Context()); !errors.Is(err, ErrNotLeading) || !strings.Contains(err.Error(), "the leader is a") {
 			t.Errorf("standby's Release = %v", err)
 		}
-		if answers, err := b.Report(t.Context(), message.SubjectHealth, []byte(`{"droplets":[{"droplet":"web"}]}`)); err != nil || answers != nil {
+		if answers, err := b.Report(t.Context(), report.SubjectHealth, []byte(`{"droplets":[{"droplet":"web"}]}`)); err != nil || answers != nil {
 			t.Errorf("standby's Report = %s, %v, want none", answers, err)
 		}
 		a.stop(t)

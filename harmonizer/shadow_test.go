@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 )
 
 // TestShadowModePublishesNothing: in shadow mode nothing is written. A nudge of both
@@ -54,7 +54,7 @@ func TestShadowModePublishesNothing(t *testing.T) {
 		if err := s.Release(t.Context()); !errors.Is(err, ErrShadow) {
 			t.Errorf("Release = %v, want %v", err, ErrShadow)
 		}
-		if answers, err := s.Report(t.Context(), message.SubjectHealth, []byte(`{"droplets":[{"droplet":"web"}]}`)); err != nil || answers != nil {
+		if answers, err := s.Report(t.Context(), report.SubjectHealth, []byte(`{"droplets":[{"droplet":"web"}]}`)); err != nil || answers != nil {
 			t.Errorf("Report = %s, %v, want none", answers, err)
 		}
 		s.stop(t)

@@ -3,7 +3,7 @@ package harmonizer
 import (
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 )
 
 // Varz has the numbers of the classic health manager, under its names. Durations are in
@@ -65,9 +65,9 @@ func (s scrape) varz(longest time.Duration, users int64) Varz {
 		Analysis:    longest.Seconds(),
 		BulkUpdate:  s.read.Seconds(),
 		Heartbeats:  n["heartbeats"], Exits: n["exits"], Updates: n["updates"],
-		StatusRequests: n[reportCounter(message.SubjectStatus)],
-		HealthRequests: n[reportCounter(message.SubjectHealth)],
-		AppRequests:    n[reportCounter(message.SubjectDroplet)],
+		StatusRequests: n[reportCounter(report.SubjectStatus)],
+		HealthRequests: n[reportCounter(report.SubjectHealth)],
+		AppRequests:    n[reportCounter(report.SubjectDroplet)],
 		Starts:         n["nudges_start"], Stops: n["nudges_stop"],
 		Running: VarzRunning{
 			Apps: t.StartedApps, Crashes: t.Crashes,
@@ -83,11 +83,11 @@ func (s scrape) varz(longest time.Duration, users int64) Varz {
 // reportCounter returns the name of the counter for requests on a report subject.
 func reportCounter(subject string) string {
 	switch subject {
-	case message.SubjectStatus:
+	case report.SubjectStatus:
 		return "reports_status"
-	case message.SubjectHealth:
+	case report.SubjectHealth:
 		return "reports_health"
-	case message.SubjectDroplet:
+	case report.SubjectDroplet:
 		return "reports_droplet"
 	}
 	return "reports_other"

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -88,7 +89,7 @@ func (w *convergeWorld) serveController() {
 	for subject, handle := range map[string]nats.MsgHandler{
 		message.SubjectStart:                          w.start,
 		message.SubjectStop:                           w.stop,
-		message.CredentialsSubject(message.Partition): func(m *nats.Msg) { _ = m.Respond([]byte(w.login())) },
+		bulkapi.CredentialsSubject(message.Partition): func(m *nats.Msg) { _ = m.Respond([]byte(w.login())) },
 	} {
 		sub, err := nc.Subscribe(subject, handle)
 		if err == nil {

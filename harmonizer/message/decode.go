@@ -16,7 +16,6 @@ const (
 	MaxInstances = 100_000 // of one app; each index is below it
 	MaxLabels    = 16      // of one app
 	MaxLabel     = 128     // bytes of a label's value
-	MaxSecret    = 1024    // bytes of a user's name or password
 )
 
 // FieldError is the error of the decoders for an invalid field.

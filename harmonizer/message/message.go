@@ -8,15 +8,12 @@ import (
 
 // Subjects on the bus.
 const (
-	SubjectHeartbeat = "dea.heartbeat"         // Heartbeat, from a legacy DEA
-	SubjectExited    = "droplet.exited"        // Exited, from a legacy DEA
-	SubjectUpdated   = "droplet.updated"       // Updated, from the program that changed an app
-	SubjectAnnounce  = "healthmanager.start"   // empty; legacy DEAs answer with a Heartbeat
-	SubjectStart     = "health.start"          // Start, to the placer or cloud controller
-	SubjectStop      = "health.stop"           // Stop, to the same
-	SubjectStatus    = "healthmanager.status"  // StatusQuery; the answer is a StatusAnswer
-	SubjectHealth    = "healthmanager.health"  // HealthQuery; one HealthAnswer for each app
-	SubjectDroplet   = "healthmanager.droplet" // DropletQuery; one answer for each app, with its full state
+	SubjectHeartbeat = "dea.heartbeat"       // Heartbeat, from a legacy DEA
+	SubjectExited    = "droplet.exited"      // Exited, from a legacy DEA
+	SubjectUpdated   = "droplet.updated"     // Updated, from the program that changed an app
+	SubjectAnnounce  = "healthmanager.start" // empty; legacy DEAs answer with a Heartbeat
+	SubjectStart     = "health.start"        // Start, to the placer or cloud controller
+	SubjectStop      = "health.stop"         // Stop, to the same
 )
 
 // RequestsSubject is the subject on which the classic health manager sends start and stop
@@ -25,11 +22,6 @@ func RequestsSubject(partition string) string { return requests + "." + partitio
 
 // requests is the same subject in the first health manager, which had no partitions.
 const requests = "cloudcontrollers.hm.requests"
-
-// CredentialsSubject is the subject for requests of the bulk API's Credentials.
-func CredentialsSubject(partition string) string {
-	return "cloudcontroller.bulk.credentials." + partition
-}
 
 // EventsSubject is the subject on which the harmonizer publishes its findings.
 func EventsSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "events") }

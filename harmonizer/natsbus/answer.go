@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
@@ -41,7 +42,7 @@ func (r *responder) subjects() []string {
 	c := r.cfg.Cluster
 	subjects := []string{
 		message.CountsRequestSubject(c, "*"), message.StatusSubject(c), message.OrderSubject(c),
-		message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet,
+		report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet,
 	}
 	if r.cfg.Component.Host != "" && !r.cfg.Shadow {
 		subjects = append(subjects, subjectDiscover)
@@ -91,7 +92,7 @@ func (r *responder) answer(ctx context.Context, m *nats.Msg) error {
 // answers returns the answers, one message each.
 func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) {
 	switch m.Subject {
-	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
+	case report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet:
 		answers, err := r.handler.Report(ctx, m.Subject, m.Data)
 		if err != nil && ctx.Err() == nil {
 			r.tally.bad(m.Subject, err)

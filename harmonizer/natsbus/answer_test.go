@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
@@ -45,7 +46,7 @@ func TestAnswers(t *testing.T) {
 	e := newEar()
 	bus := listen(t, connect(t, url), Config{Component: NewComponent(3, "h:1")}, e)
 
-	for _, subject := range []string{message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet} {
+	for _, subject := range []string{report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet} {
 		if diff := cmp.Diff([]string{subject, "x"}, request(t, client, subject, "x", 2)); diff != "" {
 			t.Errorf("answers to %s:\n%s", subject, diff)
 		}

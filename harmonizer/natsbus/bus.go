@@ -37,8 +37,6 @@ type Config struct {
 	Component Component
 	// KeepAlive is how long a nudge holds, which its headers report; 0: unknown.
 	KeepAlive time.Duration
-	// RequestTimeout bounds Credentials (nats_request_timeout); default 5 s.
-	RequestTimeout time.Duration
 }
 
 // WithDefaults returns a copy in which each zero field has its default.
@@ -48,9 +46,6 @@ func (c Config) WithDefaults() Config {
 	}
 	if c.Partition == "" {
 		c.Partition = message.Partition
-	}
-	if c.RequestTimeout == 0 {
-		c.RequestTimeout = 5 * time.Second
 	}
 	return c
 }
@@ -66,9 +61,6 @@ func (c Config) Validate() error {
 	}
 	if !names.Valid(c.Partition) {
 		errs = append(errs, fmt.Errorf("partition %q is not a valid name", c.Partition))
-	}
-	if c.RequestTimeout < 0 {
-		errs = append(errs, fmt.Errorf("nats_request_timeout is %v; it must not be negative", c.RequestTimeout))
 	}
 	return errors.Join(errs...)
 }

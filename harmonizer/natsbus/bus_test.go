@@ -484,46 +484,6 @@ func TestPublishesCountsAndFindings(t *testing.T) {
 	}
 }
 
-func TestCredentials(t *testing.T) {
-	url := startServer(t, t.TempDir(), -1).ClientURL()
-	cc := connect(t, url)
-	request := func(timeout time.Duration) (message.Credentials, error) {
-		t.Helper()
-		bus, err := NewBus(connect(t, url), Config{Cluster: cluster, Partition: "cf", RequestTimeout: timeout}, logger(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return bus.Credentials(t.Context())
-	}
-	if _, err := request(0); !errors.Is(err, nats.ErrNoResponders) {
-		t.Errorf("without an answer: %v", err)
-	}
-	answers := make(chan string, 1)
-	_, err := cc.Subscribe("cloudcontroller.bulk.credentials.cf", func(m *nats.Msg) {
-		if len(m.Data) > 0 {
-			t.Errorf("asked with %q, want nothing", m.Data)
-		}
-		if a := <-answers; a != "" {
-			_ = m.Respond([]byte(a))
-		}
-	})
-	if err != nil || cc.Flush() != nil {
-		t.Fatal(err)
-	}
-	answers <- `{"user":"u","password":"p"}`
-	if c, err := request(0); err != nil || c != (message.Credentials{User: "u", Password: "p"}) {
-		t.Errorf("Credentials = %v", err)
-	}
-	answers <- `{"user":"u"}`
-	if _, err := request(0); err == nil {
-		t.Error("credentials without a password are taken")
-	}
-	answers <- ""
-	if _, err := request(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("no answer: %v", err)
-	}
-}
-
 func TestBadMessagesAreLoggedOnceAMinute(t *testing.T) {
 	var out strings.Builder
 	bus, err := NewBus(nil, Config{Cluster: cluster}, slog.New(slog.NewTextHandler(&out, nil)))
@@ -548,7 +508,6 @@ func TestConfigValidate(t *testing.T) {
 		"no cluster":       {},
 		"unknown dialect":  {Cluster: "c", Dialect: "morse"},
 		"partition of two": {Cluster: "c", Partition: "a.b"},
-		"negative timeout": {Cluster: "c", RequestTimeout: -1},
 	} {
 		if _, err := NewBus(nil, c, logger(t)); err == nil {
 			t.Errorf("%s: NewBus took %+v", name, c)

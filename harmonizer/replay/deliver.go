@@ -25,7 +25,7 @@ func (p *player) deliver(ctx context.Context, l messageLine) {
 		err = p.exited(ctx, node, l.data)
 	case message.SubjectUpdated:
 		err = p.updated(ctx, l.data)
-	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
+	case report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet:
 		err = p.answer(l)
 	default:
 		err = p.otherNudge(ctx, l)

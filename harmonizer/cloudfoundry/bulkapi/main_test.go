@@ -21,7 +21,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi/bulktest"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
@@ -37,22 +36,22 @@ type credentialsServer struct {
 	requested atomic.Int32
 
 	mu  sync.Mutex
-	now message.Credentials
+	now Login
 	err error
 }
 
 func newCredentialsServer() *credentialsServer {
-	return &credentialsServer{now: message.Credentials{User: "bulk", Password: "secret"}}
+	return &credentialsServer{now: Login{User: "bulk", Password: "secret"}}
 }
 
-func (d *credentialsServer) requestCredentials(context.Context) (message.Credentials, error) {
+func (d *credentialsServer) requestCredentials(context.Context) (Login, error) {
 	d.requested.Add(1)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.now, d.err
 }
 
-func (d *credentialsServer) set(c message.Credentials, err error) {
+func (d *credentialsServer) set(c Login, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.now, d.err = c, err

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
@@ -21,7 +20,7 @@ const (
 )
 
 // Credentials requests the user and password of the bulk API.
-type Credentials func(ctx context.Context) (message.Credentials, error)
+type Credentials func(ctx context.Context) (Login, error)
 
 // caller makes requests to one API. It may be used concurrently.
 type caller struct {
@@ -31,7 +30,7 @@ type caller struct {
 	requestCredentials Credentials // nil: use those of cfg
 
 	mu     sync.Mutex
-	cached *message.Credentials
+	cached *Login
 }
 
 func newCaller(cfg Config, requestCredentials Credentials) (*caller, error) {
@@ -124,9 +123,9 @@ func retryAfter(h http.Header) time.Duration {
 }
 
 // credentials returns the cached credentials, or requests them.
-func (c *caller) credentials(ctx context.Context) (message.Credentials, error) {
+func (c *caller) credentials(ctx context.Context) (Login, error) {
 	if c.requestCredentials == nil {
-		return message.Credentials{User: c.cfg.User, Password: c.cfg.Password}, nil
+		return Login{User: c.cfg.User, Password: c.cfg.Password}, nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +136,7 @@ func (c *caller) credentials(ctx context.Context) (message.Credentials, error) {
 	defer cancel()
 	login, err := c.requestCredentials(ctx)
 	if err != nil {
-		return message.Credentials{}, err
+		return Login{}, err
 	}
 	c.cached = &login
 	return login, nil

@@ -145,7 +145,7 @@ func TestPasswordChanges(t *testing.T) {
 	wantWhole(t, next(t, passes), fleetIDs(5))
 
 	w.api.SetCredentials("bulk", "new")
-	w.credentialsServer.set(message.Credentials{User: "bulk", Password: "new"}, nil)
+	w.credentialsServer.set(Login{User: "bulk", Password: "new"}, nil)
 	w.source.Refresh()
 	wantWhole(t, next(t, passes), fleetIDs(5))
 	if requested := w.credentialsServer.requested.Load(); requested != 2 {

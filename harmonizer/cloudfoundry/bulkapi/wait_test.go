@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi/bulktest"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func TestGivesUpAfterTenErrors(t *testing.T) {
@@ -230,7 +229,7 @@ func TestReportedTooLate(t *testing.T) {
 func TestNoCredentials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := inProcess(t, Config{}, 3, 0)
-		w.credentialsServer.set(message.Credentials{}, errAway)
+		w.credentialsServer.set(Login{}, errAway)
 		passes, stop := w.watch(t)
 		defer stop()
 		p := nextPass(passes)
@@ -238,7 +237,7 @@ func TestNoCredentials(t *testing.T) {
 		if !strings.Contains(p.why, errAway.Error()) || w.api.Count() != 0 || w.credentialsServer.requested.Load() != 10 {
 			t.Errorf("why %q, %d requests, %d credential requests; want no answer, none, 10", p.why, w.api.Count(), w.credentialsServer.requested.Load())
 		}
-		w.credentialsServer.set(message.Credentials{User: "bulk", Password: "secret"}, nil)
+		w.credentialsServer.set(Login{User: "bulk", Password: "secret"}, nil)
 		wantWhole(t, nextPass(passes), fleetIDs(3))
 	})
 }

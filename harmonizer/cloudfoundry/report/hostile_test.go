@@ -88,9 +88,9 @@ func (h *hostile) request(t *rapid.T) {
 	}
 	app := name(t, "app", 3)
 	for subject, q := range map[string]string{
-		message.SubjectHealth:  `{"droplets":[` + strings.Join(list, ",") + `]}`,
-		message.SubjectDroplet: `{"droplets":[` + strings.Join(list, ",") + `]}`,
-		message.SubjectStatus:  fmt.Sprintf(`{"droplet":%q,"version":"v0","state":"FLAPPING"}`, app),
+		SubjectHealth:  `{"droplets":[` + strings.Join(list, ",") + `]}`,
+		SubjectDroplet: `{"droplets":[` + strings.Join(list, ",") + `]}`,
+		SubjectStatus:  fmt.Sprintf(`{"droplet":%q,"version":"v0","state":"FLAPPING"}`, app),
 	} {
 		answers, err := Answer(h.m.View(), h.now, subject, []byte(q))
 		if err != nil {

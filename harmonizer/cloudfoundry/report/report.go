@@ -15,7 +15,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // Droplet answers a message.DropletQuery, with one message for each app.
@@ -42,18 +41,18 @@ type Evaluator func(v apps.View, now time.Time) []any
 // goroutine.
 func Read(subject string, data []byte) (Evaluator, error) {
 	switch subject {
-	case message.SubjectStatus:
-		q, err := message.DecodeStatusQuery(data)
+	case SubjectStatus:
+		q, err := decodeStatusQuery(data)
 		if err == nil && q.State != stateFlapping && q.State != stateCrashed {
 			err = fmt.Errorf("answer: state is %.40q; use %s or %s", q.State, stateFlapping, stateCrashed)
 		}
 		return func(v apps.View, _ time.Time) []any { return status(v, q) }, err
-	case message.SubjectHealth:
-		q, err := message.DecodeHealthQuery(data)
+	case SubjectHealth:
+		q, err := decodeHealthQuery(data)
 		q.Apps = unique(q.Apps)
 		return func(v apps.View, _ time.Time) []any { return health(v, q) }, err
-	case message.SubjectDroplet:
-		q, err := message.DecodeDropletQuery(data)
+	case SubjectDroplet:
+		q, err := decodeDropletQuery(data)
 		q.Apps = unique(q.Apps)
 		return func(v apps.View, now time.Time) []any { return droplets(v, now, q) }, err
 	}
@@ -83,9 +82,9 @@ func incomplete(v apps.View) string {
 	return ""
 }
 
-func status(v apps.View, q message.StatusQuery) []any {
+func status(v apps.View, q statusQuery) []any {
 	why := incomplete(v)
-	a := message.StatusAnswer{Complete: why == "", Error: why}
+	a := statusAnswer{Complete: why == "", Error: why}
 	if q.State == stateFlapping {
 		a.Indices = flapping(v, q)
 	} else {
@@ -96,29 +95,29 @@ func status(v apps.View, q message.StatusQuery) []any {
 
 // flapping returns the indices of the requested version that wait for a delayed restart or
 // were given up.
-func flapping(v apps.View, q message.StatusQuery) []message.IndexSince {
-	out := []message.IndexSince{}
+func flapping(v apps.View, q statusQuery) []indexSince {
+	out := []indexSince{}
 	since := v.Flapping(q.App, q.Version)
 	for _, index := range slices.Sorted(maps.Keys(since)) {
-		out = append(out, message.IndexSince{Index: index, Since: seconds(since[index])})
+		out = append(out, indexSince{Index: index, Since: seconds(since[index])})
 	}
 	return out
 }
 
 // crashes returns the crash table, of all versions.
-func crashes(v apps.View, q message.StatusQuery) []message.InstanceSince {
-	out := []message.InstanceSince{}
+func crashes(v apps.View, q statusQuery) []instanceSince {
+	out := []instanceSince{}
 	for _, c := range v.Crashes(q.App) {
-		out = append(out, message.InstanceSince{Instance: c.Instance, Since: c.Since})
+		out = append(out, instanceSince{Instance: c.Instance, Since: c.Since})
 	}
 	return out
 }
 
-func health(v apps.View, q message.HealthQuery) []any {
+func health(v apps.View, q healthQuery) []any {
 	why, spent := incomplete(v), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, requested := range q.Apps {
-		a := message.HealthAnswer{App: requested.App, Version: requested.Version, Error: tooLarge}
+		a := healthAnswer{App: requested.App, Version: requested.Version, Error: tooLarge}
 		if spent.affords(v, requested.App) {
 			a.Healthy, a.Complete, a.Error = v.Healthy(requested.App, requested.Version), why == "", why
 		}
@@ -127,7 +126,7 @@ func health(v apps.View, q message.HealthQuery) []any {
 	return out
 }
 
-func droplets(v apps.View, now time.Time, q message.DropletQuery) []any {
+func droplets(v apps.View, now time.Time, q dropletQuery) []any {
 	why, spent := incomplete(v), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, name := range q.Apps {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func second(n int64) time.Time { return time.Unix(n, 0).UTC() }
@@ -51,19 +50,19 @@ func running(t *testing.T) *apps.Machine {
 
 func TestAnswer(t *testing.T) {
 	tests := []struct{ name, subject, query, want string }{
-		{"flapping", message.SubjectStatus, `{"droplet":"web","version":"v1","state":"FLAPPING"}`,
+		{"flapping", SubjectStatus, `{"droplet":"web","version":"v1","state":"FLAPPING"}`,
 			`{"indices":[{"index":1,"since":110}],"complete":true}`},
-		{"flapping of another version", message.SubjectStatus, `{"droplet":"web","version":"v0","state":"FLAPPING"}`,
+		{"flapping of another version", SubjectStatus, `{"droplet":"web","version":"v0","state":"FLAPPING"}`,
 			`{"indices":[],"complete":true}`},
-		{"crashed", message.SubjectStatus, `{"droplet":"web","state":"CRASHED"}`,
+		{"crashed", SubjectStatus, `{"droplet":"web","state":"CRASHED"}`,
 			`{"instances":[{"instance":"i1","since":103},{"instance":"j1","since":109}],"complete":true}`},
-		{"crashed of an unknown app", message.SubjectStatus, `{"droplet":7,"state":"CRASHED"}`, `{"instances":[],"complete":true}`},
-		{"health", message.SubjectHealth, `{"droplets":[{"droplet":"web","version":"v1"},{"droplet":"web","version":"v0"},{"droplet":"x","version":"v"}]}`,
+		{"crashed of an unknown app", SubjectStatus, `{"droplet":7,"state":"CRASHED"}`, `{"instances":[],"complete":true}`},
+		{"health", SubjectHealth, `{"droplets":[{"droplet":"web","version":"v1"},{"droplet":"web","version":"v0"},{"droplet":"x","version":"v"}]}`,
 			`{"droplet":"web","version":"v1","healthy":1,"complete":true}
 {"droplet":"web","version":"v0","healthy":0,"complete":true}
 {"droplet":"x","version":"v","healthy":0,"complete":true}`},
-		{"health of nothing", message.SubjectHealth, `{"droplets":[]}`, ""},
-		{"unknown droplet", message.SubjectDroplet, `{"droplets":[{"droplet":"x"}]}`, `{"droplet":"x","error":"unknown"}`},
+		{"health of nothing", SubjectHealth, `{"droplets":[]}`, ""},
+		{"unknown droplet", SubjectDroplet, `{"droplets":[{"droplet":"x"}]}`, `{"droplet":"x","error":"unknown"}`},
 	}
 	m := running(t)
 	for _, tt := range tests {
@@ -73,7 +72,7 @@ func TestAnswer(t *testing.T) {
 			}
 		})
 	}
-	known := lines(t, m, message.SubjectDroplet, `{"droplets":[{"droplet":"web"}]}`)
+	known := lines(t, m, SubjectDroplet, `{"droplets":[{"droplet":"web"}]}`)
 	for _, part := range []string{`"droplet":"web"`, `"indices":[`, `"instance":"i2"`} {
 		if !strings.Contains(known, part) {
 			t.Errorf("the droplet's answer has no %s: %s", part, known)
@@ -101,9 +100,9 @@ func lines(t *testing.T, m *apps.Machine, subject, query string) string {
 func TestAnswerMarksIncompleteState(t *testing.T) {
 	m := apps.NewMachine(apps.Config{}.WithDefaults())
 	for subject, query := range map[string]string{
-		message.SubjectStatus:  `{"droplet":"web","state":"CRASHED"}`,
-		message.SubjectHealth:  `{"droplets":[{"droplet":"web","version":"v1"}]}`,
-		message.SubjectDroplet: `{"droplets":[{"droplet":"web"}]}`,
+		SubjectStatus:  `{"droplet":"web","state":"CRASHED"}`,
+		SubjectHealth:  `{"droplets":[{"droplet":"web","version":"v1"}]}`,
+		SubjectDroplet: `{"droplets":[{"droplet":"web"}]}`,
 	} {
 		if got := lines(t, m, subject, query); !strings.Contains(got, `"error":"known state: the bus is down"`) {
 			t.Errorf("%s: %s", subject, got)
@@ -114,11 +113,11 @@ func TestAnswerMarksIncompleteState(t *testing.T) {
 func TestAnswerRejectsInvalidRequests(t *testing.T) {
 	m := apps.NewMachine(apps.Config{}.WithDefaults())
 	for _, q := range []struct{ subject, query string }{
-		{message.SubjectStatus, `{}`},
-		{message.SubjectStatus, `{"droplet":"web","state":"RUNNING"}`},
-		{message.SubjectHealth, `[]`},
-		{message.SubjectHealth, `{"droplets":[3]}`},
-		{message.SubjectDroplet, `nonsense`},
+		{SubjectStatus, `{}`},
+		{SubjectStatus, `{"droplet":"web","state":"RUNNING"}`},
+		{SubjectHealth, `[]`},
+		{SubjectHealth, `{"droplets":[3]}`},
+		{SubjectDroplet, `nonsense`},
 		{"dea.heartbeat", `{}`},
 	} {
 		if answers, err := Answer(m.View(), second(1), q.subject, []byte(q.query)); err == nil {
@@ -152,7 +151,7 @@ func TestAnswerIsBounded(t *testing.T) {
 		{"two halves", request("half", "small", "half"), "half small", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			for _, subject := range []string{message.SubjectHealth, message.SubjectDroplet} {
+			for _, subject := range []string{SubjectHealth, SubjectDroplet} {
 				answers, err := Answer(m.View(), second(1), subject, []byte(tt.query))
 				if err != nil {
 					t.Fatal(err)
@@ -161,7 +160,7 @@ func TestAnswerIsBounded(t *testing.T) {
 				for _, a := range answers {
 					app, problem := "", ""
 					switch a := a.(type) {
-					case message.HealthAnswer:
+					case healthAnswer:
 						app, problem = a.App, a.Error
 					case Droplet:
 						app, problem = a.App, a.Error

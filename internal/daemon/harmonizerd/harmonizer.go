@@ -58,13 +58,13 @@ type Parts struct {
 func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
 		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition, LegacyDEAs: p.File.LegacyDEAs,
-		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow, RequestTimeout: p.File.RequestTimeout(),
+		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow,
 		Component: p.Component, KeepAlive: p.Loop.WithDefaults().Apps.NudgeKeepAlive,
 	}, p.Log)
 	if err != nil {
 		return nil, err
 	}
-	source, err := p.source(nats)
+	source, err := p.source()
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 }
 
 // source returns the source of the expected state.
-func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
+func (p Parts) source() (harmonizer.Source, error) {
 	switch api := p.File.BulkAPI; {
 	case api != nil:
 		c := bulkapi.Config{
@@ -119,7 +119,7 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 			}
 			c.Password = strings.TrimSpace(string(password))
 		}
-		return bulkapi.New(c, nats.Credentials, p.Log)
+		return bulkapi.New(c, bulkapi.BusCredentials(p.Bus.Conn(), p.File.Partition, p.File.RequestTimeout()), p.Log)
 	case p.File.Expected.File != "":
 		return rowfile.New(rowfile.Config{Path: p.File.Expected.File, ValidFor: p.File.ExpectedLost()}, p.Log)
 	}

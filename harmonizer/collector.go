@@ -43,29 +43,30 @@ type scrape struct {
 	api.HarmonizerStatus
 	nodes int
 	found map[cause]uint64
-	read  time.Duration
 }
 
 func (h *Harmonizer) scrape(now time.Time) scrape {
 	s := h.status(now, api.HarmonizerQuery{Totals: true})
-	return scrape{s, len(h.machine.View().Nodes()), maps.Clone(h.found), h.read}
+	return scrape{s, len(h.machine.View().Nodes()), maps.Clone(h.found)}
 }
 
-// Varz returns the current numbers of the classic health manager. It waits for the loop, at
-// most until ctx ends.
-func (h *Harmonizer) Varz(ctx context.Context) (Varz, error) {
-	var s scrape
-	if err := h.call(ctx, func(now time.Time) { s = h.scrape(now) }); err != nil {
-		return Varz{}, err
-	}
-	return s.varz(time.Duration(h.steps.longest.Load()), h.users.n.Load()), nil
+// Durations returns the longest step so far, and the last complete pass of a polled source with its application.
+func (h *Harmonizer) Durations() (step, pass time.Duration) {
+	return time.Duration(h.steps.longest.Load()), time.Duration(h.steps.pass.Load())
 }
+
+// Users returns the number of users of the source, negative if it is unknown.
+func (h *Harmonizer) Users() int64 { return h.users.number() }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.h.steps.histogram.Collect(ch)
 	out := sink{c.Set, ch}
-	out.Emit(ch, "step_seconds_max", time.Duration(c.h.steps.longest.Load()).Seconds())
+	step, pass := c.h.Durations()
+	out.Emit(ch, "step_seconds_max", step.Seconds())
+	if pass > 0 {
+		out.value("bulk_update_loop_duration_seconds", pass.Seconds())
+	}
 	out.Flag(ch, "leading", c.h.Leading())
 	if lease := c.h.ports.Lease; lease != nil && !c.h.cfg.Shadow {
 		out.value("lease_epoch", float64(lease.Epoch()))
@@ -74,7 +75,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for name, n := range c.h.counters.snapshot() {
 		out.value("events_total", float64(n), name)
 	}
-	if n := c.h.users.n.Load(); n >= 0 {
+	if n := c.h.users.number(); n >= 0 {
 		out.value("total_users", float64(n))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
@@ -111,9 +112,6 @@ func (out sink) collect(s scrape) {
 	out.value("queue_length", float64(s.Queue.Stops), "stops")
 	out.value("queue_length", float64(s.Queue.Send), "send")
 	out.value("queue_length", float64(s.Queue.Save), "save")
-	if s.read > 0 {
-		out.value("bulk_update_loop_duration_seconds", s.read.Seconds())
-	}
 	for pool, values := range bounded(s.Totals.Pools) {
 		out.numbers("", values, pool)
 	}
@@ -169,6 +167,7 @@ func seconds(now, since time.Time) float64 {
 type durations struct {
 	histogram prometheus.Histogram
 	longest   atomic.Int64 // nanoseconds
+	pass      atomic.Int64 // nanoseconds; 0: no pass is complete
 }
 
 func newDurations() *durations {

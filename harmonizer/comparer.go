@@ -25,9 +25,9 @@ type comparer struct {
 	last    []api.ShadowMismatch // the newest that were logged
 }
 
-func newComparer(cfg Config, log *slog.Logger) *comparer {
-	m := shadow.New(shadow.Config{Window: cfg.MaxShadowingDelay}.WithDefaults())
-	return &comparer{matcher: m, every: cfg.CheckShadowing, log: log}
+func newComparer(cfg shadow.Config, log *slog.Logger) *comparer {
+	cfg = cfg.WithDefaults()
+	return &comparer{matcher: shadow.New(cfg), every: cfg.Every, log: log}
 }
 
 func (m *comparer) own(now time.Time, nudges []apps.Nudge) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/shadow"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -44,7 +45,7 @@ type Harmonizer struct {
 
 	// term is the term whose nudges may be sent, 0 while following. Only the loop sets it.
 	term  atomic.Uint64
-	users users
+	users *users // nil: the source counts no users
 
 	// Owned by the loop.
 	machine      *apps.Machine
@@ -53,9 +54,8 @@ type Harmonizer struct {
 	ticked       time.Time
 	noLeader     noLeaderAlarm
 	probedAt     time.Time
-	nodesSavedAt time.Time     // when the nodes were last saved to the memory
-	reading      time.Time     // start of the current pass of a polled source; zero: no pass
-	read         time.Duration // duration of the last complete pass, including its application
+	nodesSavedAt time.Time // when the nodes were last saved to the memory
+	reading      time.Time // start of the current pass of a polled source; zero: no pass
 	refused      []apps.Nudge
 	published    publications
 	found        map[cause]uint64
@@ -97,9 +97,13 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		h.recording = newRecording(ports.Record, cfg.Cluster, cmp.Or(cfg.Apps.Partition, message.Partition))
 	}
 	if cfg.Shadow {
-		h.comparer = newComparer(cfg, log)
+		h.comparer = newComparer(shadow.Config{Window: cfg.MaxShadowingDelay, Every: cfg.CheckShadowing}, log)
 	}
-	h.users.n.Store(-1)
+	if source, ok := ports.Source.(interface {
+		Users(ctx context.Context) (int, error)
+	}); ok {
+		h.users = newUsers(source.Users)
+	}
 	h.outbox = newOutbox(ports, &h.term, h.confirm, h.counters, log)
 	if !cfg.Unconfirmed && !cfg.Shadow {
 		h.watched = newConfirmations(cfg.Apps.NudgeKeepAlive, h.counters)
@@ -125,7 +129,11 @@ func (h *Harmonizer) Run(parent context.Context) error {
 	work("subscribe to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
 	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.reportRows) })
 	work("lead", h.lead)
-	work("count users", func(ctx context.Context) error { return h.users.count(ctx, h.ports.Source, h.counters) })
+	if h.users != nil {
+		work("count users", func(ctx context.Context) error {
+			return h.users.run(ctx, func() { h.counters.add("users_failed", 1) })
+		})
+	}
 	if !h.cfg.Shadow {
 		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Enqueue) })
 		work("publish", h.publisher.run)

@@ -160,7 +160,8 @@ func (h *Harmonizer) noteEvent(now time.Time, ev apps.Event) {
 	case apps.ExpectedComplete:
 		h.counters.add("source_complete", 1)
 		if !h.reading.IsZero() {
-			h.read, h.reading = now.Sub(h.reading), time.Time{}
+			h.steps.pass.Store(int64(now.Sub(h.reading)))
+			h.reading = time.Time{}
 		}
 	case apps.ExpectedFailed:
 		h.counters.add("source_failed", 1)

@@ -11,34 +11,38 @@ const (
 	usersTimeout = 20 * time.Second
 )
 
-// userCounter is a Source that also counts users, as a cloud controller does. The classic
-// health manager calls the number total_users.
-type userCounter interface {
-	Users(ctx context.Context) (int, error)
-}
-
-// users is the number of users that the source last returned.
+// users is the number of users that a cloud controller last returned. The classic health manager calls it total_users.
 type users struct {
-	n atomic.Int64 // negative: unknown
+	request func(ctx context.Context) (int, error)
+	n       atomic.Int64 // negative: unknown
 }
 
-// count requests the number each minute until ctx ends, if the source provides it. While
-// requests fail, the last number stays.
-func (u *users) count(ctx context.Context, s Source, failures *counters) error {
-	source, ok := s.(userCounter)
-	if !ok {
-		return nil
+func newUsers(request func(ctx context.Context) (int, error)) *users {
+	u := &users{request: request}
+	u.n.Store(-1)
+	return u
+}
+
+// number returns the number of users, negative if it is unknown.
+func (u *users) number() int64 {
+	if u == nil {
+		return -1
 	}
+	return u.n.Load()
+}
+
+// run requests the number each minute until ctx ends. While requests fail, the last number stays, and failed is called.
+func (u *users) run(ctx context.Context, failed func()) error {
 	tick := time.NewTicker(usersEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		call, cancel := context.WithTimeout(ctx, usersTimeout)
-		n, err := source.Users(call)
+		n, err := u.request(call)
 		cancel()
 		if err == nil {
 			u.n.Store(int64(n))
 		} else if ctx.Err() == nil {
-			failures.add("users_failed", 1)
+			failed()
 		}
 		select {
 		case <-ctx.Done():

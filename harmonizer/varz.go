@@ -3,6 +3,7 @@ package harmonizer
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 )
 
@@ -54,8 +55,9 @@ type VarzTotal struct {
 	StartedMemory    float64 `json:"started_memory"`
 }
 
-// varz returns the numbers of a scrape. Negative users are unknown.
-func (s scrape) varz(longest time.Duration, users int64) Varz {
+// NewVarz returns the numbers of a status with totals, the longest step, the last pass of the bulk API, and the users;
+// a negative number of users is unknown.
+func NewVarz(s api.HarmonizerStatus, longest, pass time.Duration, users int64) Varz {
 	t, n := s.Totals.All, s.Counters
 	return Varz{
 		State:     "RUNNING",
@@ -63,7 +65,7 @@ func (s scrape) varz(longest time.Duration, users int64) Varz {
 		RunningInstances: t.Running, MissingInstances: t.Missing, CrashedInstances: t.Crashed, FlappingInstances: t.Flapping,
 		QueueLength: s.Queue.Starts + s.Queue.Stops,
 		Analysis:    longest.Seconds(),
-		BulkUpdate:  s.read.Seconds(),
+		BulkUpdate:  pass.Seconds(),
 		Heartbeats:  n["heartbeats"], Exits: n["exits"], Updates: n["updates"],
 		StatusRequests: n[reportCounter(report.SubjectStatus)],
 		HealthRequests: n[reportCounter(report.SubjectHealth)],

@@ -14,12 +14,14 @@ import (
 type Config struct {
 	Window time.Duration // longest time between an act and its match; max_shadowing_delay, default 10 s
 	Limit  int           // stored acts of each side; default 20 000
+	Every  time.Duration // how often mismatches are logged; check_shadowing, default 30 s
 }
 
 // WithDefaults returns a copy in which each zero field has its default.
 func (c Config) WithDefaults() Config {
 	c.Window = cmp.Or(c.Window, 10*time.Second)
 	c.Limit = cmp.Or(c.Limit, 20_000)
+	c.Every = cmp.Or(c.Every, 30*time.Second)
 	return c
 }
 
@@ -31,6 +33,9 @@ func (c Config) Validate() error {
 	}
 	if c.Limit < 1 {
 		errs = append(errs, fmt.Errorf("limit is %d; it must be at least 1", c.Limit))
+	}
+	if c.Every <= 0 {
+		errs = append(errs, fmt.Errorf("check_shadowing is %v; it must be above 0", c.Every))
 	}
 	return errors.Join(errs...)
 }

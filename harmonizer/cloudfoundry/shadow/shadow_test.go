@@ -115,12 +115,12 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestValidate(t *testing.T) {
-	for _, c := range []Config{{}, {Window: 1}, {Limit: 1}, {Window: -1, Limit: -1}} {
+	for _, c := range []Config{{}, {Window: 1, Every: 1}, {Limit: 1, Every: 1}, {Window: 1, Limit: 1}, {Window: -1, Limit: -1, Every: -1}} {
 		if c.Validate() == nil {
 			t.Errorf("Validate of %+v succeeded", c)
 		}
 	}
-	if err := (Config{Window: 1, Limit: 1}).Validate(); err != nil {
+	if err := (Config{Window: 1, Limit: 1, Every: 1}).Validate(); err != nil {
 		t.Error(err)
 	}
 }

@@ -69,11 +69,13 @@ func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer
 	mux.HandleFunc("GET /varz", authorized(c, func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)
 		defer cancel()
-		numbers, err := h.Varz(ctx)
+		status, err := h.Status(ctx, api.HarmonizerQuery{Totals: true})
 		if err != nil {
 			http.Error(w, "read the harmonizer: "+err.Error()+"; try again", http.StatusServiceUnavailable)
 			return
 		}
+		step, pass := h.Durations()
+		numbers := harmonizer.NewVarz(status, step, pass, h.Users())
 		now := time.Now()
 		text, err := json.MarshalIndent(varz{c.Descriptor(now), numbers, processNow(c.Uptime(now))}, "", "  ")
 		if err != nil {

@@ -55,9 +55,6 @@ func (h *Harmonizer) Durations() (step, pass time.Duration) {
 	return time.Duration(h.steps.longest.Load()), time.Duration(h.steps.pass.Load())
 }
 
-// Users returns the number of users of the source, negative if it is unknown.
-func (h *Harmonizer) Users() int64 { return h.users.number() }
-
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.h.steps.histogram.Collect(ch)
@@ -75,7 +72,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for name, n := range c.h.counters.snapshot() {
 		out.value("events_total", float64(n), name)
 	}
-	if n := c.h.users.number(); n >= 0 {
+	if n := c.h.cfg.CloudFoundry.Users.Number(); n >= 0 {
 		out.value("total_users", float64(n))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)

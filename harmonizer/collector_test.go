@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
 )
@@ -72,7 +73,10 @@ func TestCollectorReportsSourceAndCauses(t *testing.T) {
 	for _, users := range []int{42, -1} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
-			r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Source = countingSource{users} })
+			source := countingSource{users}
+			cfg := settings()
+			cfg.CloudFoundry.Users = cloudfoundry.NewUsers(source.Users)
+			r := w.join("a").start(t, cfg, false, func(p *Ports) { p.Source = source })
 			for _, bad := range []string{"x", `{"dea":""}`, `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,"state":"RUNNING"}]}`,
 				`{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-2,"state":"RUNNING"}]}`} {
 				if err := r.Enqueue(t.Context(), apps.Heartbeat{Data: []byte(bad)}); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/shadow"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -44,8 +44,7 @@ type Harmonizer struct {
 	recording   *recording // nil: nothing is recorded
 
 	// term is the term whose nudges may be sent, 0 while following. Only the loop sets it.
-	term  atomic.Uint64
-	users *users // nil: the source counts no users
+	term atomic.Uint64
 
 	// Owned by the loop.
 	machine      *apps.Machine
@@ -59,7 +58,7 @@ type Harmonizer struct {
 	refused      []apps.Nudge
 	published    publications
 	found        map[cause]uint64
-	comparer     *comparer // nil: not in shadow mode
+	comparer     *cloudfoundry.Comparer // nil: nothing is compared
 	logLimit     *rate.Sometimes
 }
 
@@ -96,16 +95,11 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	if ports.Record != nil {
 		h.recording = newRecording(ports.Record, cfg.Cluster, cmp.Or(cfg.Apps.Partition, message.Partition))
 	}
-	if cfg.Shadow {
-		h.comparer = newComparer(shadow.Config{Window: cfg.MaxShadowingDelay, Every: cfg.CheckShadowing}, log)
-	}
-	if source, ok := ports.Source.(interface {
-		Users(ctx context.Context) (int, error)
-	}); ok {
-		h.users = newUsers(source.Users)
+	if shadow := cfg.CloudFoundry.Shadow; shadow != nil {
+		h.comparer = cloudfoundry.NewComparer(*shadow, log)
 	}
 	h.outbox = newOutbox(ports, &h.term, h.confirm, h.counters, log)
-	if !cfg.Unconfirmed && !cfg.Shadow {
+	if cfg.CloudFoundry.Confirms() && !cfg.Shadow {
 		h.watched = newConfirmations(cfg.Apps.NudgeKeepAlive, h.counters)
 		h.outbox.watched = h.watched
 	}
@@ -129,9 +123,9 @@ func (h *Harmonizer) Run(parent context.Context) error {
 	work("subscribe to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
 	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.reportRows) })
 	work("lead", h.lead)
-	if h.users != nil {
+	if users := h.cfg.CloudFoundry.Users; users != nil {
 		work("count users", func(ctx context.Context) error {
-			return h.users.run(ctx, func() { h.counters.add("users_failed", 1) })
+			return users.Run(ctx, func() { h.counters.add("users_failed", 1) })
 		})
 	}
 	if !h.cfg.Shadow {

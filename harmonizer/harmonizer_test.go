@@ -10,7 +10,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/shadow"
 )
 
 func TestStartsMissingInstances(t *testing.T) {
@@ -236,8 +238,8 @@ func TestNewRejectsInvalidConfig(t *testing.T) {
 		"bad rules":     {Cluster: "c", Apps: apps.Config{DropletLost: -1}},
 		"bad label":     {Cluster: "c", Labels: []string{"a b"}},
 		"label twice":   {Cluster: "c", Labels: []string{"a", "a"}},
-		"shadow window": {Cluster: "c", MaxShadowingDelay: -1},
-		"shadow checks": {Cluster: "c", CheckShadowing: -1},
+		"shadow window": {Cluster: "c", CloudFoundry: cloudfoundry.Features{Shadow: &shadow.Config{Window: -1}}},
+		"shadow checks": {Cluster: "c", CloudFoundry: cloudfoundry.Features{Shadow: &shadow.Config{Every: -1}}},
 	} {
 		if _, err := New(cfg, Ports{}, discard); err == nil {
 			t.Errorf("%s: New took %+v", name, cfg)

@@ -83,13 +83,13 @@ func (h *Harmonizer) advance(now time.Time) {
 func (h *Harmonizer) tick(now time.Time) {
 	h.advance(now)
 	if h.comparer != nil {
-		h.comparer.tick(now)
+		h.comparer.Check(now)
 	}
 	if h.watched != nil {
 		h.watched.expire(now)
 	}
 	h.probe(now)
-	if h.ports.Lease != nil && h.comparer == nil {
+	if h.ports.Lease != nil && !h.cfg.Shadow {
 		h.noLeader.watch(now, h.Leading() || h.leader() != "", h.log)
 	}
 	if h.Leading() {
@@ -104,7 +104,7 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	h.noteEvent(now, ev)
 	switch ev := ev.(type) {
 	case apps.Nudged:
-		if h.comparer != nil {
+		if h.cfg.Shadow {
 			return
 		}
 	case apps.Confirmed:
@@ -118,8 +118,7 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	h.steps.observe(time.Since(began))
 	h.reportFindings(findings)
 	if h.comparer != nil {
-		h.comparer.own(now, nudges)
-		return
+		h.comparer.Own(now, nudges)
 	}
 	if !h.Leading() {
 		return
@@ -149,7 +148,7 @@ func (h *Harmonizer) noteEvent(now time.Time, ev apps.Event) {
 	case apps.Nudged:
 		h.counters.add("nudges_received", 1)
 		if h.comparer != nil {
-			h.comparer.other(now, ev.Nudge)
+			h.comparer.Received(now, ev.Nudge)
 		}
 	case apps.NotSent:
 		h.counters.add("nudges_not_sent", len(ev.Nudges))
@@ -206,7 +205,7 @@ func (h *Harmonizer) probe(now time.Time) {
 		return
 	}
 	switch {
-	case h.comparer != nil:
+	case h.cfg.Shadow:
 		h.probedAt = now
 		h.step(now, apps.LoopbackProbe{})
 	case h.Leading():

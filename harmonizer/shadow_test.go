@@ -9,6 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/shadow"
 )
 
 // TestShadowModePublishesNothing: in shadow mode nothing is written. A nudge of both
@@ -18,7 +19,7 @@ func TestShadowModePublishesNothing(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(2)
 		cfg := settings()
-		cfg.Shadow = true
+		cfg.Shadow, cfg.CloudFoundry.Shadow = true, &shadow.Config{}
 		m := w.join("shadow")
 		m.silent = t
 		s := m.start(t, cfg, true)
@@ -71,7 +72,7 @@ func TestShadowOfAFasterOne(t *testing.T) {
 		w.runs = map[string]api.Beat{}
 		w.mu.Unlock()
 		cfg := settings()
-		cfg.Shadow = true
+		cfg.Shadow, cfg.CloudFoundry.Shadow = true, &shadow.Config{}
 		s := w.join("shadow").start(t, cfg, true)
 		pass(t, 5*time.Second)
 		if err := s.Enqueue(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &api.Start{App: "web", Version: web(2).Version, Indices: []int{0, 1}}}}); err != nil {

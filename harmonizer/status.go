@@ -60,11 +60,11 @@ func (h *Harmonizer) status(now time.Time, q api.HarmonizerQuery) api.Harmonizer
 	}
 	s.Complete, s.Why = h.machine.View().Complete()
 	s.Repairing = !s.Complete && h.machine.View().Repairing()
-	if h.ports.Lease != nil && h.comparer == nil {
+	if h.ports.Lease != nil && !h.cfg.Shadow {
 		s.Epoch, s.Leader, s.NoLeader = h.ports.Lease.Epoch(), h.leader(), h.noLeader.alarm(now)
 	}
 	if h.comparer != nil {
-		s.Shadow = h.comparer.status()
+		s.Shadow = h.comparer.Status()
 	}
 	switch {
 	case q.App != "":
@@ -129,7 +129,7 @@ func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([
 	evaluate, bad := report.Read(subject, data)
 	var answers []any
 	err := h.call(ctx, func(now time.Time) {
-		h.counters.add(reportCounter(subject), 1)
+		h.counters.add(report.Counter(subject), 1)
 		if h.recording != nil {
 			h.recording.addRequest(subject, data)
 		}
@@ -216,7 +216,7 @@ func (h *Harmonizer) order(ctx context.Context, what string, f func(now time.Tim
 
 func (h *Harmonizer) refusal() error {
 	switch {
-	case h.comparer != nil:
+	case h.cfg.Shadow:
 		return ErrShadow
 	case h.Leading():
 		return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 )
 
 // watched runs a harmonizer beside a node that ignores nudges, until the first start of web was sent.
@@ -78,7 +79,7 @@ func TestSchedulerConfirmsOnlyForItsPool(t *testing.T) {
 
 func TestCloudControllersConfirmNothing(t *testing.T) {
 	cfg := settings()
-	cfg.Unconfirmed = true
+	cfg.CloudFoundry.Dialect = cloudfoundry.DialectCloudController
 	watched(t, cfg, "", func(t *testing.T, _ *world, r *running) {
 		pass(t, 2*time.Minute)
 		if s := r.status(t); len(s.Unanswered) != 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
@@ -61,7 +61,7 @@ func TestStatusSendsNothingToNodes(t *testing.T) {
 		if m.Subject == "end" {
 			return
 		}
-		if m.Subject == message.SubjectAnnounce || strings.HasSuffix(m.Subject, ".announce") || strings.Contains(m.Subject, ".agent.") {
+		if m.Subject == cloudfoundry.SubjectManagerStart || strings.HasSuffix(m.Subject, ".announce") || strings.Contains(m.Subject, ".agent.") {
 			t.Errorf("weir status published %s", m.Subject)
 		}
 	}

@@ -8,20 +8,12 @@ import (
 
 // Subjects on the bus.
 const (
-	SubjectHeartbeat = "dea.heartbeat"       // Heartbeat, from a legacy DEA
-	SubjectExited    = "droplet.exited"      // Exited, from a legacy DEA
-	SubjectUpdated   = "droplet.updated"     // Updated, from the program that changed an app
-	SubjectAnnounce  = "healthmanager.start" // empty; legacy DEAs answer with a Heartbeat
-	SubjectStart     = "health.start"        // Start, to the placer or cloud controller
-	SubjectStop      = "health.stop"         // Stop, to the same
+	SubjectHeartbeat = "dea.heartbeat"   // Heartbeat, from a legacy DEA
+	SubjectExited    = "droplet.exited"  // Exited, from a legacy DEA
+	SubjectUpdated   = "droplet.updated" // Updated, from the program that changed an app
+	SubjectStart     = "health.start"    // Start, to the placer or cloud controller
+	SubjectStop      = "health.stop"     // Stop, to the same
 )
-
-// RequestsSubject is the subject on which the classic health manager sends start and stop
-// requests.
-func RequestsSubject(partition string) string { return requests + "." + partition }
-
-// requests is the same subject in the first health manager, which had no partitions.
-const requests = "cloudcontrollers.hm.requests"
 
 // EventsSubject is the subject on which the harmonizer publishes its findings.
 func EventsSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "events") }

@@ -3,7 +3,6 @@ package message
 import (
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	"github.com/weirkeeper/weirkeeper/api"
 )
@@ -18,44 +17,17 @@ type wireNudge struct {
 	Flapping    json.RawMessage `json:"flapping"`
 }
 
-// DecodeNudge decodes a Start or a Stop from SubjectStart, SubjectStop or a RequestsSubject,
-// with or without a partition.
+// DecodeNudge decodes a Start from SubjectStart, or a Stop from SubjectStop.
 func DecodeNudge(subject string, data []byte) (*api.Start, *api.Stop, error) {
-	switch {
-	case subject == SubjectStart:
+	switch subject {
+	case SubjectStart:
 		s, err := DecodeStart(data)
 		return orNil(s, err), nil, err
-	case subject == SubjectStop:
+	case SubjectStop:
 		s, err := DecodeStop(data)
 		return nil, orNil(s, err), err
-	case subject == requests || strings.HasPrefix(subject, requests+"."):
-		return DecodeRequest(data)
 	}
 	return nil, nil, fmt.Errorf("decode nudge: subject %.100q is unknown", subject)
-}
-
-// DecodeRequest decodes a Request: a Start or a Stop.
-func DecodeRequest(data []byte) (*api.Start, *api.Stop, error) {
-	var w struct {
-		Op json.RawMessage `json:"op"`
-	}
-	if err := Unmarshal(data, &w); err != nil {
-		return nil, nil, fmt.Errorf("decode request: %w", err)
-	}
-	var f Fields
-	op := api.NudgeOp(f.Text("op", w.Op))
-	switch {
-	case f.Err != nil:
-	case op == api.NudgeStart:
-		s, err := DecodeStart(data)
-		return orNil(s, err), nil, err
-	case op == api.NudgeStop:
-		s, err := DecodeStop(data)
-		return nil, orNil(s, err), err
-	default:
-		f.Fail("op", "is neither START nor STOP")
-	}
-	return nil, nil, fmt.Errorf("decode request: %w", f.Err)
 }
 
 func orNil[T any](v T, err error) *T {

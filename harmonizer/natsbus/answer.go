@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -40,14 +41,8 @@ type responder struct {
 
 func (r *responder) subjects() []string {
 	c := r.cfg.Cluster
-	subjects := []string{
-		message.CountsRequestSubject(c, "*"), message.StatusSubject(c), message.OrderSubject(c),
-		report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet,
-	}
-	if r.cfg.Component.Host != "" && !r.cfg.Shadow {
-		subjects = append(subjects, subjectDiscover)
-	}
-	return subjects
+	own := []string{message.CountsRequestSubject(c, "*"), message.StatusSubject(c), message.OrderSubject(c)}
+	return append(own, r.cfg.CloudFoundry.RequestSubjects()...)
 }
 
 // answerAll answers until ctx ends, and returns after the last answer.
@@ -99,8 +94,8 @@ func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) 
 			return nil, nil
 		}
 		return answers, err
-	case subjectDiscover:
-		return encoded(r.cfg.Component.Descriptor(time.Now()), nil)
+	case cloudfoundry.SubjectComponentDiscover:
+		return encoded(r.cfg.CloudFoundry.Component.Descriptor(time.Now()), nil)
 	}
 	if !r.handler.Leading() {
 		if err := wait(ctx, followerDelay); err != nil {

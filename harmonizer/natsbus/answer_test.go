@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
@@ -44,7 +44,7 @@ func TestAnswers(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	client := connect(t, url)
 	e := newEar()
-	bus := listen(t, connect(t, url), Config{Component: NewComponent(3, "h:1")}, e)
+	bus := listen(t, connect(t, url), Config{CloudFoundry: cloudfoundry.Features{Component: new(cloudfoundry.NewComponent(3, "h:1"))}}, e)
 
 	for _, subject := range []string{report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet} {
 		if diff := cmp.Diff([]string{subject, "x"}, request(t, client, subject, "x", 2)); diff != "" {
@@ -78,7 +78,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("status = %+v", s)
 	}
 
-	d := answerTo[Descriptor](t, client, subjectDiscover, "")
+	d := answerTo[cloudfoundry.Descriptor](t, client, cloudfoundry.SubjectComponentDiscover, "")
 	if d.Type != "HealthManager" || d.Index != 3 || !strings.HasPrefix(d.UUID, "3-") || d.Host != "h:1" || d.Uptime != "0d:0h:0m:0s" && !strings.HasPrefix(d.Uptime, "0d:0h:") {
 		t.Errorf("component = %+v", d)
 	}
@@ -133,13 +133,5 @@ func TestTheLeaderAnswersFirst(t *testing.T) {
 	}
 	if !cmp.Equal(order, []bool{true, false}) {
 		t.Errorf("leading, in the order of answers: %v, want true, false", order)
-	}
-}
-
-func TestDescriptorUptime(t *testing.T) {
-	c := Component{began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-	d := c.Descriptor(c.began.Add(50*time.Hour + 3*time.Minute + 4*time.Second))
-	if d.Uptime != "2d:2h:3m:4s" || d.Start != "2026-01-02 03:04:05 +0000" {
-		t.Errorf("start %q, up %q", d.Start, d.Uptime)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -21,46 +21,28 @@ var ErrDisconnected = errors.New("not connected to the bus")
 // Config configures a Bus.
 type Config struct {
 	Cluster string
-	Dialect Dialect // of nudges; default DialectHealth
-	// Partition is the cc_partition in the names of subjects; default message.Partition.
-	Partition string
-	// LegacyDEAs receives heartbeats and exits on the subjects that all DEAs share too. A node that
-	// is known by its own subject is refused there.
-	LegacyDEAs bool
-	// FilterPartition ignores exits and updates of another or no cc_partition. Heartbeats are
-	// passed on whole; their receiver filters.
-	FilterPartition bool
 	// Shadow publishes only answers to requests, because another harmonizer acts.
 	Shadow bool
-	// Component is what collectors need to find our metrics. If Host is empty, it is not
-	// announced.
-	Component Component
 	// KeepAlive is how long a nudge holds, which its headers report; 0: unknown.
 	KeepAlive time.Duration
+	// CloudFoundry adds messages of Cloud Foundry. The zero value adds none.
+	CloudFoundry cloudfoundry.Features
 }
 
 // WithDefaults returns a copy in which each zero field has its default.
 func (c Config) WithDefaults() Config {
-	if c.Dialect == "" {
-		c.Dialect = DialectHealth
-	}
-	if c.Partition == "" {
-		c.Partition = message.Partition
+	c.CloudFoundry = c.CloudFoundry.WithDefaults()
+	if c.Shadow {
+		c.CloudFoundry.Component = nil // it would be announced
 	}
 	return c
 }
 
 // Validate joins all problems of the configuration.
 func (c Config) Validate() error {
-	var errs []error
+	errs := []error{c.CloudFoundry.Validate()}
 	if !names.Valid(c.Cluster) {
 		errs = append(errs, fmt.Errorf("cluster %q is not a valid name", c.Cluster))
-	}
-	if !c.Dialect.valid() {
-		errs = append(errs, fmt.Errorf("dialect %q is unknown; use %s, %s or %s", c.Dialect, DialectHealth, DialectCloudController, DialectBoth))
-	}
-	if !names.Valid(c.Partition) {
-		errs = append(errs, fmt.Errorf("partition %q is not a valid name", c.Partition))
 	}
 	return errors.Join(errs...)
 }
@@ -72,8 +54,8 @@ type Bus struct {
 	log *slog.Logger
 	id  string // identifies the nudges of this Bus
 
-	tally *tally
-	half  halves // of DialectBoth
+	tally   *tally
+	classic *cloudfoundry.Sender // nil: nudges have the product's form
 
 	mu         sync.Mutex
 	probeToken string // token of the latest probe that has not returned
@@ -88,7 +70,7 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
-	return &Bus{nc: nc, cfg: cfg, log: log, id: rand.Text(), tally: newTally(log), half: halves{sent: map[string]time.Time{}}}, nil
+	return &Bus{nc: nc, cfg: cfg, log: log, id: rand.Text(), tally: newTally(log), classic: cloudfoundry.NewSender(cfg.CloudFoundry)}, nil
 }
 
 // Counters returns counters of failures and connects. "bad_SUBJECT_CAUSE" counts malformed

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -20,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	weirbus "github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -80,14 +82,14 @@ func (e *handler) Order(_ context.Context, o api.HarmonizerOrder) error {
 // listen runs a bus that receives legacy DEAs too, until the test ends. It returns once the bus is up.
 func listen(t *testing.T, nc *nats.Conn, cfg Config, e *handler) *Bus {
 	t.Helper()
-	cfg.LegacyDEAs = true
+	cfg.CloudFoundry.LegacyDEAs = true
 	return listenAs(t, nc, cfg, e)
 }
 
 // listenAs is listen with the configuration as it is.
 func listenAs(t *testing.T, nc *nats.Conn, cfg Config, e *handler) *Bus {
 	t.Helper()
-	cfg.Cluster = cluster
+	cfg.Cluster, cfg.CloudFoundry.Requests = cluster, true
 	bus, err := NewBus(nc, cfg, logger(t))
 	if err != nil {
 		t.Fatal(err)
@@ -137,12 +139,12 @@ func exited(partition string) apps.Exit {
 func TestReceivesEvents(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	node := connect(t, url)
-	requests, err := node.SubscribeSync(message.SubjectAnnounce)
+	requests, err := node.SubscribeSync(cloudfoundry.SubjectManagerStart)
 	if err != nil || node.Flush() != nil {
 		t.Fatal(err)
 	}
 	e := newEar()
-	bus := listen(t, connect(t, url), Config{FilterPartition: true}, e)
+	bus := listen(t, connect(t, url), Config{CloudFoundry: cloudfoundry.Features{FilterPartition: true}}, e)
 	if _, err := requests.NextMsg(deadline); err != nil {
 		t.Errorf("nodes are not asked to speak: %v", err)
 	}
@@ -183,8 +185,8 @@ func TestPartitions(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	node := connect(t, url)
 	all, mine := newEar(), newEar()
-	listen(t, connect(t, url), Config{Partition: "mine"}, all)
-	listen(t, connect(t, url), Config{Partition: "mine", FilterPartition: true}, mine)
+	listen(t, connect(t, url), Config{CloudFoundry: cloudfoundry.Features{Partition: "mine"}}, all)
+	listen(t, connect(t, url), Config{CloudFoundry: cloudfoundry.Features{Partition: "mine", FilterPartition: true}}, mine)
 	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "other"))
 	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, ""))
 	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "mine"))
@@ -201,10 +203,10 @@ func TestPartitions(t *testing.T) {
 
 func TestReceivesOnlyNudgesOfOthers(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
-	for _, dialect := range []Dialect{DialectHealth, DialectCloudController, DialectBoth} {
+	for _, dialect := range []cloudfoundry.Dialect{cloudfoundry.DialectHealth, cloudfoundry.DialectCloudController, cloudfoundry.DialectBoth} {
 		t.Run(string(dialect), func(t *testing.T) {
 			one, other := newEar(), newEar()
-			bus := listen(t, connect(t, url), Config{Dialect: dialect}, one)
+			bus := listen(t, connect(t, url), Config{CloudFoundry: cloudfoundry.Features{Dialect: dialect}}, one)
 			listen(t, connect(t, url), Config{}, other)
 			stop := api.Stop{App: "web", Instances: map[string]string{"i": ""}, Running: map[string]int{}}
 			if err := bus.Nudge(apps.Nudge{Stop: &stop}); err != nil {
@@ -215,7 +217,7 @@ func TestReceivesOnlyNudgesOfOthers(t *testing.T) {
 			}
 			one.expect(t, apps.LoopbackProbe{})
 			other.expect(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}})
-			if dialect == DialectBoth {
+			if dialect == cloudfoundry.DialectBoth {
 				other.expect(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}})
 			}
 		})
@@ -348,6 +350,21 @@ func TestExcessMessagesAreDroppedAndBusUpIsSent(t *testing.T) {
 	}
 }
 
+// Without a feature of Cloud Foundry, a bus receives only messages of this product.
+func TestNoMessagesOfCloudFoundry(t *testing.T) {
+	bus, err := NewBus(nil, Config{Cluster: cluster}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := responder{cfg: bus.cfg}
+	for _, subject := range slices.Concat(bus.eventSubjects(), requests.subjects()) {
+		own := []string{message.SubjectUpdated, message.SubjectStart, message.SubjectStop}
+		if !strings.HasPrefix(subject, "weir."+cluster+".") && !slices.Contains(own, subject) {
+			t.Errorf("receives %s", subject)
+		}
+	}
+}
+
 func TestShadowPublishesNothing(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	client := connect(t, url)
@@ -357,11 +374,11 @@ func TestShadowPublishesNothing(t *testing.T) {
 	}
 	e := newEar()
 	e.shadow = true
-	listen(t, connect(t, url), Config{Shadow: true, Component: NewComponent(0, "h:1")}, e)
+	listen(t, connect(t, url), Config{Shadow: true, CloudFoundry: cloudfoundry.Features{Component: new(cloudfoundry.NewComponent(0, "h:1"))}}, e)
 	if err := client.PublishRequest(message.CountsRequestSubject(cluster, "p"), "answer", nil); err != nil {
 		t.Fatal(err)
 	}
-	publish(t, client, subjectDiscover, "")
+	publish(t, client, cloudfoundry.SubjectComponentDiscover, "")
 	publish(t, client, message.SubjectHeartbeat, "x")
 	e.expect(t, apps.Heartbeat{Data: []byte("x")})
 	s := answerTo[api.HarmonizerStatus](t, client, message.StatusSubject(cluster), `{"app":"web"}`) // an operator may request it
@@ -373,7 +390,7 @@ func TestShadowPublishesNothing(t *testing.T) {
 		if err != nil {
 			break
 		}
-		if m.Subject == message.SubjectAnnounce || m.Subject == message.AnnounceSubject(cluster) || m.Subject == subjectAnnounce || m.Subject == "answer" {
+		if m.Subject == cloudfoundry.SubjectManagerStart || m.Subject == message.AnnounceSubject(cluster) || m.Subject == cloudfoundry.SubjectComponentAnnounce || m.Subject == "answer" {
 			t.Errorf("published %s", m.Subject)
 		}
 	}
@@ -390,16 +407,16 @@ func TestDialects(t *testing.T) {
 	)
 	tests := []struct {
 		name    string
-		dialect Dialect
+		dialect cloudfoundry.Dialect
 		nudge   apps.Nudge
 		want    []string
 	}{
-		{"start", DialectHealth, start, []string{healthStart}},
+		{"start", cloudfoundry.DialectHealth, start, []string{healthStart}},
 		{"stop", "", stop, []string{healthStop}},
-		{"classic start", DialectCloudController, start, []string{classicStart}},
-		{"classic stop", DialectCloudController, stop, []string{classicStop}},
-		{"both start", DialectBoth, start, []string{healthStart, classicStart}},
-		{"both stop", DialectBoth, stop, []string{healthStop, classicStop}},
+		{"classic start", cloudfoundry.DialectCloudController, start, []string{classicStart}},
+		{"classic stop", cloudfoundry.DialectCloudController, stop, []string{classicStop}},
+		{"both start", cloudfoundry.DialectBoth, start, []string{healthStart, classicStart}},
+		{"both stop", cloudfoundry.DialectBoth, stop, []string{healthStop, classicStop}},
 	}
 	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
 	sub, err := nc.SubscribeSync(">")
@@ -408,7 +425,7 @@ func TestDialects(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			bus, err := NewBus(nc, Config{Cluster: cluster, Dialect: tt.dialect, Partition: "cf"}, logger(t))
+			bus, err := NewBus(nc, Config{Cluster: cluster, CloudFoundry: cloudfoundry.Features{Dialect: tt.dialect, Partition: "cf"}}, logger(t))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -506,8 +523,8 @@ func TestBadMessagesAreLoggedOnceAMinute(t *testing.T) {
 func TestConfigValidate(t *testing.T) {
 	for name, c := range map[string]Config{
 		"no cluster":       {},
-		"unknown dialect":  {Cluster: "c", Dialect: "morse"},
-		"partition of two": {Cluster: "c", Partition: "a.b"},
+		"unknown dialect":  {Cluster: "c", CloudFoundry: cloudfoundry.Features{Dialect: "morse"}},
+		"partition of two": {Cluster: "c", CloudFoundry: cloudfoundry.Features{Partition: "a.b"}},
 	} {
 		if _, err := NewBus(nil, c, logger(t)); err == nil {
 			t.Errorf("%s: NewBus took %+v", name, c)
@@ -517,7 +534,7 @@ func TestConfigValidate(t *testing.T) {
 
 // Any message on any subject makes an event or counts as bad.
 func FuzzEvent(f *testing.F) {
-	bus, err := NewBus(nil, Config{Cluster: cluster, FilterPartition: true, LegacyDEAs: true}, slog.New(slog.DiscardHandler))
+	bus, err := NewBus(nil, Config{Cluster: cluster, CloudFoundry: cloudfoundry.Features{FilterPartition: true, LegacyDEAs: true, Requests: true}}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -12,7 +12,7 @@
 // An agent sends on subjects that end with its node: weir.CLUSTER.heartbeat.NODE and
 // weir.CLUSTER.exited.NODE. The node goes with the event, and its receiver compares it with the
 // content. Legacy DEAs share dea.heartbeat and droplet.exited, which are received only with
-// Config.LegacyDEAs.
+// Features.LegacyDEAs. Config.CloudFoundry adds this and all other messages of Cloud Foundry.
 //
 // Heartbeats are passed on unread. All other messages are decoded here. Malformed messages are
 // counted by subject and cause, and dropped. If messages come faster than they are processed,

@@ -7,12 +7,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
-
-// bareRequests is message.RequestsSubject from before there were partitions.
-const bareRequests = "cloudcontrollers.hm.requests"
 
 // event returns the event of a message, nil if the message is ignored.
 func (b *Bus) event(m *nats.Msg) apps.Event {
@@ -68,7 +66,7 @@ func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
 	if m.Header.Get(HeaderFrom) == b.id {
 		return nil, nil
 	}
-	start, stop, err := message.DecodeNudge(m.Subject, m.Data)
+	start, stop, err := cloudfoundry.DecodeNudge(m.Subject, m.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +96,7 @@ func confirmed(pool string, data []byte) (apps.Event, error) {
 
 // skips reports whether a message of that partition belongs to another controller.
 func (b *Bus) skips(subject, partition string) bool {
-	if !b.cfg.FilterPartition || partition == b.cfg.Partition {
+	if !b.cfg.CloudFoundry.Skips(partition) {
 		return false
 	}
 	b.tally.count("skipped_"+subject, 1)

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
@@ -15,7 +16,7 @@ import (
 func TestLegacySubjectsAreOff(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	node := connect(t, url)
-	requests, err := node.SubscribeSync(message.SubjectAnnounce)
+	requests, err := node.SubscribeSync(cloudfoundry.SubjectManagerStart)
 	if err != nil || node.Flush() != nil {
 		t.Fatal(err)
 	}
@@ -25,9 +26,9 @@ func TestLegacySubjectsAreOff(t *testing.T) {
 	publish(t, node, message.SubjectExited, "legacy")
 	publish(t, node, message.HeartbeatSubject(cluster, "n1"), "own")
 	e.expect(t, apps.Heartbeat{Node: "n1", Data: []byte("own")})
-	publish(t, node, message.SubjectAnnounce, "the test's")
+	publish(t, node, cloudfoundry.SubjectManagerStart, "the test's")
 	if m, err := requests.NextMsg(deadline); err != nil || string(m.Data) != "the test's" {
-		t.Errorf("on %s: %v, %v; want only the test's message", message.SubjectAnnounce, m, err)
+		t.Errorf("on %s: %v, %v; want only the test's message", cloudfoundry.SubjectManagerStart, m, err)
 	}
 	if diff := cmp.Diff(map[string]uint64{"connected": 1, "dropped": 0}, bus.Counters()); diff != "" {
 		t.Errorf("counters:\n%s", diff)

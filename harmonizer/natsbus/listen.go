@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
@@ -63,18 +65,15 @@ func (b *Bus) lost(m *nats.Msg, err error) {
 
 // nodeSubjects are the subjects of what nodes report.
 func (b *Bus) nodeSubjects() []string {
-	subjects := []string{message.HeartbeatSubject(b.cfg.Cluster, "*"), message.ExitedSubject(b.cfg.Cluster, "*")}
-	if b.cfg.LegacyDEAs {
-		subjects = append(subjects, message.SubjectHeartbeat, message.SubjectExited)
-	}
-	return subjects
+	own := []string{message.HeartbeatSubject(b.cfg.Cluster, "*"), message.ExitedSubject(b.cfg.Cluster, "*")}
+	return append(own, b.cfg.CloudFoundry.NodeSubjects()...)
 }
 
 func (b *Bus) eventSubjects() []string {
-	return append(b.nodeSubjects(),
-		message.SubjectUpdated, message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition), bareRequests,
+	return slices.Concat(b.nodeSubjects(), b.cfg.CloudFoundry.NudgeSubjects(), []string{
+		message.SubjectUpdated, message.SubjectStart, message.SubjectStop,
 		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"),
-	)
+	})
 }
 
 // receive is the only sender of node events, so that their order is kept.
@@ -168,15 +167,15 @@ func (c *connection) announce(ctx context.Context, request bool) error {
 	if c.bus.cfg.Shadow || !request {
 		return nil
 	}
-	if component := c.bus.cfg.Component; component.Host != "" && !c.announced {
-		if err := c.bus.publish(subjectAnnounce, component.Descriptor(time.Now()), nil); err != nil {
+	if component := c.bus.cfg.CloudFoundry.Component; component != nil && !c.announced {
+		if err := c.bus.publish(cloudfoundry.SubjectComponentAnnounce, component.Descriptor(time.Now()), nil); err != nil {
 			return err
 		}
 		c.announced = true
 	}
 	subjects := []string{message.AnnounceSubject(c.bus.cfg.Cluster)}
-	if c.bus.cfg.LegacyDEAs {
-		subjects = append(subjects, message.SubjectAnnounce)
+	if c.bus.cfg.CloudFoundry.LegacyDEAs {
+		subjects = append(subjects, cloudfoundry.SubjectManagerStart)
 	}
 	for _, subject := range subjects {
 		if err := c.bus.nc.Publish(subject, nil); err != nil {

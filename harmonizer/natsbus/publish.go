@@ -15,24 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
 
-// Dialect is the form of nudges.
-type Dialect string
-
-const (
-	// DialectHealth is api.Start on health.start, api.Stop on health.stop.
-	DialectHealth Dialect = "health"
-	// DialectCloudController sends START and STOP objects on
-	// cloudcontrollers.hm.requests.PARTITION, like the classic health manager.
-	DialectCloudController Dialect = "cloudcontroller"
-	// DialectBoth sends each nudge in both forms, for a migration. Only one receiver may obey
-	// a nudge, in only one form; otherwise the nudge is executed twice.
-	DialectBoth Dialect = "both"
-)
-
-func (d Dialect) valid() bool {
-	return d == DialectHealth || d == DialectCloudController || d == DialectBoth
-}
-
 // HeaderFrom has the id of the harmonizer that sent a nudge, which ignores its own nudges by
 // it. Nudges of other programs have no id. Servers remove it for clients without header
 // support.
@@ -44,22 +26,22 @@ const eventsBytes = 256 << 10
 // Nudge sends a start or stop in the configured dialect or dialects. It returns
 // ErrDisconnected if it cannot send at once.
 func (b *Bus) Nudge(n apps.Nudge) error {
-	subject, health, classic := message.SubjectStop, any(n.Stop), api.Nudge{}
+	var subject string
+	var body any
 	switch {
 	case n.Start != nil:
-		subject, health, classic = message.SubjectStart, n.Start, n.Start.Request()
+		subject, body = message.SubjectStart, n.Start
 	case n.Stop != nil:
-		classic = n.Stop.Request()
+		subject, body = message.SubjectStop, n.Stop
 	default:
 		return errors.New("nudge is neither a start nor a stop")
 	}
-	switch b.cfg.Dialect {
-	case DialectHealth:
-		return b.publish(subject, health, b.headers(n))
-	case DialectCloudController:
-		return b.publish(message.RequestsSubject(b.cfg.Partition), classic, b.headers(n))
+	headers := b.headers(n)
+	publish := func() error { return b.publish(subject, body, headers) }
+	if b.classic == nil {
+		return publish()
 	}
-	return b.both(n, subject, health, classic)
+	return b.classic.Send(n, publish, func(subject string, data []byte) error { return b.send(subject, data, headers) })
 }
 
 // headers returns the headers of a nudge. A nudge with an id requests a confirmation.
@@ -72,24 +54,6 @@ func (b *Bus) headers(n apps.Nudge) nats.Header {
 		}
 	}
 	return h
-}
-
-// both sends a nudge in both forms. If the second form cannot be sent and the nudge is sent
-// again, both does not repeat the first form.
-func (b *Bus) both(n apps.Nudge, subject string, health any, classic api.Nudge) error {
-	second, err := json.Marshal(classic)
-	if err != nil {
-		return fmt.Errorf("publish %s: %w", message.RequestsSubject(b.cfg.Partition), err)
-	}
-	key := string(second)
-	if !b.half.has(key) {
-		if err := b.publish(subject, health, b.headers(n)); err != nil {
-			return err
-		}
-	}
-	err = b.send(message.RequestsSubject(b.cfg.Partition), second, b.headers(n))
-	b.half.set(key, err != nil)
-	return err
 }
 
 // PublishCounts sends one part of a pool's counts. It returns ErrDisconnected if it cannot

@@ -31,19 +31,3 @@ func TestTallyLogsEachNameOnceAMinute(t *testing.T) {
 		}
 	})
 }
-
-func TestHalvesExpire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := halves{sent: map[string]time.Time{}}
-		h.set("a", true)
-		h.set("b", true)
-		h.set("b", false)
-		if !h.has("a") || h.has("b") || h.has("c") {
-			t.Errorf("has a %v, b %v, c %v", h.has("a"), h.has("b"), h.has("c"))
-		}
-		<-time.After(halfLife)
-		if h.has("a") {
-			t.Error("a nudge of a minute ago counts as half sent")
-		}
-	})
-}

@@ -2,10 +2,10 @@ package replay
 
 import (
 	"context"
-	"strings"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -73,12 +73,10 @@ func (p *player) answer(l messageLine) error {
 
 // otherNudge processes a nudge of another harmonizer. It ignores any other message.
 func (p *player) otherNudge(ctx context.Context, l messageLine) error {
-	requests, _ := strings.CutSuffix(message.RequestsSubject(""), ".")
-	if l.subject != message.SubjectStart && l.subject != message.SubjectStop &&
-		l.subject != requests && !strings.HasPrefix(l.subject, requests+".") {
+	if l.subject != message.SubjectStart && l.subject != message.SubjectStop && !cloudfoundry.IsRequestsSubject(l.subject) {
 		return nil
 	}
-	start, stop, err := message.DecodeNudge(l.subject, l.data)
+	start, stop, err := cloudfoundry.DecodeNudge(l.subject, l.data)
 	if err == nil {
 		p.step(ctx, apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}})
 	}

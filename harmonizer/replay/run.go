@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -163,9 +164,9 @@ func (p *player) stepOnce(ev apps.Event) {
 func (p *player) nudge(n apps.Nudge) (subject string, msg any) {
 	switch {
 	case p.cfg.Classic && n.Start != nil:
-		return message.RequestsSubject(p.cfg.partition()), n.Start.Request()
+		return cloudfoundry.RequestsSubject(p.cfg.partition()), n.Start.Request()
 	case p.cfg.Classic:
-		return message.RequestsSubject(p.cfg.partition()), n.Stop.Request()
+		return cloudfoundry.RequestsSubject(p.cfg.partition()), n.Stop.Request()
 	case n.Start != nil:
 		return message.SubjectStart, n.Start
 	}

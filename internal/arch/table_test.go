@@ -56,7 +56,7 @@ var house = []room{
 	{"metrics", floors{vocabulary: ".", rules: "record", machinery: "windows lineprotocol backfill", contracts: "store", adapter: "embedded/... influx", support: "metricstest influx/influxtest"}},
 	{"pools", floors{vocabulary: ". disruption liveness", rules: "plan", machinery: "drain", contracts: "provider", adapter: "...", support: "pooltest/... aws/awstest local/localtest"}},
 	{"nodehealth", floors{rules: "judge", machinery: "replay senlin", loop: ".", adapter: "events probes workflow"}},
-	{"harmonizer", floors{vocabulary: "message", rules: "wheel queue known apps cloudfoundry/shadow cloudfoundry/report", machinery: "replay", loop: ".", adapter: "cloudfoundry/bulkapi natsbus rowfile", support: "cloudfoundry/bulkapi/bulktest"}},
+	{"harmonizer", floors{vocabulary: "message", rules: "wheel queue known apps cloudfoundry cloudfoundry/shadow cloudfoundry/report", machinery: "replay", loop: ".", adapter: "cloudfoundry/bulkapi cloudfoundry/varz natsbus rowfile", support: "cloudfoundry/bulkapi/bulktest"}},
 	{"bootstrap", floors{vocabulary: "release release/keyfile release/shareddir", machinery: "supervise/... control", loop: ".", adapter: "release/s3store"}},
 	{"signals", floors{loop: ". builtin plugin signaltest"}},
 	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},

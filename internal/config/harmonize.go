@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/shadow"
 )
 
 // Rules returns the numbers of the rules. Missing keys keep their defaults.
@@ -47,10 +48,12 @@ func (h Harmonizer) Rules() apps.Config {
 func (h Harmonizer) Loop(cluster string, pools []string) harmonizer.Config {
 	return harmonizer.Config{
 		Cluster: cluster, Pools: pools, Apps: h.Rules(), Shadow: h.Shadows(),
-		MaxShadowingDelay: value(h.Intervals.ShadowDelay, 0),
-		CheckShadowing:    value(h.Intervals.CheckShadow, 0),
-		Unconfirmed:       h.Dialect == DialectCloudController,
 	}
+}
+
+// Shadow returns the configuration of the comparison with another harmonizer.
+func (h Harmonizer) Shadow() shadow.Config {
+	return shadow.Config{Window: value(h.Intervals.ShadowDelay, 0), Every: value(h.Intervals.CheckShadow, 0)}
 }
 
 // ExpectedUpdate returns the time between two readings of a polled source.

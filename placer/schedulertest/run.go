@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
@@ -72,7 +73,7 @@ func repeatedStart(k *kit) {
 	for range 3 {
 		k.awaitConfirmation(k.nudge(message.SubjectStart, api.Start{App: "web", Version: "v1", Indices: []int{0}}))
 	}
-	k.awaitConfirmation(k.nudge(message.RequestsSubject(message.Partition), api.Start{App: "web", Version: "v1", Indices: []int{0}}.Request()))
+	k.awaitConfirmation(k.nudge(cloudfoundry.RequestsSubject(message.Partition), api.Start{App: "web", Version: "v1", Indices: []int{0}}.Request()))
 	k.start(k.app("later", 1)) // what was requested before has begun
 	k.nextHeartbeats()
 	if _, after := k.running("web", 0); fmt.Sprint(after) != fmt.Sprint(before) {
@@ -205,7 +206,7 @@ func unknownFields(k *kit) {
 // malformed: unusable messages and rows are dropped, and the next good ones work.
 func malformed(k *kit) {
 	for _, data := range []string{"", "{", "[]", `{"droplet": 1}`, `{"droplet": "web", "indices": [-1]}`, strings.Repeat("x", 100_000)} {
-		for _, subject := range []string{message.SubjectStart, message.SubjectStop, message.RequestsSubject(message.Partition),
+		for _, subject := range []string{message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(message.Partition),
 			message.NodeSubject(k.Cluster, "n"), message.HeartbeatSubject(k.Cluster, "n"), message.ExitedSubject(k.Cluster, "n")} {
 			k.publish(subject, nil, []byte(data))
 		}

@@ -174,3 +174,16 @@ func unique[T comparable](list []T) []T {
 		return again
 	})
 }
+
+// Counter returns the name of the counter for requests on a report subject.
+func Counter(subject string) string {
+	switch subject {
+	case SubjectStatus:
+		return "reports_status"
+	case SubjectHealth:
+		return "reports_health"
+	case SubjectDroplet:
+		return "reports_droplet"
+	}
+	return "reports_other"
+}

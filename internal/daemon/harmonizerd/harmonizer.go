@@ -8,33 +8,28 @@ package harmonizerd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/bulkapi"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/varz"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
-
-// maxPassword bounds the file of a password, in bytes.
-const maxPassword = 4 << 10
 
 // Parts has the dependencies of a harmonizer.
 type Parts struct {
@@ -45,28 +40,36 @@ type Parts struct {
 	// Data is the folder for the known revisions of the rows. It may be empty in shadow mode, and
 	// if the expected state is not stored in rows on the bus.
 	Data   string
-	Store  metrics.Store     // nil: counts are not written
-	Record harmonizer.Record // nil: nothing is recorded
-	// Component is the announcement of our metrics to collectors on the bus.
-	Component natsbus.Component
-	Notify    *sdnotify.Notifier // nil: systemd waits for nothing
-	Waits     func(error)        // receives why Wire waits; nil: only the log has it
-	Log       *slog.Logger
+	Store  metrics.Store      // nil: counts are not written
+	Record harmonizer.Record  // nil: nothing is recorded
+	Notify *sdnotify.Notifier // nil: systemd waits for nothing
+	Waits  func(error)        // receives why Wire waits; nil: only the log has it
+	Log    *slog.Logger
 }
 
 // Wire returns the harmonizer. In shadow mode it has no lease and no memory.
 func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
+	h, _, err := p.wire(ctx, nil)
+	return h, err
+}
+
+// wire returns the harmonizer, and the users that it counts. Without a component, collectors do not find it.
+func (p Parts) wire(ctx context.Context, component *cloudfoundry.Component) (*harmonizer.Harmonizer, *cloudfoundry.Users, error) {
+	features, source, err := p.cloudFoundry(component)
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Loop.CloudFoundry = features
 	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
-		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition, LegacyDEAs: p.File.LegacyDEAs,
-		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow,
-		Component: p.Component, KeepAlive: p.Loop.WithDefaults().Apps.NudgeKeepAlive,
+		Cluster: p.Loop.Cluster, Shadow: p.Loop.Shadow, KeepAlive: p.Loop.WithDefaults().Apps.NudgeKeepAlive, CloudFoundry: features,
 	}, p.Log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	source, err := p.source()
-	if err != nil {
-		return nil, err
+	if source == nil {
+		if source, err = p.source(); err != nil {
+			return nil, nil, err
+		}
 	}
 	ports := harmonizer.Ports{Bus: nats, Source: source, Record: p.Record}
 	if p.Store != nil {
@@ -77,7 +80,7 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 			Cluster: p.Loop.Cluster, Name: "harmonizer", Holder: p.Holder, TTL: p.File.Lease, Replicas: p.Bus.Replicas(), Log: p.Log,
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		var memory *state.AppMemory
 		err = daemon.WaitForState(ctx, p.Log, p.Waits, func(ctx context.Context) error {
@@ -85,42 +88,18 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 			return err
 		})
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		ports.Lease, ports.Memory = lease, memory
 		p.Loop.LeaseTTL = lease.TTL()
 	}
-	return harmonizer.New(p.Loop, ports, p.Log)
+	h, err := harmonizer.New(p.Loop, ports, p.Log)
+	return h, features.Users, err
 }
 
-// source returns the source of the expected state.
+// source returns the source of the expected state, without a bulk API.
 func (p Parts) source() (harmonizer.Source, error) {
-	switch api := p.File.BulkAPI; {
-	case api != nil:
-		c := bulkapi.Config{
-			Host: api.Host, BatchSize: int(api.BatchSize), User: api.User, RequestTimeout: api.PageTimeout(),
-			ExpectedStateUpdate: p.File.ExpectedUpdate(), ExpectedStateLost: p.File.ExpectedLost(),
-			Apps: map[string]bulkapi.Footprint{},
-		}
-		for id, a := range p.File.Apps {
-			c.Apps[id] = bulkapi.Footprint{Pool: a.Pool, CPUs: a.CPUs, Disk: a.Disk}
-		}
-		if every := c.Apps[bulkapi.EveryApp]; every.Pool == "" && len(p.Loop.Pools) > 0 {
-			every.Pool = p.Loop.Pools[0]
-			c.Apps[bulkapi.EveryApp] = every
-		}
-		if api.PasswordFile != "" {
-			password, err := inputfile.Read(api.PasswordFile, maxPassword)
-			if err == nil && len(password) > maxPassword {
-				err = fmt.Errorf("%s has more than %d bytes: name the file of a password", api.PasswordFile, maxPassword)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("bulk_api.password_file: %w", err)
-			}
-			c.Password = strings.TrimSpace(string(password))
-		}
-		return bulkapi.New(c, bulkapi.BusCredentials(p.Bus.Conn(), p.File.Partition, p.File.RequestTimeout()), p.Log)
-	case p.File.Expected.File != "":
+	if p.File.Expected.File != "" {
 		return rowfile.New(rowfile.Config{Path: p.File.Expected.File, ValidFor: p.File.ExpectedLost()}, p.Log)
 	}
 	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster, Replicas: p.Bus.Replicas(), Forget: p.Loop.Shadow}
@@ -144,14 +123,14 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 	}
 	defer server.Close()
 	p.Waits = server.Waits
-	announced := server.Given()
-	if announced != nil {
-		p.Component = natsbus.NewComponent(int(p.File.Index), reachable(announced))
+	var component *cloudfoundry.Component
+	if announced := server.Given(); announced != nil {
+		component = new(cloudfoundry.NewComponent(int(p.File.Index), reachable(announced)))
 		if keys.User != "" {
-			p.Component.User, p.Component.Password = keys.User, keys.Password
+			component.User, component.Password = keys.User, keys.Password
 		}
 	}
-	h, err := p.Wire(ctx)
+	h, users, err := p.wire(ctx, component)
 	if err != nil {
 		return err
 	}
@@ -166,8 +145,8 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 	if p.Data != "" {
 		content.Checks = append(content.Checks, admin.Disk(p.Data))
 	}
-	if announced != nil {
-		content.More = func(mux *http.ServeMux) { collected(mux, p.Component, h) }
+	if component != nil {
+		content.More = func(mux *http.ServeMux) { mux.Handle("GET /varz", varz.Handler(*component, h, users)) }
 	}
 	server.Serve(services, content)
 	services.Run("harmonizer", h.Run)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/placer"
 )
@@ -29,7 +30,7 @@ func TestUnusableMessages(t *testing.T) {
 		{message.ExitedSubject("c", "n"), "{", false},
 		{message.SubjectStart, `{"droplet":"a","version":"v","indices":[0]}`, true},
 		{message.SubjectStop, `[]`, false},
-		{message.RequestsSubject(message.Partition), `{"droplet":"a","op":"PAUSE"}`, false},
+		{cloudfoundry.RequestsSubject(message.Partition), `{"droplet":"a","op":"PAUSE"}`, false},
 	} {
 		if _, unusable := b.event(&nats.Msg{Subject: m.subject, Data: []byte(m.data)}).(placer.Unusable); unusable == m.usable {
 			t.Errorf("%s %s: usable = %v, want %v", m.subject, m.data, !unusable, m.usable)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
@@ -63,7 +64,7 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 	in, err := bus.Receive(b.nc, bus.InboxConfig{
 		Events: []string{
 			message.NodeSubject(cluster, "*"), message.HeartbeatSubject(cluster, "*"), message.ExitedSubject(cluster, "*"),
-			message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition),
+			message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition),
 		},
 		Requests: []string{pendingSubject(cluster, b.cfg.Pool)}, Messages: inbox, Log: b.log,
 	})
@@ -110,8 +111,8 @@ func (b *Bus) decode(m *nats.Msg) (placer.Event, error) {
 	case message.SubjectExited:
 		e, err := message.DecodeExited(m.Data)
 		return placer.Exit{Node: node, Exited: e}, err
-	case message.SubjectStart, message.SubjectStop, message.RequestsSubject(b.cfg.Partition):
-		start, stop, err := message.DecodeNudge(m.Subject, m.Data)
+	case message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition):
+		start, stop, err := cloudfoundry.DecodeNudge(m.Subject, m.Data)
 		return placer.Nudge{ID: nudgeID(m), Start: start, Stop: stop}, err
 	case pendingSubject(b.cfg.Cluster, b.cfg.Pool):
 		return placer.Query{Answer: func(p api.Pending) { b.respond(m, p) }}, nil

@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/placer"
@@ -252,13 +253,13 @@ func TestStopNudge(t *testing.T) {
 			return message.SubjectStop, api.Stop{App: "web", Version: "v1", Instances: map[string]string{instance: "v1"}}
 		}},
 		{"classic", func(instance string) (string, any) {
-			return message.RequestsSubject(message.Partition), api.Stop{App: "web", Instances: map[string]string{instance: ""}}.Request()
+			return cloudfoundry.RequestsSubject(message.Partition), api.Stop{App: "web", Instances: map[string]string{instance: ""}}.Request()
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newSite(t, 1)
 			s.want(t, 1)
-			s.publish(t, message.RequestsSubject(message.Partition), api.Start{App: "web", Version: "v1", Indices: []int{0}}.Request())
+			s.publish(t, cloudfoundry.RequestsSubject(message.Partition), api.Start{App: "web", Version: "v1", Indices: []int{0}}.Request())
 			s.allUp(t, 1)
 			s.mu.Lock()
 			var instance string

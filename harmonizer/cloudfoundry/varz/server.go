@@ -1,7 +1,6 @@
-package harmonizerd
+package varz
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -10,23 +9,20 @@ import (
 	"net/http"
 	"os"
 	"runtime"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 )
 
-// varzTimeout is how long /varz waits for the harmonizer.
-const varzTimeout = 2 * time.Second
+// timeout is how long /varz waits for the harmonizer.
+const timeout = 2 * time.Second
 
-// varz is the response of /varz for collectors.
-type varz struct {
-	natsbus.Descriptor
-	harmonizer.Varz
+// response is the response of /varz for collectors.
+type response struct {
+	cloudfoundry.Descriptor
+	numbers
 	process
 }
 
@@ -41,33 +37,16 @@ type process struct {
 	LogCounts map[string]int `json:"log_counts"`     // always empty
 }
 
-// leadership returns the check of the harmonizer: whether its loop answers, whether it works or stands by for another
-// one, and whether it may stop app instances.
-func leadership(status func(ctx context.Context, q api.HarmonizerQuery) (api.HarmonizerStatus, error)) admin.Check {
-	return admin.Check{Name: "lease", Read: func(ctx context.Context) admin.Result {
-		s, err := status(ctx, api.HarmonizerQuery{Totals: true})
-		why := s.Unready()
-		switch {
-		case err != nil:
-			return admin.Result{State: admin.Failed, Dead: true, Detail: "the harmonizer does not answer: " + err.Error(), Remedy: "see its log, and restart it if this lasts"}
-		case len(why) > 0:
-			return admin.Result{State: admin.Failed, Detail: strings.Join(why, "; ")}
-		case !s.Leading:
-			return admin.Result{State: admin.Standby, Detail: "another harmonizer leads: " + cmp.Or(s.Leader, "unknown")}
-		case !s.Complete:
-			return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("leads, epoch %d, but stops nothing: %s", s.Epoch, s.Why), Remedy: "see \"weir app status\""}
-		case len(s.Unanswered) > 0:
-			return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("leads, epoch %d, but no scheduler answers its requests for %d apps, such as %.80q", s.Epoch, s.UnansweredApps, s.Unanswered[0].App),
-				Remedy: "start \"weir placer\" for the pool, or see its log"}
-		}
-		return admin.Result{State: admin.OK, Detail: fmt.Sprintf("leads, epoch %d", s.Epoch)}
-	}}
+// Harmonizer is the source of the numbers.
+type Harmonizer interface {
+	Status(ctx context.Context, q api.HarmonizerQuery) (api.HarmonizerStatus, error)
+	Durations() (step, pass time.Duration)
 }
 
-// collected adds /varz to mux, with the component's credentials.
-func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer) {
-	mux.HandleFunc("GET /varz", authorized(c, func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)
+// Handler returns the handler of /varz, which requires the component's credentials. Users may be nil.
+func Handler(c cloudfoundry.Component, h Harmonizer, users *cloudfoundry.Users) http.Handler {
+	return authorized(c, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
 		status, err := h.Status(ctx, api.HarmonizerQuery{Totals: true})
 		if err != nil {
@@ -75,20 +54,19 @@ func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer
 			return
 		}
 		step, pass := h.Durations()
-		numbers := harmonizer.NewVarz(status, step, pass, h.Users())
 		now := time.Now()
-		text, err := json.MarshalIndent(varz{c.Descriptor(now), numbers, processNow(c.Uptime(now))}, "", "  ")
+		text, err := json.MarshalIndent(response{c.Descriptor(now), numbersOf(status, step, pass, users.Number()), processNow(c.Uptime(now))}, "", "  ")
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(append(text, '\n'))
-	}))
+	})
 }
 
 // authorized refuses requests without the component's credentials.
-func authorized(c natsbus.Component, next http.HandlerFunc) http.HandlerFunc {
+func authorized(c cloudfoundry.Component, next http.HandlerFunc) http.HandlerFunc {
 	same := func(a, b string) int {
 		x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 		return subtle.ConstantTimeCompare(x[:], y[:])

@@ -1,4 +1,4 @@
-package harmonizer
+package varz
 
 import (
 	"time"
@@ -7,9 +7,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 )
 
-// Varz has the numbers of the classic health manager, under its names. Durations are in
+// numbers are the figures of the classic health manager, under its names. Durations are in
 // seconds.
-type Varz struct {
+type numbers struct {
 	State string `json:"state"` // always RUNNING
 
 	TotalApps         int   `json:"total_apps"`
@@ -32,12 +32,12 @@ type Varz struct {
 	Starts         uint64  `json:"health_start_messages_sent"`
 	Stops          uint64  `json:"health_stop_messages_sent"`
 
-	Running VarzRunning `json:"running"`
-	Total   VarzTotal   `json:"total"`
+	Running runningNumbers `json:"running"`
+	Total   totalNumbers   `json:"total"`
 }
 
-// VarzRunning counts what runs.
-type VarzRunning struct {
+// runningNumbers counts what runs.
+type runningNumbers struct {
 	Apps              int `json:"apps"`
 	Crashes           int `json:"crashes"`
 	RunningInstances  int `json:"running_instances"`
@@ -45,8 +45,8 @@ type VarzRunning struct {
 	FlappingInstances int `json:"flapping_instances"`
 }
 
-// VarzTotal counts what should run. Memory is in MB.
-type VarzTotal struct {
+// totalNumbers counts what should run. Memory is in MB.
+type totalNumbers struct {
 	Apps             int     `json:"apps"`
 	StartedApps      int     `json:"started_apps"`
 	Instances        int     `json:"instances"`
@@ -55,11 +55,11 @@ type VarzTotal struct {
 	StartedMemory    float64 `json:"started_memory"`
 }
 
-// NewVarz returns the numbers of a status with totals, the longest step, the last pass of the bulk API, and the users;
+// numbersOf returns the numbers of a status with totals, the longest step, the last pass of the bulk API, and the users;
 // a negative number of users is unknown.
-func NewVarz(s api.HarmonizerStatus, longest, pass time.Duration, users int64) Varz {
+func numbersOf(s api.HarmonizerStatus, longest, pass time.Duration, users int64) numbers {
 	t, n := s.Totals.All, s.Counters
-	return Varz{
+	return numbers{
 		State:     "RUNNING",
 		TotalApps: t.Apps, TotalUsers: max(0, users), TotalInstances: t.Instances,
 		RunningInstances: t.Running, MissingInstances: t.Missing, CrashedInstances: t.Crashed, FlappingInstances: t.Flapping,
@@ -67,30 +67,17 @@ func NewVarz(s api.HarmonizerStatus, longest, pass time.Duration, users int64) V
 		Analysis:    longest.Seconds(),
 		BulkUpdate:  pass.Seconds(),
 		Heartbeats:  n["heartbeats"], Exits: n["exits"], Updates: n["updates"],
-		StatusRequests: n[reportCounter(report.SubjectStatus)],
-		HealthRequests: n[reportCounter(report.SubjectHealth)],
-		AppRequests:    n[reportCounter(report.SubjectDroplet)],
+		StatusRequests: n[report.Counter(report.SubjectStatus)],
+		HealthRequests: n[report.Counter(report.SubjectHealth)],
+		AppRequests:    n[report.Counter(report.SubjectDroplet)],
 		Starts:         n["nudges_start"], Stops: n["nudges_stop"],
-		Running: VarzRunning{
+		Running: runningNumbers{
 			Apps: t.StartedApps, Crashes: t.Crashes,
 			RunningInstances: t.Running, MissingInstances: t.Missing, FlappingInstances: t.Flapping,
 		},
-		Total: VarzTotal{
+		Total: totalNumbers{
 			Apps: t.Apps, StartedApps: t.StartedApps, Instances: t.Instances, StartedInstances: t.StartedInstances,
 			Memory: t.Memory, StartedMemory: t.StartedMemory,
 		},
 	}
-}
-
-// reportCounter returns the name of the counter for requests on a report subject.
-func reportCounter(subject string) string {
-	switch subject {
-	case report.SubjectStatus:
-		return "reports_status"
-	case report.SubjectHealth:
-		return "reports_health"
-	case report.SubjectDroplet:
-		return "reports_droplet"
-	}
-	return "reports_other"
 }

@@ -1,4 +1,4 @@
-package natsbus
+package cloudfoundry
 
 import (
 	"crypto/rand"
@@ -6,15 +6,17 @@ import (
 	"time"
 )
 
+// Subjects of announcements.
 const (
-	subjectAnnounce = "vcap.component.announce"
-	subjectDiscover = "vcap.component.discover"
+	SubjectManagerStart      = "healthmanager.start"     // empty; legacy DEAs answer with a Heartbeat
+	SubjectComponentAnnounce = "vcap.component.announce" // a Descriptor
+	SubjectComponentDiscover = "vcap.component.discover" // empty; the answer is a Descriptor
 )
 
 // Component is what a collector needs to find our metrics. NewComponent makes it.
 type Component struct {
 	Index int    // index among health managers
-	Host  string // address and port of /varz and /healthz; empty: not announced
+	Host  string // address and port of /varz and /healthz
 	// User and Password protect /varz and /healthz. They are published on the bus, as
 	// collectors expect, so use them for nothing else.
 	User, Password string
@@ -26,17 +28,6 @@ type Component struct {
 // NewComponent returns a component that starts now, with random credentials.
 func NewComponent(index int, host string) Component {
 	return Component{Index: index, Host: host, User: rand.Text(), Password: rand.Text(), id: rand.Text(), began: time.Now()}
-}
-
-// Descriptor is the wire form of a component.
-type Descriptor struct {
-	Type        string    `json:"type"`
-	Index       int       `json:"index"`
-	UUID        string    `json:"uuid"`
-	Host        string    `json:"host"`
-	Credentials [2]string `json:"credentials"` // user and password
-	Start       string    `json:"start"`
-	Uptime      string    `json:"uptime"`
 }
 
 // Descriptor returns the component's announcement.
@@ -56,3 +47,14 @@ func (c Component) Descriptor(now time.Time) Descriptor {
 
 // Uptime returns the time since NewComponent.
 func (c Component) Uptime(now time.Time) time.Duration { return max(now.Sub(c.began), 0) }
+
+// Descriptor is the wire form of a component.
+type Descriptor struct {
+	Type        string    `json:"type"`
+	Index       int       `json:"index"`
+	UUID        string    `json:"uuid"`
+	Host        string    `json:"host"`
+	Credentials [2]string `json:"credentials"` // user and password
+	Start       string    `json:"start"`
+	Uptime      string    `json:"uptime"`
+}

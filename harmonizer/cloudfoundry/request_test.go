@@ -1,4 +1,4 @@
-package message
+package cloudfoundry
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func TestRequests(t *testing.T) {
@@ -42,8 +43,8 @@ func TestDecodeNudge(t *testing.T) {
 		start               *api.Start
 		stop                *api.Stop
 	}{
-		{"health start", SubjectStart, `{` + in, start, nil},
-		{"health stop", SubjectStop, `{"droplet":"web","instances":{"i1":""}}`, nil, stop},
+		{"health start", message.SubjectStart, `{` + in, start, nil},
+		{"health stop", message.SubjectStop, `{"droplet":"web","instances":{"i1":""}}`, nil, stop},
 		{"classic start", RequestsSubject("default"), `{"op":"START",` + in, start, nil},
 		{"classic stop", RequestsSubject("p2"), `{"op":"STOP","droplet":"web","last_updated":null,"instances":["i1",null]}`, nil, stop},
 		{"classic without a partition", "cloudcontrollers.hm.requests", `{"op":"START",` + in, start, nil},
@@ -59,7 +60,7 @@ func TestDecodeNudge(t *testing.T) {
 	for _, bad := range []struct{ name, subject, data string }{
 		{"another subject", "dea.heartbeat", `{` + in}, {"near the subject", "cloudcontrollers.hm.requestsx", `{"op":"START",` + in},
 		{"no op", RequestsSubject("default"), `{` + in}, {"unknown op", RequestsSubject("default"), `{"op":"KILL",` + in},
-		{"bad start", SubjectStart, `{"droplet":"web","indices":[-1]}`}, {"bad stop", RequestsSubject("default"), `{"op":"STOP"}`},
+		{"bad start", message.SubjectStart, `{"droplet":"web","indices":[-1]}`}, {"bad stop", RequestsSubject("default"), `{"op":"STOP"}`},
 	} {
 		t.Run(bad.name, func(t *testing.T) {
 			if start, stop, err := DecodeNudge(bad.subject, []byte(bad.data)); err == nil || start != nil || stop != nil {
@@ -67,8 +68,19 @@ func TestDecodeNudge(t *testing.T) {
 			}
 		})
 	}
-	_, _, err := DecodeRequest([]byte(`{"op":"KILL"}`))
-	if fe, ok := errors.AsType[*FieldError](err); !ok || fe.Field != "op" {
-		t.Errorf("DecodeRequest = %v, want a problem with op", err)
+	_, _, err := decodeRequest([]byte(`{"op":"KILL"}`))
+	if fe, ok := errors.AsType[*message.FieldError](err); !ok || fe.Field != "op" {
+		t.Errorf("decodeRequest = %v, want a problem with op", err)
 	}
+}
+
+func FuzzDecodeNudge(f *testing.F) {
+	for _, s := range []string{`{"droplet":"a","op":"START","indices":[1]}`, `{"droplet":"a","op":"STOP","instances":["i",null]}`, `{`, `null`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if start, stop, err := decodeRequest(data); err == nil && (start == nil) == (stop == nil) {
+			t.Errorf("decodeRequest(%q) is %v and %v", data, start, stop)
+		}
+	})
 }

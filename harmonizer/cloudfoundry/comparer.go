@@ -1,4 +1,4 @@
-package harmonizer
+package cloudfoundry
 
 import (
 	"log/slog"
@@ -15,8 +15,8 @@ const (
 	comparerStored = 100 // newest mismatches in a Status
 )
 
-// comparer is shadow mode: it compares own nudges, which are not sent, with received ones.
-type comparer struct {
+// Comparer is shadow mode: it compares own nudges, which are not sent, with received ones.
+type Comparer struct {
 	matcher *shadow.Matcher
 	every   time.Duration
 	log     *slog.Logger
@@ -25,21 +25,23 @@ type comparer struct {
 	last    []api.ShadowMismatch // the newest that were logged
 }
 
-func newComparer(cfg shadow.Config, log *slog.Logger) *comparer {
-	cfg = cfg.WithDefaults()
-	return &comparer{matcher: shadow.New(cfg), every: cfg.Every, log: log}
+// NewComparer returns a comparer without nudges. The configuration must be valid.
+func NewComparer(cfg shadow.Config, log *slog.Logger) *Comparer {
+	return &Comparer{matcher: shadow.New(cfg), every: cfg.Every, log: log}
 }
 
-func (m *comparer) own(now time.Time, nudges []apps.Nudge) {
+// Own adds nudges that we would have sent.
+func (m *Comparer) Own(now time.Time, nudges []apps.Nudge) {
 	for _, n := range nudges {
 		m.matcher.Own(now, n)
 	}
 }
 
-func (m *comparer) other(now time.Time, n apps.Nudge) { m.matcher.Received(now, n) }
+// Received adds a nudge of the other harmonizer.
+func (m *Comparer) Received(now time.Time, n apps.Nudge) { m.matcher.Received(now, n) }
 
-// tick logs the mismatches each time a check is due.
-func (m *comparer) tick(now time.Time) {
+// Check logs the mismatches each time a check is due.
+func (m *Comparer) Check(now time.Time) {
 	if m.checked.IsZero() {
 		m.checked = now
 	}
@@ -61,6 +63,7 @@ func (m *comparer) tick(now time.Time) {
 	m.last = slices.Clone(m.last[max(0, len(m.last)-comparerStored):])
 }
 
-func (m *comparer) status() *api.HarmonizerShadow {
+// Status returns the counts so far, and the newest mismatches.
+func (m *Comparer) Status() *api.HarmonizerShadow {
 	return &api.HarmonizerShadow{ShadowStats: m.matcher.Stats(), Last: slices.Clone(m.last)}
 }

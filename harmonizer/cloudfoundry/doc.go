@@ -10,6 +10,7 @@
 //   - Features.Component: the announcement to collectors, which read /varz ([Component], package varz).
 //   - Features.Users: the number of users of a controller ([Users]).
 //   - Package bulkapi: the expected state from a cloud controller. It is a harmonizer.Source.
+//   - [File]: the keys of a health_manager.yml, which internal/config reads ([IgnoredKeys], [ChooseDialect]).
 //
 // The subjects of agents, health.start, health.stop, droplet.updated, and the JSON of heartbeats, exits and rows are the
 // product's own, in package message, although Cloud Foundry has introduced them.

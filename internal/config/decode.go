@@ -162,3 +162,8 @@ func (d document) given(path string) bool {
 	_, ok := d.lines[path]
 	return ok
 }
+
+// has reports whether the file has the key of that path, ignored keys included.
+func (d document) has(path string) bool {
+	return d.given(path) || slices.ContainsFunc(d.warnings, func(p *Problem) bool { return p.Key == path })
+}

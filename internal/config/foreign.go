@@ -1,6 +1,10 @@
 package config
 
-import "reflect"
+import (
+	"reflect"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
+)
 
 // ignoredReason returns why a key of Clusterman's or a health manager's files is ignored; empty for other keys. Such
 // keys are warnings, so that those files load unchanged. A provider's settings list theirs in a method Ignored.
@@ -16,7 +20,6 @@ const (
 	noKubernetes = "is ignored: weir's agents report nodes and tasks"
 	noAlerts     = "is ignored: alert on weir's metrics and events"
 	noService    = "is ignored"
-	noScan       = "is ignored: deadlines replace scans"
 	alwaysDrains = "is ignored: a node is always drained before it is ended"
 )
 
@@ -47,22 +50,9 @@ func ignoredKeys(t reflect.Type) map[string]string {
 			"always_delay_drain_processing":              noService,
 		}
 	case reflect.TypeFor[Harmonizer]():
-		return map[string]string{
-			"local_route": noService, "pid": noService, "black_box_test_mode": noService,
-			"logging":              "is ignored: give --log-level",
-			"known_state_provider": noService, "expected_state_provider": noService, "run_loop_interval": noScan,
-			"number_of_droplets_analyzed_per_analysis_iteration": noScan,
-			"dequeueing_rate": "is ignored: give queue_batch_size",
-		}
+		return cloudfoundry.IgnoredKeys()
 	case reflect.TypeFor[Intervals]():
-		return map[string]string{
-			"droplets_analysis": noScan, "analysis_delay": noScan, "run_loop_interval": noScan, "droplet_gc": noScan,
-			"postpone_update":      "is ignored: readings of the bulk API do not overlap",
-			"max_droplets_in_varz": "is ignored: weir app status shows all",
-			"database_scan":        noScan, "stable_state": noScan,
-			"restart_timeout":         "is ignored: give min_restart_delay",
-			"check_nats_availability": "is ignored: weir always watches the bus",
-		}
+		return cloudfoundry.IgnoredIntervals()
 	case reflect.TypeFor[Service]():
 		return map[string]string{
 			"batches": noService, "cluster_config_directory": "is ignored: give --config-dir",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -23,7 +24,7 @@ type Harmonizer struct {
 	MBus            string        `yaml:"mbus"` // URLs of NATS servers, with commas; replaces those of weir.yaml
 	Partition       string        `yaml:"cc_partition"`
 	FilterPartition *bool         `yaml:"cc_partition_filter"`    // messages of other partitions are ignored; default: true if cc_partition is given
-	Dialect         string        `yaml:"dialect"`                // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
+	Dialect         string        `yaml:"dialect"`                // of nudges: health, cloudcontroller or both; default: see cloudfoundry.ChooseDialect, else health
 	LegacyDEAs      bool          `yaml:"legacy_deas"`            // receive messages of DEAs, which share dea.heartbeat and droplet.exited
 	Index           Number        `yaml:"index"`                  // number of this health manager, for collectors; default 0
 	ShadowMode      string        `yaml:"shadow_mode"`            // enable or disable (default)
@@ -157,7 +158,7 @@ func (n *Number) UnmarshalYAML(unmarshal func(any) error) error {
 // LoadHarmonizer reads harmonizer.yaml below dir, or health_manager.yml. Without either it returns defaults. The
 // warnings list ignored keys, and how the dialect of a health_manager.yml was chosen.
 func LoadHarmonizer(dir string) (Harmonizer, Problems, error) {
-	for _, name := range []string{"harmonizer.yaml", healthManagerFile} {
+	for _, name := range []string{"harmonizer.yaml", cloudfoundry.File} {
 		h, warnings, err := ReadHarmonizer(filepath.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return h, warnings, err
@@ -184,13 +185,16 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	if h.Expected.File != "" && !filepath.IsAbs(h.Expected.File) {
 		h.Expected.File = filepath.Join(filepath.Dir(path), h.Expected.File)
 	}
-	var warning *Problem
-	if h.Dialect, warning = h.chooseDialect(path); warning != nil {
-		doc.warnings = append(doc.warnings, warning)
+	original := filepath.Base(path) == cloudfoundry.File
+	if h.Dialect == "" && !h.Shadows() && (original || len(doc.warnings) > 0 || doc.given("status")) { // not our own file
+		dialect, warning := cloudfoundry.ChooseDialect(doc.has)
+		h.Dialect = string(dialect)
+		if warning != "" {
+			doc.warnings = append(doc.warnings, doc.problem("dialect", warning))
+		}
 	}
-	if filepath.Base(path) == healthManagerFile && !doc.given("legacy_deas") {
-		doc.warnings = append(doc.warnings, doc.problem("legacy_deas", "is not given, so messages of DEAs are dropped: "+
-			"set it to true if DEAs run here, otherwise to false"))
+	if original && !doc.given("legacy_deas") {
+		doc.warnings = append(doc.warnings, doc.problem("legacy_deas", cloudfoundry.NoLegacyDEAs))
 	}
 	h = h.withDefaults()
 	return h, doc.warnings, doc.complete(h.Validate())
@@ -242,9 +246,9 @@ func (h *Harmonizer) merge() Problems {
 
 // Dialects of nudges, values of starter, and values of shadow_mode.
 const (
-	DialectHealth          = "health"
-	DialectCloudController = "cloudcontroller"
-	DialectBoth            = "both"
+	DialectHealth          = string(cloudfoundry.DialectHealth)
+	DialectCloudController = string(cloudfoundry.DialectCloudController)
+	DialectBoth            = string(cloudfoundry.DialectBoth)
 
 	StarterSelf       = "self"
 	StarterController = "controller"

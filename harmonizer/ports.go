@@ -55,7 +55,7 @@ type Handler interface {
 	Counts(ctx context.Context, pool string) (api.InstanceCounts, error)
 	// Status returns the state, for people.
 	Status(ctx context.Context, q api.HarmonizerQuery) (api.HarmonizerStatus, error)
-	// Report returns the answers, one message each, to a request on message.SubjectStatus,
+	// Report returns the answers, one message each, to a request on report.SubjectStatus,
 	// SubjectHealth or SubjectDroplet. It returns no answers while another harmonizer leads,
 	// or in shadow mode. It returns an error if the message is malformed.
 	Report(ctx context.Context, subject string, data []byte) ([][]byte, error)

@@ -78,9 +78,9 @@ func newCountWriter(cluster string, store Metrics, log *slog.Logger) *countWrite
 	}
 }
 
-// keep queues counts to be written. It ignores incomplete counts: the store then has old
+// queueCounts queues counts to be written. It ignores incomplete counts: the store then has old
 // values instead of false zeros.
-func (r *countWriter) keep(c api.InstanceCounts, whole bool) {
+func (r *countWriter) queueCounts(c api.InstanceCounts, whole bool) {
 	if r.store == nil || !c.Complete {
 		return
 	}
@@ -90,7 +90,7 @@ func (r *countWriter) keep(c api.InstanceCounts, whole bool) {
 	r.wake.ring()
 }
 
-func (r *countWriter) take() map[string]pendingCounts {
+func (r *countWriter) takeCounts() map[string]pendingCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.pending
@@ -115,7 +115,7 @@ func (r *countWriter) run(ctx context.Context) error {
 		case <-r.wake:
 		}
 		pause.Reset(writePause)
-		pending := r.take()
+		pending := r.takeCounts()
 		for _, pool := range slices.Sorted(maps.Keys(pending)) {
 			if err := r.write(ctx, pending[pool]); err != nil && ctx.Err() == nil {
 				r.logLimit.Do(func() { r.log.Error("instance counts not written", "pool", pool, "err", err) })

@@ -30,8 +30,8 @@ type subject struct {
 	app, node string
 }
 
-// put adds a finding and reports whether it was merged into a summary.
-func (d *digest) put(f *api.AppFinding) bool {
+// addFinding adds a finding and reports whether it was merged into a summary.
+func (d *digest) addFinding(f *api.AppFinding) bool {
 	if len(d.summaries) == 0 && len(d.waiting) < findingsLimit {
 		d.waiting = append(d.waiting, *f)
 		return false
@@ -57,8 +57,8 @@ func (d *digest) put(f *api.AppFinding) bool {
 	return false
 }
 
-// take removes up to n findings and returns them.
-func (d *digest) take(n int) []api.AppFinding {
+// takeFindings removes up to n findings and returns them.
+func (d *digest) takeFindings(n int) []api.AppFinding {
 	if len(d.waiting) == 0 {
 		d.waiting, d.summaries, d.at = d.summaries, nil, nil
 	}

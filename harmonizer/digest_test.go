@@ -85,15 +85,15 @@ func TestSummary(t *testing.T) {
 		{Kind: api.AppFindingMissing, App: "web", Index: 4, Version: "v1", Why: api.WhyNodeLost, Rule: api.AppRuleMissing, Until: at},
 		{Kind: api.AppFindingMissing, App: "web", Index: 5, Version: "v1", Why: api.WhyNodeLost, Rule: api.AppRuleMissing, Detail: "x"},
 	} {
-		d.put(&f)
+		d.addFinding(&f)
 	}
-	d.take(findingsLimit)
+	d.takeFindings(findingsLimit)
 	want := []string{
 		"missing web count=3 version=v1 rule=missing (node_lost)",
 		"extra web/9 version=v1 instance=i9 node=n1",
 	}
 	var got []string
-	for _, f := range d.take(findingsLimit) {
+	for _, f := range d.takeFindings(findingsLimit) {
 		got = append(got, f.String())
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

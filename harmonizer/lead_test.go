@@ -372,10 +372,10 @@ func TestOutboxIsBounded(t *testing.T) {
 	}
 	h.outbox.begin(1)
 	nudges := make([]apps.Nudge, outboxLimit+7)
-	if refused := h.outbox.put(nil, nudges); len(refused) != 7 {
+	if refused := h.outbox.queueNudges(nil, nudges); len(refused) != 7 {
 		t.Errorf("put refused %d, want 7", len(refused))
 	}
-	if refused := h.outbox.put(nil, nudges[:2]); len(refused) != 2 {
+	if refused := h.outbox.queueNudges(nil, nudges[:2]); len(refused) != 2 {
 		t.Errorf("put refused %d, want 2", len(refused))
 	}
 	if unsent := h.outbox.begin(0); len(unsent) != outboxLimit {

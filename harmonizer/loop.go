@@ -27,7 +27,7 @@ const (
 func (h *Harmonizer) loop(ctx context.Context) {
 	defer close(h.ended)
 	if h.recording != nil {
-		defer h.recording.record.end()
+		defer h.recording.record.flush()
 	}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
@@ -128,7 +128,7 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 		changed = h.machine.Memories()
 	}
 	if len(changed) > 0 || len(nudges) > 0 {
-		h.refused = append(h.refused, h.outbox.put(changed, nudges)...)
+		h.refused = append(h.refused, h.outbox.queueNudges(changed, nudges)...)
 	}
 }
 
@@ -222,7 +222,7 @@ func (h *Harmonizer) saveNodes(now time.Time) {
 	}
 	if complete, _ := h.machine.View().Complete(); complete {
 		h.nodesSavedAt = now
-		h.outbox.putNodes(h.machine.View().Nodes())
+		h.outbox.queueNodes(h.machine.View().Nodes())
 	}
 }
 
@@ -236,9 +236,9 @@ func (h *Harmonizer) publish(now time.Time) {
 			continue
 		}
 		counts := h.machine.View().Counts(now, pool)
-		h.published.add(now, pool, revision, len(counts.Apps), whole)
+		h.published.record(now, pool, revision, len(counts.Apps), whole)
 		h.publisher.queueCounts(counts)
-		h.countWriter.keep(counts, whole)
+		h.countWriter.queueCounts(counts, whole)
 	}
 }
 

@@ -73,9 +73,9 @@ func (o *outbox) begin(term uint64) (unsent []apps.Nudge) {
 	return unsent
 }
 
-// put queues changed memories and the nudges that were decided with them. It returns the
+// queueNudges queues changed memories and the nudges that were decided with them. It returns the
 // nudges beyond outboxLimit.
-func (o *outbox) put(changed []apps.Memory, nudges []apps.Nudge) (refused []apps.Nudge) {
+func (o *outbox) queueNudges(changed []apps.Memory, nudges []apps.Nudge) (refused []apps.Nudge) {
 	o.mu.Lock()
 	for _, m := range changed {
 		o.batch.memory[m.App] = m
@@ -87,7 +87,7 @@ func (o *outbox) put(changed []apps.Memory, nudges []apps.Nudge) (refused []apps
 	return nudges[room:]
 }
 
-func (o *outbox) putNodes(nodes map[string]int) {
+func (o *outbox) queueNodes(nodes map[string]int) {
 	o.mu.Lock()
 	o.batch.nodes = nodes
 	o.mu.Unlock()
@@ -100,7 +100,7 @@ func (o *outbox) waiting() (nudges, memories int) {
 	return len(o.batch.nudges), len(o.batch.memory)
 }
 
-func (o *outbox) take() batch {
+func (o *outbox) takeBatch() batch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b := o.batch
@@ -108,8 +108,8 @@ func (o *outbox) take() batch {
 	return b
 }
 
-// putBack queues what could not be saved, unless a newer value waits.
-func (o *outbox) putBack(b batch) {
+// returnBatch queues what could not be saved, unless a newer value waits.
+func (o *outbox) returnBatch(b batch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.batch.term != b.term {
@@ -158,7 +158,7 @@ func pause(ctx context.Context, d time.Duration) {
 // deliver saves the queued memories, then sends the nudges. It returns the nudges that were
 // not sent, and an error if the memories must be saved again.
 func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
-	b := o.take()
+	b := o.takeBatch()
 	if o.term.Load() != b.term {
 		return notSent(b.nudges, nil), nil // of an ended term
 	}
@@ -170,7 +170,7 @@ func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 		o.counters.add("saves_failed", 1)
 		o.unsaved.CompareAndSwap(0, time.Now().UnixNano())
 		o.logLimit.Do(func() { o.log.Error("save of memories failed, starts continue, stops wait", "err", err) })
-		o.putBack(b)
+		o.returnBatch(b)
 		late, stops := o.sendStarts(ctx, b)
 		return slices.Concat(events, late, notSent(stops, nil)), err
 	}
@@ -252,11 +252,11 @@ func (o *outbox) maySend(term uint64) bool {
 func (o *outbox) send(n apps.Nudge) bool {
 	if o.watched != nil {
 		n.ID = rand.Text()
-		o.watched.add(time.Now(), n) // before the confirmation can arrive
+		o.watched.addNudge(time.Now(), n) // before the confirmation can arrive
 	}
 	if err := o.ports.Bus.Nudge(n); err != nil {
 		if o.watched != nil {
-			o.watched.remove(n.ID)
+			o.watched.removeNudge(n.ID)
 		}
 		o.logLimit.Do(func() { o.log.Error("nudge not sent", "err", err) })
 		return false

@@ -30,7 +30,7 @@ func (p *publications) due(now time.Time, pool string, revision uint64) (due, wh
 	return whole || last.revision != revision && now.Sub(last.at) >= last.gap, whole
 }
 
-func (p *publications) add(now time.Time, pool string, revision uint64, apps int, whole bool) {
+func (p *publications) record(now time.Time, pool string, revision uint64, apps int, whole bool) {
 	next := publication{at: now, whole: p.last[pool].whole, revision: revision, gap: gap(apps)}
 	if whole {
 		next.whole = now

@@ -27,7 +27,7 @@ func TestPublicationsDue(t *testing.T) {
 			if due, whole := p.due(start, "p", 1); !due || !whole {
 				t.Fatalf("first: due %v, whole %v", due, whole)
 			}
-			p.add(start, "p", 1, tt.apps, true)
+			p.record(start, "p", 1, tt.apps, true)
 			if due, whole := p.due(start.Add(tt.after), "p", tt.revision); due != tt.due || whole != tt.whole {
 				t.Errorf("due %v, whole %v; want %v, %v", due, whole, tt.due, tt.whole)
 			}

@@ -60,7 +60,7 @@ func (h *publisher) reportFindings(findings []api.AppFinding) {
 	h.mu.Lock()
 	summarised := 0
 	for i := range findings {
-		if h.findings.put(&findings[i]) {
+		if h.findings.addFinding(&findings[i]) {
 			summarised++
 		}
 	}
@@ -93,25 +93,25 @@ func (h *publisher) publish() {
 	h.probe, h.counts = false, map[string]api.InstanceCounts{}
 	h.mu.Unlock()
 	if probe {
-		h.sent("probes", h.bus.Probe())
+		h.countSent("probes", h.bus.Probe())
 	}
 	for _, pool := range slices.Sorted(maps.Keys(counts)) {
 		for _, part := range message.SplitCounts(counts[pool], countsPart) {
-			h.sent("counts", h.bus.PublishCounts(part))
+			h.countSent("counts", h.bus.PublishCounts(part))
 		}
 	}
 }
 
 func (h *publisher) publishFindings() {
 	h.mu.Lock()
-	batch := h.findings.take(findingsBatch)
+	batch := h.findings.takeFindings(findingsBatch)
 	h.mu.Unlock()
 	if len(batch) > 0 {
-		h.sent("findings", h.bus.PublishFindings(batch))
+		h.countSent("findings", h.bus.PublishFindings(batch))
 	}
 }
 
-func (h *publisher) sent(what string, err error) {
+func (h *publisher) countSent(what string, err error) {
 	if err == nil {
 		h.counters.add(what+"_published", 1)
 		return

@@ -45,44 +45,44 @@ func (t *recording) receive(ev apps.Event) {
 		if ev.Node != "" {
 			subject = message.ExitedSubject(t.cluster, ev.Node)
 		}
-		t.message(subject, ev.Exited)
+		t.writeMessage(subject, ev.Exited)
 	case apps.Updated:
-		t.message(message.SubjectUpdated, message.Updated{Partition: t.partition, App: ev.App})
+		t.writeMessage(message.SubjectUpdated, message.Updated{Partition: t.partition, App: ev.App})
 	case apps.Nudged:
 		if ev.Start != nil {
-			t.message(message.SubjectStart, ev.Start)
+			t.writeMessage(message.SubjectStart, ev.Start)
 		} else if ev.Stop != nil {
-			t.message(message.SubjectStop, ev.Stop)
+			t.writeMessage(message.SubjectStop, ev.Stop)
 		}
 	case apps.BusUp:
 		t.record.BusDown(false)
 	case apps.BusDown:
 		t.record.BusDown(true)
 	default:
-		t.source(ev)
+		t.receiveSourceEvent(ev)
 	}
 }
 
-func (t *recording) message(subject string, v any) {
+func (t *recording) writeMessage(subject string, v any) {
 	if data, err := json.Marshal(v); err == nil { // our own types always encode
 		t.record.Message(subject, "", data)
 	}
 }
 
-// addRequest writes a request to the reporter. The reply subject is unknown here, so a replay
+// writeRequest writes a request to the reporter. The reply subject is unknown here, so a replay
 // sends no answer.
-func (t *recording) addRequest(subject string, data []byte) {
+func (t *recording) writeRequest(subject string, data []byte) {
 	t.flush()
 	t.record.Message(subject, "", data)
 }
 
-func (t *recording) source(ev apps.Event) {
+func (t *recording) receiveSourceEvent(ev apps.Event) {
 	switch ev := ev.(type) {
 	case apps.ExpectedBegin:
 		t.pass = map[string]api.App{}
 	case apps.ExpectedRows:
 		for _, row := range ev.Rows {
-			t.row(row)
+			t.addRow(row)
 		}
 	case apps.ExpectedUnreadable:
 		if row, ok := t.world[ev.Name]; ok && t.pass != nil {
@@ -97,7 +97,7 @@ func (t *recording) source(ev apps.Event) {
 			t.world, t.pass = t.pass, nil
 		}
 		t.sourceDown(false)
-		t.bulk()
+		t.writeRows()
 	case apps.ExpectedFailed:
 		t.pass = nil
 		t.sourceDown(true)
@@ -107,7 +107,7 @@ func (t *recording) source(ev apps.Event) {
 	}
 }
 
-func (t *recording) row(row api.App) {
+func (t *recording) addRow(row api.App) {
 	if t.pass != nil {
 		t.pass[row.Name] = row
 		return
@@ -122,13 +122,13 @@ func (t *recording) sourceDown(down bool) {
 	}
 }
 
-func (t *recording) bulk() {
+func (t *recording) writeRows() {
 	t.changed = false
 	t.record.Bulk(slices.SortedFunc(maps.Values(t.world), func(a, b api.App) int { return strings.Compare(a.Name, b.Name) }))
 }
 
 func (t *recording) flush() {
 	if t.changed {
-		t.bulk()
+		t.writeRows()
 	}
 }

@@ -86,7 +86,7 @@ func TestRecordingWritesWholeExpectedState(t *testing.T) {
 			for _, ev := range tt.events {
 				recording.receive(ev)
 			}
-			recording.record.end()
+			recording.record.flush()
 			if diff := cmp.Diff(tt.want, r.lines); diff != "" {
 				t.Error(diff)
 			}

@@ -27,36 +27,36 @@ func (p *startBuffer) Message(subject, reply string, data []byte) {
 	if !p.over {
 		data = bytes.Clone(data)
 	}
-	p.keep(len(data), func() { p.Record.Message(subject, reply, data) })
+	p.writeOrBuffer(len(data), func() { p.Record.Message(subject, reply, data) })
 }
 
 // BusDown implements Record.
-func (p *startBuffer) BusDown(down bool) { p.keep(0, func() { p.Record.BusDown(down) }) }
+func (p *startBuffer) BusDown(down bool) { p.writeOrBuffer(0, func() { p.Record.BusDown(down) }) }
 
 // Bulk implements Record.
 func (p *startBuffer) Bulk(rows []api.App) {
 	p.Record.Bulk(rows)
-	p.end()
+	p.flush()
 }
 
 // BulkDown implements Record.
 func (p *startBuffer) BulkDown(down bool) {
-	p.end()
+	p.flush()
 	p.Record.BulkDown(down)
 }
 
-func (p *startBuffer) keep(size int, write func()) {
+func (p *startBuffer) writeOrBuffer(size int, write func()) {
 	if p.over {
 		write()
 		return
 	}
 	p.buffered = append(p.buffered, write)
 	if p.bytes += size; p.bytes > startBufferBytes || len(p.buffered) > startBufferLines {
-		p.end()
+		p.flush()
 	}
 }
 
-func (p *startBuffer) end() {
+func (p *startBuffer) flush() {
 	for _, write := range p.buffered {
 		write()
 	}

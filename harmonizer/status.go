@@ -131,7 +131,7 @@ func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([
 	err := h.call(ctx, func(now time.Time) {
 		h.counters.add(report.Counter(subject), 1)
 		if h.recording != nil {
-			h.recording.addRequest(subject, data)
+			h.recording.writeRequest(subject, data)
 		}
 		if bad == nil && h.Leading() {
 			answers = evaluate(h.machine.View(), now)

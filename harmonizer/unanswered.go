@@ -61,8 +61,8 @@ func newConfirmations(keepAlive time.Duration, c *counters) *confirmations {
 	return &confirmations{keepAlive: keepAlive, counters: c, waiting: map[string]sentNudge{}, without: map[request]unanswered{}}
 }
 
-// add keeps a nudge with an id that is sent now.
-func (c *confirmations) add(now time.Time, n apps.Nudge) {
+// addNudge keeps a nudge with an id that is sent now.
+func (c *confirmations) addNudge(now time.Time, n apps.Nudge) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.order) >= maxUnconfirmed {
@@ -73,8 +73,8 @@ func (c *confirmations) add(now time.Time, n apps.Nudge) {
 	c.order = append(c.order, s)
 }
 
-// remove removes a nudge that was not sent.
-func (c *confirmations) remove(id string) {
+// removeNudge removes a nudge that was not sent.
+func (c *confirmations) removeNudge(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.waiting, id)

@@ -92,7 +92,7 @@ func TestUnconfirmedNudgesAreBounded(t *testing.T) {
 	c := newConfirmations(time.Second, &counters{n: map[string]uint64{}})
 	now := time.Now()
 	for i := range maxUnconfirmed + 10 {
-		c.add(now, apps.Nudge{ID: fmt.Sprint(i), Stop: &api.Stop{App: "web"}})
+		c.addNudge(now, apps.Nudge{ID: fmt.Sprint(i), Stop: &api.Stop{App: "web"}})
 	}
 	if len(c.waiting) != maxUnconfirmed {
 		t.Errorf("%d nudges are watched, want %d", len(c.waiting), maxUnconfirmed)

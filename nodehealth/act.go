@@ -38,7 +38,7 @@ type actor struct {
 	workflows         chan struct{}        // limits the concurrent workflows
 }
 
-func (a *actor) add(now time.Time, o judge.Order) {
+func (a *actor) addOrder(now time.Time, o judge.Order) {
 	began, resumed := a.begun[o.Attempt]
 	if !resumed {
 		began = now
@@ -54,15 +54,15 @@ func (a *actor) release(ctx context.Context, now time.Time, j *judge.Judge) {
 		case e.cancel != nil || e.withdrawn:
 		case !j.Awaits(e.order.Node, attempt):
 			delete(a.executions, attempt)
-		case !a.memory.keeper.is(e.gen) || !a.inventory.listed:
+		case !a.memory.keeper.isDurable(e.gen) || !a.inventory.listed:
 			a.held++
 		default:
-			a.begin(ctx, now, j, e)
+			a.beginOrder(ctx, now, j, e)
 		}
 	}
 }
 
-func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *execution) {
+func (a *actor) beginOrder(ctx context.Context, now time.Time, j *judge.Judge, e *execution) {
 	o := e.order
 	e.machine = a.inventory.machines[o.Node]
 	own, cancel := context.WithTimeout(ctx, max(0, o.Deadline.Sub(now)))

@@ -37,12 +37,12 @@ func newAnnouncer(k *shared) *announcer {
 	}
 }
 
-func (a *announcer) found(now time.Time, f api.HealthFinding) {
-	a.count(f)
+func (a *announcer) announceFinding(now time.Time, f api.HealthFinding) {
+	a.countFinding(f)
 	a.log.Log(context.Background(), slog.Level(judge.SeverityOf(f.Event).Level()), "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
 	f.Why = truncate(f.Why)
-	a.add(api.HealthNotification{At: now, HealthFinding: f})
+	a.queueNotification(api.HealthNotification{At: now, HealthFinding: f})
 }
 
 // alarm reports an alarm once, until it ends.
@@ -58,7 +58,7 @@ func (a *announcer) alarm(now time.Time, one api.HealthAlarm) {
 	}
 	a.alarmKinds[kindOf(one.Key)]++
 	a.log.Error("node health alarm", "alarm", one.Key, "node", one.Node, "why", one.Why)
-	a.add(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthAlarmEvent, Node: one.Node, Why: one.Why}, Alarm: one.Key})
+	a.queueNotification(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthAlarmEvent, Node: one.Node, Why: one.Why}, Alarm: one.Key})
 }
 
 // restore activates the alarm of the record's node again.
@@ -126,7 +126,7 @@ func truncate(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-func (a *announcer) count(f api.HealthFinding) {
+func (a *announcer) countFinding(f api.HealthFinding) {
 	a.events[f.Event]++
 	result := ""
 	switch f.Event {
@@ -165,7 +165,7 @@ type publisher struct {
 	waiting []api.HealthNotification
 }
 
-func (p *publisher) add(n api.HealthNotification) {
+func (p *publisher) queueNotification(n api.HealthNotification) {
 	if p.world.Bus == nil {
 		return
 	}
@@ -183,7 +183,7 @@ func (p *publisher) add(n api.HealthNotification) {
 	}
 }
 
-func (p *publisher) take() []api.HealthNotification {
+func (p *publisher) takeNotifications() []api.HealthNotification {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	batch := slices.Clone(p.waiting[:min(len(p.waiting), api.MaxNotifications)])
@@ -200,12 +200,12 @@ func (p *publisher) run(ctx context.Context) {
 		select {
 		case <-p.wake:
 		case <-ctx.Done():
-			for batch := p.take(); len(batch) > 0 && p.world.Bus.Publish(batch) == nil; {
-				batch = p.take()
+			for batch := p.takeNotifications(); len(batch) > 0 && p.world.Bus.Publish(batch) == nil; {
+				batch = p.takeNotifications()
 			}
 			return
 		}
-		for batch := p.take(); len(batch) > 0; batch = p.take() {
+		for batch := p.takeNotifications(); len(batch) > 0; batch = p.takeNotifications() {
 			if !p.send(ctx, batch) {
 				break
 			}

@@ -18,7 +18,7 @@ func TestAlarmIsPublishedOnceUntilItEnds(t *testing.T) {
 	}
 	delete(a.alarms, "memory")
 	a.alarm(now.Add(time.Hour), api.HealthAlarm{Key: "memory"})
-	if sent := a.take(); len(sent) != 2 || a.alarmKinds["memory"] != 2 || sent[0].Pool != "p" {
+	if sent := a.takeNotifications(); len(sent) != 2 || a.alarmKinds["memory"] != 2 || sent[0].Pool != "p" {
 		t.Errorf("published %+v, want two", sent)
 	}
 }

@@ -46,8 +46,8 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 	round := func() {
 		now = now.Add(5 * time.Second)
 		l.step(now, l.inventory.list(s, nil))
-		l.take(now, batch{observed: l.inventory.known(s.observations(modes, nil))})
-		l.take(now, batch{observed: l.inventory.known(beats)})
+		l.stepBatch(now, batch{observed: l.inventory.known(s.observations(modes, nil))})
+		l.stepBatch(now, batch{observed: l.inventory.known(beats)})
 		l.tick(b.Context(), now)
 	}
 	round()
@@ -66,7 +66,7 @@ func BenchmarkTickIdle(b *testing.B) {
 	l, s, beats := crowd(b, plain(judge.Action{Name: api.ActionReboot}))
 	now := l.now()
 	l.step(now, l.inventory.list(s, nil))
-	l.take(now, batch{observed: l.inventory.known(beats)})
+	l.stepBatch(now, batch{observed: l.inventory.known(beats)})
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
@@ -97,8 +97,8 @@ func BenchmarkTakeover(b *testing.B) {
 			b.Fatal(err)
 		}
 		l.step(now, l.inventory.list(s, nil))
-		l.take(now, batch{observed: l.inventory.known(s.observations([]api.DetectionType{api.DetectNodeStatus}, nil))})
-		l.take(now, batch{observed: l.inventory.known(beats)})
+		l.stepBatch(now, batch{observed: l.inventory.known(s.observations([]api.DetectionType{api.DetectNodeStatus}, nil))})
+		l.stepBatch(now, batch{observed: l.inventory.known(beats)})
 		l.tick(b.Context(), now)
 	}
 }

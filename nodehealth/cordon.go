@@ -29,8 +29,8 @@ type cordon struct {
 	after time.Time // earliest time of the next call
 }
 
-// add cordons a quarantined node. may is true if the scheduler may have the cordon already.
-func (c *cordons) add(node string, may bool) {
+// addNode cordons a quarantined node. may is true if the scheduler may have the cordon already.
+func (c *cordons) addNode(node string, may bool) {
 	if _, there := c.nodes[node]; !there || may {
 		c.nodes[node] = &cordon{may: may}
 	}
@@ -56,7 +56,7 @@ func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, liste
 		case !there && listed, !wanted && !one.may:
 			delete(c.nodes, node)
 		case wanted && one.set, !there:
-		case wanted && !c.keeper.is(one.gen):
+		case wanted && !c.keeper.isDurable(one.gen):
 		default:
 			c.begin(ctx, node, one, wanted)
 		}

@@ -82,7 +82,7 @@ func (w *evidenceCollector) evidence(now time.Time, j *judge.Judge, e *execution
 // report stores the conditions that nodes reported.
 func (v *inventory) report(facts []api.NodeFacts) {
 	for _, f := range facts {
-		if len(f.Conditions) > 0 && v.has(f.ID) {
+		if len(f.Conditions) > 0 && v.hasNode(f.ID) {
 			v.conditions[f.ID] = conditions{f.At, f.Conditions[:min(len(f.Conditions), pools.MaxConditions)]}
 		}
 	}

@@ -53,7 +53,7 @@ func (l *Loop) Hint(h judge.Hint) {
 	}
 	h.Why = truncate(h.Why)
 	l.mail.offer("hints", func(time.Time, *judge.Judge) batch {
-		if l.inventory.has(h.Node) {
+		if l.inventory.hasNode(h.Node) {
 			return of(h)
 		}
 		return batch{}
@@ -79,7 +79,7 @@ func (l *Loop) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderRes
 	}
 	o.By, o.Why = truncate(o.By), truncate(o.Why)
 	if o.Op == api.OpCheck {
-		return l.check(ctx, o)
+		return l.checkNodes(ctx, o)
 	}
 	var a api.RepairOrderResponse
 	var gen uint64
@@ -177,8 +177,8 @@ func (l *Loop) recoverAll(now time.Time, o api.RepairOrder) api.RepairOrderRespo
 	return a
 }
 
-// check runs the checks of nodes now and returns their status.
-func (l *Loop) check(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
+// checkNodes runs the checks of nodes now and returns their status.
+func (l *Loop) checkNodes(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	select {

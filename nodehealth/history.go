@@ -18,19 +18,19 @@ const (
 // history holds the actions on the nodes of a pool, oldest first. The Loop's goroutine owns it.
 type history struct{ entries []api.HealthHistory }
 
-// found records a finding about an action or its result.
-func (h *history) found(now time.Time, f api.HealthFinding) {
+// addFinding records a finding about an action or its result.
+func (h *history) addFinding(now time.Time, f api.HealthFinding) {
 	switch f.Event {
 	case api.HealthRepairStarted, api.HealthRepairAttempt, api.HealthFenceStarted, api.HealthNodeQuarantined, api.HealthNodeHeld, api.HealthNodeReleased,
 		api.HealthRequestTaken, api.HealthRequestEnded, api.HealthBreakerOpened, api.HealthBreakerClosed, api.HealthZoneFrozen, api.HealthZoneThawed:
 		e := api.HealthHistory{At: now, Node: f.Node, Event: f.Event, Action: f.Action, Attempt: f.Attempt, Why: short(f.Why), By: short(f.By), Observe: f.Observe}
-		h.add(e)
+		h.addEntry(e)
 	case api.HealthRepairSucceeded, api.HealthRepairFailed, api.HealthRepairEnded, api.HealthFenceConfirmed, api.HealthFenceUnconfirmed, api.HealthNodeReplaced:
 		h.ended(now, f)
 	}
 }
 
-func (h *history) add(e api.HealthHistory) {
+func (h *history) addEntry(e api.HealthHistory) {
 	h.entries = append(h.entries, e)
 	h.trim(e.Node)
 }
@@ -71,9 +71,9 @@ func (h *history) ended(now time.Time, f api.HealthFinding) {
 	}
 }
 
-// of returns the entries of these nodes and of the nodes that they replaced; with no nodes, all
+// entriesOf returns the entries of these nodes and of the nodes that they replaced; with no nodes, all
 // entries.
-func (h *history) of(nodes []string) []api.HealthHistory {
+func (h *history) entriesOf(nodes []string) []api.HealthHistory {
 	out := slices.Clone(h.entries)
 	if len(nodes) == 0 {
 		return out
@@ -90,7 +90,7 @@ func (h *history) restore(now time.Time, saved []api.HealthHistory) {
 		if e.At.After(now) {
 			e.At = now
 		}
-		h.add(e)
+		h.addEntry(e)
 	}
 }
 

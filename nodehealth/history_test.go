@@ -66,21 +66,21 @@ func TestHistoryIsBounded(t *testing.T) {
 	now := time.Unix(0, 0)
 	long := strings.Repeat("x", 10_000)
 	for i := range 2 * HistoryNode {
-		h.found(now, api.HealthFinding{Event: api.HealthRepairStarted, Node: "n", Attempt: fmt.Sprint("n.", i), Why: long, By: long})
+		h.addFinding(now, api.HealthFinding{Event: api.HealthRepairStarted, Node: "n", Attempt: fmt.Sprint("n.", i), Why: long, By: long})
 	}
-	first := h.of([]string{"n"})
+	first := h.entriesOf([]string{"n"})
 	if len(first) != HistoryNode || first[0].Attempt != fmt.Sprint("n.", HistoryNode) || len(first[0].Why)+len(first[0].By) > 2*historyText {
 		t.Errorf("%d entries, the first of %s", len(first), first[0].Attempt)
 	}
 	for i := range 2 * HistoryPool {
-		h.found(now, api.HealthFinding{Event: api.HealthNodeQuarantined, Node: fmt.Sprint("m", i)})
+		h.addFinding(now, api.HealthFinding{Event: api.HealthNodeQuarantined, Node: fmt.Sprint("m", i)})
 	}
-	if all := h.of(nil); len(all) != HistoryPool || all[0].Node != fmt.Sprint("m", HistoryPool) {
+	if all := h.entriesOf(nil); len(all) != HistoryPool || all[0].Node != fmt.Sprint("m", HistoryPool) {
 		t.Errorf("%d entries, the first of %s", len(all), all[0].Node)
 	}
 	var again history
-	again.restore(now, append(h.of(nil), make([]api.HealthHistory, 3*HistoryPool)...))
-	if len(again.of(nil)) > HistoryPool {
-		t.Errorf("restored %d entries", len(again.of(nil)))
+	again.restore(now, append(h.entriesOf(nil), make([]api.HealthHistory, 3*HistoryPool)...))
+	if len(again.entriesOf(nil)) > HistoryPool {
+		t.Errorf("restored %d entries", len(again.entriesOf(nil)))
 	}
 }

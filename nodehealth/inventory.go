@@ -56,14 +56,14 @@ func (v *inventory) list(s snapshot, repairing map[string]bool) judge.Nodes {
 		}
 	}
 	v.machines, v.listed = machines, true
-	maps.DeleteFunc(v.named, func(node string, _ bool) bool { return !v.has(node) })
-	maps.DeleteFunc(v.conditions, func(node string, _ conditions) bool { return !v.has(node) })
+	maps.DeleteFunc(v.named, func(node string, _ bool) bool { return !v.hasNode(node) })
+	maps.DeleteFunc(v.conditions, func(node string, _ conditions) bool { return !v.hasNode(node) })
 	return judge.Nodes{List: nodes}
 }
 
-// left marks machines that drain events report as removed on purpose, until a snapshot lacks them.
+// leftNodes marks machines that drain events report as removed on purpose, until a snapshot lacks them.
 // Their silence is not a failure. It returns the list for the judge, or nil if it marks no machine.
-func (v *inventory) left(events []drain.Event) []judge.Event {
+func (v *inventory) leftNodes(events []drain.Event) []judge.Event {
 	marked := false
 	for _, ev := range events {
 		if m, there := v.machines[ev.Node]; there && ev.To == api.DrainGone && ev.Reason != api.DrainRepair {
@@ -82,14 +82,14 @@ func (v *inventory) left(events []drain.Event) []judge.Event {
 	return []judge.Event{judge.Nodes{List: nodes, Again: true}}
 }
 
-func (v *inventory) has(node string) bool {
+func (v *inventory) hasNode(node string) bool {
 	_, there := v.machines[node]
 	return there
 }
 
 // known returns the observations of listed machines. It changes the slice.
 func (v *inventory) known(all []judge.Observation) []judge.Observation {
-	return slices.DeleteFunc(all, func(o judge.Observation) bool { return !v.has(o.Node) })
+	return slices.DeleteFunc(all, func(o judge.Observation) bool { return !v.hasNode(o.Node) })
 }
 
 // whole reports whether a snapshot has every machine of the one before.
@@ -143,9 +143,9 @@ type snapshot struct {
 	inspections map[string]pools.Inspection // nil: the provider does not inspect
 }
 
-// read returns a snapshot of the pool for these modes. If groups is false, it reads the groups only
+// readSnapshot returns a snapshot of the pool for these modes. If groups is false, it reads the groups only
 // for load balancer modes.
-func (w *watcher) read(ctx context.Context, modes []api.DetectionType, groups bool) (snapshot, error) {
+func (w *watcher) readSnapshot(ctx context.Context, modes []api.DetectionType, groups bool) (snapshot, error) {
 	var s snapshot
 	if groups || slices.ContainsFunc(modes, balanced) {
 		var err error

@@ -29,12 +29,12 @@ func TestListBoundsAndMasks(t *testing.T) {
 	if v.whole(snapshotOf()) || !v.whole(snapshotOf(terminating, pools.Instance{ID: "n3"})) {
 		t.Error("whole() does not compare with the latest snapshot")
 	}
-	events := v.left([]drain.Event{{Node: "n2", To: api.DrainGone, Reason: api.DrainScaleIn}})
+	events := v.leftNodes([]drain.Event{{Node: "n2", To: api.DrainGone, Reason: api.DrainScaleIn}})
 	if again, is := events[0].(judge.Nodes); !is || !again.Again || again.List[0].State != judge.Leaving {
 		t.Errorf("left() = %+v", events)
 	}
 	for _, ev := range []drain.Event{{Node: "n9", To: api.DrainGone}, {Node: "n2", To: api.DrainGone, Reason: api.DrainRepair}, {Node: "n2", To: api.DrainTerminating}} {
-		if events := v.left([]drain.Event{ev}); events != nil {
+		if events := v.leftNodes([]drain.Event{ev}); events != nil {
 			t.Errorf("left(%+v) = %v, want nil", ev, events)
 		}
 	}

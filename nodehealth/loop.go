@@ -114,7 +114,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			return nil
 		case do := <-l.mail.work:
 			now := l.now()
-			l.take(now, do(now, l.judge))
+			l.stepBatch(now, do(now, l.judge))
 			l.settle(ctx)
 		case <-ticker.C:
 			if back := l.last.Sub(l.world.Now()); back > slip {
@@ -134,7 +134,7 @@ func (l *Loop) recall(ctx context.Context) error {
 	}
 	if ok {
 		if err = l.restore(data); err == nil {
-			l.memory.keeper.durable(l.memory.keeper.put(data))
+			l.memory.keeper.durable(l.memory.keeper.setState(data))
 			<-l.memory.keeper.wake // it is durable already
 			return nil
 		}
@@ -163,7 +163,7 @@ func (l *Loop) restore(data []byte) error {
 			l.inventory.named[n.Node.ID] = true
 		}
 		if n.State == api.StateQuarantined {
-			l.cordons.add(n.Node.ID, false)
+			l.cordons.addNode(n.Node.ID, false)
 		}
 		l.announcer.restore(n)
 		if n.Repair != nil {
@@ -171,7 +171,7 @@ func (l *Loop) restore(data []byte) error {
 		}
 	}
 	for _, id := range k.Cordoned {
-		l.cordons.add(id, true)
+		l.cordons.addNode(id, true)
 	}
 	for _, p := range k.Judge.Pauses {
 		if p.Owner == drainOwner {
@@ -208,8 +208,8 @@ func (l *Loop) now() time.Time {
 	return l.last
 }
 
-// take steps the judge with a batch.
-func (l *Loop) take(now time.Time, b batch) {
+// stepBatch steps the judge with a batch.
+func (l *Loop) stepBatch(now time.Time, b batch) {
 	l.step(now, b.events...)
 	for _, o := range b.observed {
 		l.step(now, o)
@@ -221,33 +221,33 @@ func (l *Loop) step(now time.Time, events ...judge.Event) {
 	for _, ev := range events {
 		orders, found := l.judge.Step(now, ev)
 		for _, f := range found {
-			l.announcer.found(now, f)
-			l.memory.history.found(now, f)
+			l.announcer.announceFinding(now, f)
+			l.memory.history.addFinding(now, f)
 			if f.Event == api.HealthNodeReleased && !f.Observe {
 				l.lifts.nodes[f.Node] = &lift{}
 			}
 		}
 		for _, o := range orders {
-			l.order(now, o)
+			l.startOrder(now, o)
 		}
 		_, drains := ev.(judge.Drains)
 		l.changed = l.changed || drains || len(found)+len(orders) > 0
 	}
 }
 
-// order passes an order of the judge to the part that carries it out. In mode observe it drops the
+// startOrder passes an order of the judge to the part that carries it out. In mode observe it drops the
 // order. Observing differs in nothing else.
-func (l *Loop) order(now time.Time, o judge.Order) {
+func (l *Loop) startOrder(now time.Time, o judge.Order) {
 	switch {
 	case o.Kind == judge.OrderRecheck:
-		l.watcher.add(o.Node)
+		l.watcher.addRecheck(o.Node)
 	case o.Kind == judge.OrderAlarm:
 		l.announcer.alarm(now, api.HealthAlarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
 	case o.Observe:
 	case o.Kind == judge.OrderQuarantine:
-		l.cordons.add(o.Node, false)
+		l.cordons.addNode(o.Node, false)
 	default:
-		l.actor.add(now, o)
+		l.actor.addOrder(now, o)
 	}
 }
 
@@ -256,9 +256,9 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	if !*l.policy.Enabled {
 		return
 	}
-	drained := l.exchange.take()
+	drained := l.exchange.takeDrainEvents()
 	l.step(now, l.actor.drained(now, drained)...)
-	l.step(now, l.inventory.left(drained)...)
+	l.step(now, l.inventory.leftNodes(drained)...)
 	l.step(now, l.pauses.sync(now, l.judge)...)
 	l.step(now, l.pauses.drains()...)
 	l.step(now, judge.Tick{})

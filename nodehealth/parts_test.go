@@ -127,8 +127,8 @@ func TestCordonWaitsUntilItIsDurable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all.add("n1", false)
-		all.saving(keeper.put([]byte("state")))
+		all.addNode("n1", false)
+		all.saving(keeper.setState([]byte("state")))
 		for _, want := range []bool{false, true} {
 			all.sync(t.Context(), now, j, true)
 			k.mail.Wait()

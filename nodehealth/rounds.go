@@ -80,7 +80,7 @@ func (t *rounds) ended(now time.Time, name string, last api.HealthRounds, err er
 	if last.Missed > 0 {
 		why := fmt.Sprintf("%s: %d rounds skipped because one took %v", name, last.Missed, last.Took.Round(time.Millisecond))
 		t.log.Warn("rounds skipped", "round", name, "missed", last.Missed, "took", last.Took)
-		t.announcer.add(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthMissedEvent, Why: why}})
+		t.announcer.queueNotification(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthMissedEvent, Why: why}})
 	}
 	text := ""
 	if err != nil {

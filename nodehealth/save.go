@@ -44,8 +44,8 @@ type keeper struct {
 
 func newKeeper() *keeper { return &keeper{wake: make(chan struct{}, 1)} }
 
-// put accepts the current state and returns its number. An unchanged state keeps its number.
-func (k *keeper) put(data []byte) uint64 {
+// setState accepts the current state and returns its number. An unchanged state keeps its number.
+func (k *keeper) setState(data []byte) uint64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if bytes.Equal(data, k.data) && k.gen > 0 {
@@ -72,8 +72,8 @@ func (k *keeper) durable(gen uint64) {
 	k.saved = max(k.saved, gen)
 }
 
-// is reports whether a state is durable.
-func (k *keeper) is(gen uint64) bool {
+// isDurable reports whether a state is durable.
+func (k *keeper) isDurable(gen uint64) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return gen > 0 && gen <= k.saved
@@ -128,7 +128,7 @@ func (m *memory) queueSave(now time.Time, j *judge.Judge) uint64 {
 		m.announcer.alarm(now, api.HealthAlarm{Key: "memory", Why: fmt.Sprintf("encode the state: %v", err)})
 		return 0
 	}
-	gen := m.keeper.put(data)
+	gen := m.keeper.setState(data)
 	m.executions.saving(gen)
 	m.cordons.saving(gen)
 	return gen
@@ -180,7 +180,7 @@ func (m *memory) saved(now time.Time, err error) {
 func (m *memory) awaitDurable(ctx context.Context, gen uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, durableTimeout)
 	defer cancel()
-	for !m.keeper.is(gen) {
+	for !m.keeper.isDurable(gen) {
 		select {
 		case <-m.mail.ended:
 			return ErrNotRunning

@@ -30,7 +30,7 @@ func (l *Loop) status(now time.Time, q api.HealthQuery) api.HealthStatus {
 	s.Memory.Held = l.actor.held
 	s.Lost = l.mail.losses()
 	if q.History {
-		s.History = l.memory.history.of(q.Nodes)
+		s.History = l.memory.history.entriesOf(q.Nodes)
 	} else {
 		l.nodesOf(now, q, &s)
 	}
@@ -133,7 +133,7 @@ func (x *exchange) Drained(events []drain.Event) {
 	}
 }
 
-func (x *exchange) take() []drain.Event {
+func (x *exchange) takeDrainEvents() []drain.Event {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	events := x.drained

@@ -112,14 +112,14 @@ func TestWriterRefuses(t *testing.T) {
 func TestOutbox(t *testing.T) {
 	o := newAnnouncer(kitOf(World{Bus: silentBus{}}))
 	for i := range outboxRoom + 10 {
-		o.add(api.HealthNotification{Alarm: fmt.Sprint(i)})
+		o.queueNotification(api.HealthNotification{Alarm: fmt.Sprint(i)})
 	}
-	first := o.take()
+	first := o.takeNotifications()
 	if lost := o.mail.losses()["findings"]; lost != 10 || len(first) != api.MaxNotifications || first[0].Alarm != "10" {
 		t.Errorf("lost %d, the first of %d is %s", lost, len(first), first[0].Alarm)
 	}
 	left := len(first)
-	for batch := o.take(); len(batch) > 0; batch = o.take() {
+	for batch := o.takeNotifications(); len(batch) > 0; batch = o.takeNotifications() {
 		left += len(batch)
 	}
 	if left != outboxRoom {

@@ -87,7 +87,7 @@ func (w *watcher) beats(m judge.DetectionMode) []round {
 // nodes is nil. If turn is false, it reports the list only if every earlier machine is in it: two
 // lists in a row without a node prove its end.
 func (w *watcher) readPool(ctx context.Context, modes []api.DetectionType, nodes map[string]bool, turn bool) error {
-	s, err := w.read(ctx, modes, true)
+	s, err := w.readSnapshot(ctx, modes, true)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (w *watcher) readPool(ctx context.Context, modes []api.DetectionType, nodes
 }
 
 func (w *watcher) inspect(ctx context.Context, modes []api.DetectionType) error {
-	s, err := w.read(ctx, modes, false)
+	s, err := w.readSnapshot(ctx, modes, false)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (w *watcher) recheck(ctx context.Context) {
 		if budget.Wait(ctx) != nil {
 			return
 		}
-		nodes := w.take()
+		nodes := w.takeRechecks()
 		try, cancel := context.WithTimeout(ctx, interval)
 		err := w.observeNow(try, nodes)
 		cancel()
@@ -234,8 +234,8 @@ func beat(f api.NodeFacts) judge.Observation {
 	return o
 }
 
-// add adds a node for a re-check. Only nodes of the judge are added, which bounds the set.
-func (w *watcher) add(node string) {
+// addRecheck adds a node for a re-check. Only nodes of the judge are added, which bounds the set.
+func (w *watcher) addRecheck(node string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.rechecks[node] = true
@@ -245,7 +245,7 @@ func (w *watcher) add(node string) {
 	}
 }
 
-func (w *watcher) take() map[string]bool {
+func (w *watcher) takeRechecks() map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	nodes := w.rechecks

@@ -44,9 +44,9 @@ func (x *exchange) RepairInPlace(m pools.InPlaceRepair) (done bool, err error) {
 	return false, nil
 }
 
-// begin returns the workflows that the actor has not accepted, sorted by attempt, and marks them as
+// takeWorkflows returns the workflows that the actor has not accepted, sorted by attempt, and marks them as
 // accepted.
-func (x *exchange) begin() (all []pools.InPlaceRepair) {
+func (x *exchange) takeWorkflows() (all []pools.InPlaceRepair) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, attempt := range slices.Sorted(maps.Keys(x.runs)) {
@@ -91,7 +91,7 @@ func (a *actor) runWorkflows(ctx context.Context, now time.Time, j *judge.Judge)
 	if records, known := a.world.Drains.Records(); known {
 		a.exchange.forget(records)
 	}
-	for _, m := range a.exchange.begin() {
+	for _, m := range a.exchange.takeWorkflows() {
 		e := a.executions[m.Attempt]
 		switch {
 		case e == nil || e.cancel == nil || !j.Awaits(m.Instance, m.Attempt):

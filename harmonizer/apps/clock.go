@@ -64,8 +64,8 @@ type wakes struct {
 
 func (w *wakes) add(at instant, k wake) { w.wheel.Add(w.clock.time(at), k) }
 
-// slot adds a deadline of an index, unless it has an earlier one.
-func (w *wakes) slot(s *slot, at instant) {
+// addIndex adds a deadline of an index, unless it has an earlier one.
+func (w *wakes) addIndex(s *slot, at instant) {
 	if at == 0 || s.wake != 0 && s.wake <= at {
 		return
 	}

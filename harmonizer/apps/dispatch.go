@@ -35,7 +35,7 @@ func (d *dispatch) act(l *evaluation) {
 	}
 	d.stopExtras(l)
 	if l.again > 0 {
-		d.wakes.slot(l.slot, d.clock.in(l.again))
+		d.wakes.addIndex(l.slot, d.clock.in(l.again))
 	}
 }
 
@@ -45,7 +45,7 @@ func (d *dispatch) start(l *evaluation) {
 	s.start, s.why = l.start, l.why
 	if s.missing == 0 {
 		s.missing = d.clock.now
-		d.journal.note(s, api.AppFinding{Kind: api.AppFindingMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
+		d.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
 	}
 	if h, held := l.holdStart(judging); held {
 		d.starts.Remove(s.indexKey())
@@ -60,7 +60,7 @@ func (d *dispatch) start(l *evaluation) {
 
 // waits reports once what a start waits for, and sets a deadline for the index.
 func (d *dispatch) waits(s *slot, h hold) {
-	d.wakes.slot(s, h.until)
+	d.wakes.addIndex(s, h.until)
 	if s.hold == h.rule || h.rule == api.AppRuleKeepAlive { // the start itself was reported
 		return
 	}
@@ -69,7 +69,7 @@ func (d *dispatch) waits(s *slot, h hold) {
 	if h.rule == api.AppRuleFlapping || h.rule == api.AppRuleGiveUp {
 		f.Detail = s.app.crashes.description(s.lastExit())
 	}
-	d.journal.note(s, f)
+	d.journal.addIndexFinding(s, f)
 }
 
 // stopExtras queues the stops of the copies that should not run. It removes the stops of all
@@ -90,7 +90,7 @@ func (d *dispatch) stopExtras(l *evaluation) {
 		x := left[id]
 		delete(left, id)
 		if x.id = id; x.rule == "" { // new, or named only by another harmonizer
-			d.journal.note(s, api.AppFinding{Kind: api.AppFindingExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
+			d.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
 		}
 		x.rule, x.why = c.rule, c.why
 		d.stop(l, c, &x)
@@ -124,13 +124,13 @@ func (d *dispatch) stop(l *evaluation, c *surplus, x *extra) {
 		h = d.gate.stops()
 	} else {
 		d.stops.Remove(key)
-		d.wakes.slot(s, h.until)
+		d.wakes.addIndex(s, h.until)
 	}
 	if h.rule == "" || x.hold == h.rule || h.rule == api.AppRuleQueue || h.rule == api.AppRuleKeepAlive {
 		return
 	}
 	x.hold = h.rule
-	d.journal.note(s, api.AppFinding{Kind: api.AppFindingNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
+	d.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
 		Rule: h.rule, Until: d.clock.time(h.until)})
 }
 
@@ -215,7 +215,7 @@ func (d *dispatch) sendStart(p indexKey) bool {
 		return false
 	}
 	s.pending, s.hold = d.clock.in(d.cfg.startKeepAlive()), ""
-	d.wakes.slot(s, s.pending)
+	d.wakes.addIndex(s, s.pending)
 	if s.start == api.AppRuleFlapping { // if there is no answer, the next start waits for the same delay
 		s.restart = d.clock.in(s.delay(d.cfg, s.app.name(), s.index))
 	}
@@ -254,7 +254,7 @@ func (d *dispatch) sendStop(k stopKey) bool {
 	if x.rule == api.AppRuleDuplicate {
 		s.liveCopies.toStop = x.id
 	}
-	d.wakes.slot(s, x.until)
+	d.wakes.addIndex(s, x.until)
 	d.memory.markChanged(s.app)
 	p := d.appNudges(s.app)
 	p.stops = append(p.stops, stopped{s, *x, c.copy.Version(), c.copy.Node()})

@@ -119,7 +119,7 @@ func (d *disruptionLimit) watch(running int, slots map[indexKey]*slot) {
 	case api.LimitHeld:
 		if d.probed && d.proven {
 			d.state, d.throttledAt, d.next = api.LimitThrottled, d.clock.now, overdue{}
-			d.journal.find(api.AppFinding{Kind: api.AppFindingLimitThrottled, Why: api.WhyProven, Rule: api.AppRuleDisruptionLimit})
+			d.journal.addFinding(api.AppFinding{Kind: api.AppFindingLimitThrottled, Why: api.WhyProven, Rule: api.AppRuleDisruptionLimit})
 		}
 	}
 	if d.state != api.LimitOff && d.recovered() {
@@ -166,7 +166,7 @@ func (d *disruptionLimit) holdIfMany(running int) {
 	d.begin = api.LimitStatus{
 		Nodes: len(d.nodes) + d.next.nodes, Indices: lost, Share: float64(lost) / float64(ran), ReleaseAt: int(limit / 2),
 	}
-	d.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyMassLoss, Rule: api.AppRuleDisruptionLimit,
+	d.journal.addFinding(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyMassLoss, Rule: api.AppRuleDisruptionLimit,
 		Detail: fmt.Sprintf("%d nodes and %d indices, %.0f %% of those that ran, were lost at once", d.begin.Nodes, d.begin.Indices, 100*d.begin.Share)})
 }
 
@@ -201,7 +201,7 @@ func (d *disruptionLimit) release(slots map[indexKey]*slot) {
 
 func (d *disruptionLimit) end(why api.AppReason) {
 	d.state, d.begin, d.back = api.LimitOff, api.LimitStatus{}, nil
-	d.journal.find(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
+	d.journal.addFinding(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
 }
 
 func (d *disruptionLimit) status() api.LimitStatus {

@@ -10,11 +10,11 @@ type journal struct {
 	found []api.AppFinding
 }
 
-func (j *journal) find(f api.AppFinding) { j.found = append(j.found, f) }
+func (j *journal) addFinding(f api.AppFinding) { j.found = append(j.found, f) }
 
-// note adds a finding of an index, and saves it as the latest of the index.
-func (j *journal) note(s *slot, f api.AppFinding) {
+// addIndexFinding adds a finding of an index, and saves it as the latest of the index.
+func (j *journal) addIndexFinding(s *slot, f api.AppFinding) {
 	f.App, f.Index = s.app.name(), s.index
 	s.note, s.noteAt = &f, j.clock.now
-	j.find(f)
+	j.addFinding(f)
 }

@@ -18,7 +18,7 @@ func (m *Machine) processBacklog() {
 			return
 		}
 	}
-	for _, p := range m.backlog.take(budget, &m.apps) {
+	for _, p := range m.backlog.takeIndices(budget, &m.apps) {
 		m.judge(p)
 	}
 }
@@ -76,7 +76,7 @@ func (m *Machine) needsSlot(l *evaluation) bool {
 		until = max(until, s.noteAt.add(m.cfg.FlappingTimeout))
 	}
 	if until > m.clock.now {
-		m.wakes.slot(s, until)
+		m.wakes.addIndex(s, until)
 	}
 	return until > m.clock.now || desired && s.crashes > 0
 }
@@ -86,7 +86,7 @@ func (m *Machine) needsSlot(l *evaluation) bool {
 // stays.
 func (m *Machine) recover(s *slot, served bool) {
 	if s.missing != 0 && served {
-		m.journal.note(s, api.AppFinding{Kind: api.AppFindingRecovered, Version: s.app.want.Version, Rule: s.start})
+		m.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingRecovered, Version: s.app.want.Version, Rule: s.start})
 	}
 	if s.missing != 0 || s.restart != 0 || s.givenUp || s.silent != 0 {
 		m.dispatch.starts.Remove(s.indexKey())
@@ -105,11 +105,11 @@ func (m *Machine) recover(s *slot, served bool) {
 
 func (m *Machine) decay(s *slot) {
 	if until := s.backoff.decay(&m.cfg, m.clock.now); until > m.clock.now {
-		m.wakes.slot(s, until)
+		m.wakes.addIndex(s, until)
 		return
 	}
 	m.memory.markChanged(s.app)
-	m.journal.note(s, api.AppFinding{Kind: api.AppFindingDecayed, Version: s.app.want.Version, Rule: api.AppRuleDecay})
+	m.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingDecayed, Version: s.app.want.Version, Rule: api.AppRuleDecay})
 }
 
 // retry ends giving up and restart delays of one index, or of all indices of an app.
@@ -125,7 +125,7 @@ func (m *Machine) retry(ev Retry) {
 		s.backoff.retry()
 		s.hold = ""
 		m.memory.markChanged(a)
-		m.journal.note(s, api.AppFinding{Kind: api.AppFindingRetried, Why: api.WhyOrdered, Version: a.want.Version, Rule: api.AppRuleGiveUp})
+		m.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingRetried, Why: api.WhyOrdered, Version: a.want.Version, Rule: api.AppRuleGiveUp})
 		m.backlog.mark(s.indexKey())
 	}
 }
@@ -176,9 +176,9 @@ func (b *backlog) next() (ending, bool) {
 	return e, true
 }
 
-// take returns up to n marked indices, each once, in order of app and index. They are valid
-// until the next take.
-func (b *backlog) take(n int, apps *inventory) []indexKey {
+// takeIndices returns up to n marked indices, each once, in order of app and index. They are valid
+// until the next call.
+func (b *backlog) takeIndices(n int, apps *inventory) []indexKey {
 	n = min(n, len(b.dirty)-b.done)
 	b.batch = append(b.batch[:0], b.dirty[b.done:b.done+n]...)
 	if b.done += n; b.done == len(b.dirty) {

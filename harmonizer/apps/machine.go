@@ -87,7 +87,7 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []api.AppFinding) {
 	m.journal.found = nil
 	busy := m.Busy()
 	m.rows.source.expire(m.clock.now)
-	m.take(ev)               // passes the event to the part that it concerns
+	m.processEvent(ev)       // passes the event to the part that it concerns
 	changes := m.collect("") // new, changed and ended copies go to the backlog
 	m.freshness()            // while a state is incomplete, nothing leaves
 
@@ -118,14 +118,14 @@ func (m *Machine) Busy() bool { return m.backlog.pending() || m.rows.sweeping !=
 // View returns the read methods of the machine.
 func (m *Machine) View() View { return View{m} }
 
-func (m *Machine) take(ev Event) {
+func (m *Machine) processEvent(ev Event) {
 	switch ev := ev.(type) {
 	case Heartbeat:
 		m.heartbeat(ev)
 	case Exit:
 		m.exit(ev)
 	case ExpectedBegin, ExpectedRows, ExpectedUnreadable, ExpectedGone, ExpectedComplete, ExpectedFailed, ExpectedLost, Updated:
-		m.rows.take(ev)
+		m.rows.processEvent(ev)
 	case BusUp:
 		m.bus.connect(m.clock.now)
 		m.known.Connected(m.clock.wall)
@@ -185,7 +185,7 @@ func (m *Machine) watchLosses() {
 
 // Memories returns the memory of each app whose memory changed since the last call, in order
 // of name.
-func (m *Machine) Memories() []Memory { return m.memory.take() }
+func (m *Machine) Memories() []Memory { return m.memory.takeChanged() }
 
 // lead begins to send nudges, with the memories of the previous leader.
 func (m *Machine) lead(ev Lead) {
@@ -210,11 +210,11 @@ func (m *Machine) freshness() {
 	m.apps.revision++
 	switch {
 	case complete:
-		m.journal.find(api.AppFinding{Kind: api.AppFindingComplete, Rule: api.AppRuleFreshness})
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingComplete, Rule: api.AppRuleFreshness})
 	case repairing:
-		m.journal.find(api.AppFinding{Kind: api.AppFindingIncomplete, Rule: api.AppRuleFreshness, Detail: why + "; only instances that ran before are started"})
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingIncomplete, Rule: api.AppRuleFreshness, Detail: why + "; only instances that ran before are started"})
 	default:
-		m.journal.find(api.AppFinding{Kind: api.AppFindingIncomplete, Rule: api.AppRuleFreshness, Detail: why})
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingIncomplete, Rule: api.AppRuleFreshness, Detail: why})
 	}
 	if repairing {
 		m.apps.markTrouble()

@@ -64,15 +64,15 @@ type memory struct {
 
 func (m *memory) markChanged(a *app) { m.changed[a.name()] = true }
 
-// take returns the memory of each app whose memory changed since the last call, in order of
+// takeChanged returns the memory of each app whose memory changed since the last call, in order of
 // name.
-func (m *memory) take() []Memory {
+func (m *memory) takeChanged() []Memory {
 	if len(m.changed) == 0 {
 		return nil
 	}
 	var out []Memory
 	for _, name := range slices.Sorted(maps.Keys(m.changed)) {
-		mem := m.of(name)
+		mem := m.memoryOf(name)
 		if mem.Empty() && !m.saved[name] {
 			continue
 		}
@@ -85,7 +85,7 @@ func (m *memory) take() []Memory {
 	return out
 }
 
-func (m *memory) of(name string) Memory {
+func (m *memory) memoryOf(name string) Memory {
 	mem, a := Memory{App: name}, m.apps.lookup(name)
 	if r, ok := m.rowlessMemory[name]; ok {
 		mem = r.Memory
@@ -157,7 +157,7 @@ func (m *memory) restore(memories []Memory) {
 		if a := m.apps.lookup(mem.App); a != nil && a.row == rowPresent {
 			m.merge(a, mem)
 		} else if len(mem.Indices) > 0 {
-			m.keep(mem)
+			m.keepRowless(mem)
 		}
 		m.mergeStops(mem)
 	}
@@ -224,8 +224,8 @@ func (m *memory) stopByOther(s *slot, id string, until instant) {
 	m.apps.backlog.mark(s.indexKey())
 }
 
-// keep stores the memory of an app without a row. Its stops stay with its copies.
-func (m *memory) keep(mem Memory) {
+// keepRowless stores the memory of an app without a row. Its stops stay with its copies.
+func (m *memory) keepRowless(mem Memory) {
 	mem.Stops = nil
 	r := rowlessMemory{mem, m.clock.in(*m.cfg.DropletGCGracePeriod)}
 	m.rowlessMemory[mem.App] = r
@@ -234,8 +234,8 @@ func (m *memory) keep(mem Memory) {
 
 // rowLost stores the memory of an app whose row is about to be removed.
 func (m *memory) rowLost(a *app) {
-	if mem := m.of(a.name()); len(mem.Indices) > 0 {
-		m.keep(mem)
+	if mem := m.memoryOf(a.name()); len(mem.Indices) > 0 {
+		m.keepRowless(mem)
 	}
 }
 

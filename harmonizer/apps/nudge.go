@@ -89,7 +89,7 @@ func (d *dispatch) flushStarts(nudges []Nudge, a *app, slots []*slot, running ma
 		indices := make([]int, len(part))
 		for i, s := range part {
 			indices[i] = s.index
-			d.journal.note(s, api.AppFinding{Kind: api.AppFindingStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: d.clock.time(s.pending)})
+			d.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: d.clock.time(s.pending)})
 		}
 		nudges = append(nudges, Nudge{Start: &api.Start{
 			App:         a.name(),
@@ -111,7 +111,7 @@ func (d *dispatch) flushStops(nudges []Nudge, a *app, stops []stopped, running m
 		instances := make(map[string]string, len(part))
 		for _, c := range part {
 			instances[c.id] = c.version
-			d.journal.note(c.slot, api.AppFinding{Kind: api.AppFindingStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
+			d.journal.addIndexFinding(c.slot, api.AppFinding{Kind: api.AppFindingStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
 				Rule: c.rule, Until: d.clock.time(c.until)})
 		}
 		nudges = append(nudges, Nudge{Stop: &api.Stop{

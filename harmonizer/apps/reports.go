@@ -12,7 +12,7 @@ import (
 
 func (m *Machine) heartbeat(ev Heartbeat) {
 	if err := m.known.Heartbeat(m.clock.wall, ev.Node, ev.Data); err != nil {
-		m.journal.find(refused(ev.Node, err))
+		m.journal.addFinding(refused(ev.Node, err))
 		return
 	}
 	m.limit.heartbeat(m.known.Sender())
@@ -43,7 +43,7 @@ func (m *Machine) takeChange(c *known.Change, reason api.AppReason) {
 		if len(m.lost) < maxLost {
 			m.lost[c.Node] = m.clock.wall
 		}
-		m.journal.find(api.AppFinding{Kind: api.AppFindingNodeLost, Node: c.Node})
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingNodeLost, Node: c.Node})
 		m.limit.loseNode(c.Node)
 	case known.Covered:
 		m.apps.markExtras(c.App)
@@ -111,7 +111,7 @@ func (m *Machine) ended(e ending) {
 	}
 	m.backlog.mark(at(a.id, index))
 	if e.why == api.WhyNotListed {
-		m.journal.find(api.AppFinding{Kind: api.AppFindingInstanceLost, App: a.name(), Index: index, Version: e.endedCopy.version, Instance: e.endedCopy.id, Node: e.endedCopy.node})
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingInstanceLost, App: a.name(), Index: index, Version: e.endedCopy.version, Instance: e.endedCopy.id, Node: e.endedCopy.node})
 	}
 	if !e.serving || e.renewed != a.renewed || !a.desires(index) || serves(m.known, a, index) {
 		return
@@ -154,19 +154,19 @@ func (m *Machine) crashed(s *slot, id string) {
 	}
 	s.hold = ""
 	m.memory.markChanged(s.app)
-	m.journal.note(s, f)
+	m.journal.addIndexFinding(s, f)
 }
 
 // exit processes the end of a copy, even of a copy that its node never listed.
 func (m *Machine) exit(ev Exit) {
 	e := ev.Exited
 	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
-		m.journal.find(ignored(e, api.WhyOtherPartition))
+		m.journal.addFinding(ignored(e, api.WhyOtherPartition))
 		return
 	}
 	if c, ok := m.known.Find(e.Instance); ok { // every node may report the end of an unknown copy
 		if err := c.CheckExit(ev.Node); err != nil {
-			m.journal.find(refused(ev.Node, err))
+			m.journal.addFinding(refused(ev.Node, err))
 			return
 		}
 	}
@@ -179,15 +179,15 @@ func (m *Machine) exit(ev Exit) {
 	}
 	a := m.apps.lookup(e.App)
 	if a == nil || !a.desires(e.Index) || e.Version != a.want.Version {
-		m.journal.find(ignored(e, api.WhyNotExpected))
+		m.journal.addFinding(ignored(e, api.WhyNotExpected))
 		return
 	}
 	s := m.apps.slots[at(a.id, e.Index)]
 	switch {
 	case s != nil && slices.Contains(s.exited, e.Instance):
-		m.journal.find(ignored(e, api.WhyRepeated))
+		m.journal.addFinding(ignored(e, api.WhyRepeated))
 	case serves(m.known, a, e.Index):
-		m.journal.find(ignored(e, api.WhyStillRuns))
+		m.journal.addFinding(ignored(e, api.WhyStillRuns))
 	default: // it ended before its node could list it
 		m.backlog.end(ending{app: a, renewed: a.renewed, index: int32(e.Index),
 			serving: true, unlisted: true, why: why, endedCopy: &endedCopy{id: e.Instance}})
@@ -274,7 +274,7 @@ func (m *Machine) loseAwaited() {
 	copies := 0
 	for _, node := range slices.Sorted(maps.Keys(m.bus.awaited)) {
 		copies += m.bus.awaited[node]
-		m.journal.find(api.AppFinding{Kind: api.AppFindingNodeLost, Node: node, Rule: api.AppRuleFreshness})
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingNodeLost, Node: node, Rule: api.AppRuleFreshness})
 		m.limit.loseNode(node)
 	}
 	m.bus.awaited = nil

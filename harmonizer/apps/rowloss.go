@@ -61,7 +61,7 @@ func (l *rowLoss) watchRows() {
 		l.noteRows()
 	case float64(gone) > limit:
 		l.rows = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
-		l.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsGone, Rule: api.AppRuleDisruptionLimit,
+		l.journal.addFinding(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsGone, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("%d of %d rows are gone at once", gone, of)})
 		l.noteRows()
 	}
@@ -73,7 +73,7 @@ func (l *rowLoss) noteRows() {
 	l.pass, l.latest = l.source.pass, l.clock.now
 	if !l.needsOrder && 2*(l.rows.gone-l.rows.back) > l.rows.of {
 		l.needsOrder = true
-		l.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsGone, Rule: api.AppRuleDisruptionLimit,
+		l.journal.addFinding(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsGone, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("more than half of %d rows are gone; run weir harmonizer release if they are gone for good", l.rows.of)})
 	}
 }
@@ -102,7 +102,7 @@ func (l *rowLoss) watchCopies(of int) {
 		return
 	}
 	l.copies = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
-	l.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyWithoutRow, Rule: api.AppRuleDisruptionLimit,
+	l.journal.addFinding(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyWithoutRow, Rule: api.AppRuleDisruptionLimit,
 		Detail: fmt.Sprintf("%d of %d copies run apps that have no row", gone, of)})
 	l.apps.markTrouble()
 }
@@ -150,7 +150,7 @@ func (l *rowLoss) release() {
 
 func (l *rowLoss) end(why api.AppReason, ended instant) {
 	l.rows, l.copies, l.ended, l.needsOrder = shortage{}, shortage{}, ended, false
-	l.journal.find(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
+	l.journal.addFinding(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
 	l.apps.markTrouble()
 	for _, a := range l.apps.list {
 		if a != nil && a.row == rowVanished {
@@ -216,13 +216,13 @@ func (r *rowStops) turned(a *app) {
 	n := len(r.recent)
 	if r.since == 0 && float64(n) > r.cfg.rowLossLimit(r.of) {
 		r.since = r.clock.now
-		r.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsStopped, Rule: api.AppRuleDisruptionLimit,
+		r.journal.addFinding(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsStopped, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("%d of %d started apps would stop at once", n, r.of)})
 		r.markRecent()
 	}
 	if r.since != 0 && !r.needsOrder && 2*n > r.of {
 		r.needsOrder = true
-		r.journal.find(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsStopped, Rule: api.AppRuleDisruptionLimit,
+		r.journal.addFinding(api.AppFinding{Kind: api.AppFindingLimitHeld, Why: api.WhyRowsStopped, Rule: api.AppRuleDisruptionLimit,
 			Detail: fmt.Sprintf("more than half of %d started apps would stop; run weir harmonizer release if they should", r.of)})
 	}
 }
@@ -297,7 +297,7 @@ func (r *rowStops) end(why api.AppReason) {
 		a.stopped = 0
 	}
 	r.recent = nil
-	r.journal.find(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
+	r.journal.addFinding(api.AppFinding{Kind: api.AppFindingReleased, Why: why, Rule: api.AppRuleDisruptionLimit})
 }
 
 func (r *rowStops) markRecent() {

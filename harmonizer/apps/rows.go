@@ -104,7 +104,7 @@ type rows struct {
 	sweeping int // number of the app where the sweep continues, or noSweep
 }
 
-func (r *rows) take(ev Event) {
+func (r *rows) processEvent(ev Event) {
 	switch ev := ev.(type) {
 	case ExpectedBegin:
 		r.source.polled = true

@@ -80,7 +80,7 @@ func (s *Store) Drop(a AppID) {
 func (s *Store) Copies(a AppID, index int) iter.Seq[Copy] {
 	return func(yield func(Copy) bool) {
 		for slot := s.apps.head(a, uint32(index)); slot != none; {
-			r := s.copies.at(slot)
+			r := s.copies.recordAt(slot)
 			if r.index == uint32(index) && !yield(Copy{s, slot}) {
 				return
 			}
@@ -157,7 +157,7 @@ func (s *apps) number(name message.Text) AppID {
 	s.free = s.free[:len(s.free)-1]
 	id := s.texts.holdID(name)
 	s.items[a] = app{name: packed{id.Hi, id.Lo}, form: id.Form, first: none}
-	s.byName.add(s.reader.Hash(id), uint32(a))
+	s.byName.addNumber(s.reader.Hash(id), uint32(a))
 	s.check(a)
 	return a
 }
@@ -166,7 +166,7 @@ func (s *apps) number(name message.Text) AppID {
 func (s *apps) check(a AppID) {
 	if p := &s.items[a]; p.copies == 0 && p.refs == 0 && !p.waits {
 		p.waits = true
-		s.idle.put(uint32(a))
+		s.idle.putNumber(uint32(a))
 	}
 }
 
@@ -221,7 +221,7 @@ func (s *apps) link(slot uint32, r *record) {
 func (s *apps) chain(slot uint32, r *record) {
 	r.prev, r.next = none, s.head(r.app, r.index)
 	if r.next != none {
-		s.copies.at(r.next).prev = slot
+		s.copies.recordAt(r.next).prev = slot
 	}
 	s.setHead(r.app, r.index, slot)
 }
@@ -233,10 +233,10 @@ func (s *apps) unlink(r *record) {
 	if r.prev == none {
 		s.setHead(r.app, r.index, r.next)
 	} else {
-		s.copies.at(r.prev).next = r.next
+		s.copies.recordAt(r.prev).next = r.next
 	}
 	if r.next != none {
-		s.copies.at(r.next).prev = r.prev
+		s.copies.recordAt(r.next).prev = r.prev
 	}
 	a := &s.items[r.app]
 	if a.copies--; a.copies == 0 {
@@ -254,7 +254,7 @@ func (s *apps) spreadOut(a AppID) {
 	s.items[a].spread, s.items[a].first = true, none
 	s.spread[a] = make(map[uint32]uint32, 2*listLimit)
 	for slot != none {
-		r := s.copies.at(slot)
+		r := s.copies.recordAt(slot)
 		next := r.next
 		s.chain(slot, r)
 		slot = next
@@ -264,7 +264,7 @@ func (s *apps) spreadOut(a AppID) {
 func (s *apps) chainOf(first uint32) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for slot := first; slot != none; {
-			r := s.copies.at(slot)
+			r := s.copies.recordAt(slot)
 			if !yield(r) {
 				return
 			}

@@ -19,10 +19,10 @@ type copies struct {
 	gone   backlog // slots
 }
 
-func (s *copies) at(slot uint32) *record { return &s.chunks[slot/chunk][slot%chunk] }
+func (s *copies) recordAt(slot uint32) *record { return &s.chunks[slot/chunk][slot%chunk] }
 
-// take returns a slot. Its record still has old content.
-func (s *copies) take() uint32 {
+// takeSlot returns a slot. Its record still has old content.
+func (s *copies) takeSlot() uint32 {
 	if n := len(s.free); n > 0 {
 		slot := s.free[n-1]
 		s.free = s.free[:n-1]
@@ -46,41 +46,41 @@ func (s *copies) find(id message.Text) uint32 {
 		if !ok {
 			return none
 		}
-		if r := s.at(slot); r.idOf() == kept && !r.has(flagGone) {
+		if r := s.recordAt(slot); r.idOf() == kept && !r.has(flagGone) {
 			return slot
 		}
 	}
 }
 
-// add returns the slot of a new record with the listed ids, index and state.
-func (s *copies) add(l *message.Listing) uint32 {
-	slot := s.take()
-	r := s.at(slot)
+// addRecord returns the slot of a new record with the listed ids, index and state.
+func (s *copies) addRecord(l *message.Listing) uint32 {
+	slot := s.takeSlot()
+	r := s.recordAt(slot)
 	id, version := s.texts.holdID(l.Instance), s.texts.holdID(l.Version)
 	*r = record{
 		id: packed{id.Hi, id.Lo}, idForm: id.Form, version: packed{version.Hi, version.Lo}, versionForm: version.Form,
 		index: l.Index, place: none, state: s.texts.state(l.State), flags: r.flags & flagTimed,
 	}
-	s.byID.add(s.reader.Hash(id), slot)
+	s.byID.addNumber(s.reader.Hash(id), slot)
 	s.len++
 	return slot
 }
 
 // retire removes a record. Its slot is not free yet.
 func (s *copies) retire(slot uint32) {
-	s.at(slot).flags |= flagGone
+	s.recordAt(slot).flags |= flagGone
 	s.len--
-	s.gone.put(slot)
+	s.gone.putNumber(slot)
 }
 
 func (s *copies) release() {
-	for _, slot := range s.gone.take() {
+	for _, slot := range s.gone.takeReleased() {
 		s.drop(slot)
 	}
 }
 
 func (s *copies) drop(slot uint32) {
-	r := s.at(slot)
+	r := s.recordAt(slot)
 	s.byID.remove(s.reader.Hash(r.idOf()), slot)
 	s.texts.dropID(r.idOf())
 	s.texts.dropID(r.versionOf())

@@ -16,7 +16,7 @@ type Copy struct {
 	slot uint32
 }
 
-func (c Copy) record() *record { return c.s.copies.at(c.slot) }
+func (c Copy) record() *record { return c.s.copies.recordAt(c.slot) }
 
 // ID returns the copy's id. It allocates.
 func (c Copy) ID() string { return c.s.texts.string(c.record().idOf()) }

@@ -18,7 +18,7 @@ func (s *Store) Want(a AppID, n int) {
 		p.covered += covered(index < p.want && s.apps.covering(first, index, nil))
 	}
 	for slot := p.first; slot != none; { // a short list: only the last copy that covers an index counts
-		r := s.copies.at(slot)
+		r := s.copies.recordAt(slot)
 		slot = r.next
 		p.covered += covered(r.index < p.want && r.covers() && !s.apps.covering(slot, r.index, nil))
 	}

@@ -53,7 +53,7 @@ func (s *Store) Heartbeat(now time.Time, from string, data []byte) error {
 func (s *Store) receive(at instant, name []byte) *node {
 	n := s.nodes.find(name)
 	if n == nil {
-		n = s.nodes.add(string(name), at)
+		n = s.nodes.addNode(string(name), at)
 		n.partial = s.cfg.Partial != nil && s.cfg.Partial(n.name)
 		s.deadlines.Add(s.clock.until(at, s.cfg.DropletLost), deadline{node: n})
 		s.changes = append(s.changes, Change{Kind: NodeAppeared, Node: n.name})
@@ -86,7 +86,7 @@ func (s *Store) list(n *node, listings []message.Listing) {
 	if shifted {
 		for i, m := range s.listed {
 			if m.Owner != none {
-				s.copies.at(m.Owner).place = uint32(i)
+				s.copies.recordAt(m.Owner).place = uint32(i)
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (s *Store) again(n *node, place int) message.Mark {
 func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 	slot := s.likely(n, l, place)
 	if slot != none {
-		r := s.copies.at(slot)
+		r := s.copies.recordAt(slot)
 		if r.node == n.number && (r.seen == n.beats || r.place != none && s.kept[r.place]) {
 			return none
 		}
@@ -124,7 +124,7 @@ func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 	if slot == none {
 		slot = s.appear(n, l)
 	}
-	r := s.copies.at(slot)
+	r := s.copies.recordAt(slot)
 	s.settle(n, r)
 	r.place, r.seen, r.since = uint32(place), n.beats, l.Since
 	s.become(slot, r, l.State)
@@ -135,7 +135,7 @@ func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 // same position last time.
 func (s *Store) likely(n *node, l *message.Listing, place int) uint32 {
 	if place < len(n.marks) {
-		if slot := n.marks[place].Owner; slot != none && s.texts.is(s.copies.at(slot).idOf(), &l.Instance) {
+		if slot := n.marks[place].Owner; slot != none && s.texts.is(s.copies.recordAt(slot).idOf(), &l.Instance) {
 			return slot
 		}
 	}
@@ -143,8 +143,8 @@ func (s *Store) likely(n *node, l *message.Listing, place int) uint32 {
 }
 
 func (s *Store) appear(n *node, l *message.Listing) uint32 {
-	slot := s.copies.add(l)
-	r := s.copies.at(slot)
+	slot := s.copies.addRecord(l)
+	r := s.copies.recordAt(slot)
 	r.app, r.node, r.born = s.apps.number(l.App), n.number, n.beats-1
 	s.apps.link(slot, r)
 	n.copies++
@@ -190,7 +190,7 @@ func (s *Store) unlisted(at instant, n *node) {
 		if m.Owner == none || s.kept[place] {
 			continue
 		}
-		r := s.copies.at(m.Owner)
+		r := s.copies.recordAt(m.Owner)
 		if n.partial {
 			r.place = uint32(len(s.listed))
 			r.born++ // it was not listed

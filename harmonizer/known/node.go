@@ -55,7 +55,7 @@ func (s *nodes) withSum(sum message.Sum) *node {
 
 func (s *nodes) keepSum(n *node, sum message.Sum) {
 	n.sum, n.summed = sum, true
-	s.bySum.add(sum[0], n.number)
+	s.bySum.addNumber(sum[0], n.number)
 }
 
 // dropSum makes the store parse the node's next heartbeat, even if it repeats the last one.
@@ -82,7 +82,7 @@ func (s *nodes) find(name []byte) *node {
 	return nil
 }
 
-func (s *nodes) add(name string, at instant) *node {
+func (s *nodes) addNode(name string, at instant) *node {
 	if len(s.free) == 0 {
 		s.items = append(s.items, nil)
 		s.free = append(s.free, uint32(len(s.items)-1))

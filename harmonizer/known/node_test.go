@@ -9,24 +9,24 @@ import (
 
 func TestNodeNumbersAreFreeAfterRelease(t *testing.T) {
 	s := nodes{byName: map[string]uint32{}}
-	a := s.add("a", 0)
+	a := s.addNode("a", 0)
 	s.keepSum(a, message.Sum{1, 2})
 	s.lose(a)
 	if s.find([]byte("a")) != nil || s.withSum(message.Sum{1, 2}) != nil || s.marks([]byte("a")) != nil {
 		t.Error("a lost node is still found")
 	}
-	if b := s.add("b", 0); b.number == a.number {
+	if b := s.addNode("b", 0); b.number == a.number {
 		t.Error("the number of a lost node is used again before release")
 	}
 	s.release()
-	if c := s.add("c", 0); c.number != a.number {
+	if c := s.addNode("c", 0); c.number != a.number {
 		t.Errorf("number %d, want %d, which is free", c.number, a.number)
 	}
 }
 
 func TestHeartbeatIsReadAgainAfterCopyLeaves(t *testing.T) {
 	s := nodes{byName: map[string]uint32{}}
-	n := s.add("a", 0)
+	n := s.addNode("a", 0)
 	n.copies, n.marks = 2, []message.Mark{{Owner: 7, Len: 1}, {Owner: 8, Len: 1}}
 	s.keepSum(n, message.Sum{1, 2})
 	if s.withSum(message.Sum{1, 2}) != n {

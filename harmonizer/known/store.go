@@ -81,7 +81,7 @@ func (s *Store) begin() {
 		s.nodes.release()
 	}
 	s.copies.release()
-	for _, a := range s.apps.idle.take() {
+	for _, a := range s.apps.idle.takeReleased() {
 		s.apps.forget(AppID(a))
 	}
 }
@@ -111,7 +111,7 @@ func (s *Store) Exit(now time.Time, e api.Exited) (Copy, bool) {
 		return Copy{}, false
 	}
 	app := message.PackText([]byte(e.App))
-	if r := s.copies.at(slot); !s.texts.is(s.apps.items[r.app].id(), &app) {
+	if r := s.copies.recordAt(slot); !s.texts.is(s.apps.items[r.app].id(), &app) {
 		return Copy{}, false
 	}
 	s.lose(slot, Exited)
@@ -126,14 +126,14 @@ func (s *Store) Find(id string) (Copy, bool) {
 
 // lose removes a copy from the known state.
 func (s *Store) lose(slot uint32, why Why) {
-	r := s.copies.at(slot)
+	r := s.copies.recordAt(slot)
 	s.nodes.leave(s.nodes.items[r.node], r)
 	s.retire(slot, why)
 }
 
 // retire is lose without removing the copy from its node.
 func (s *Store) retire(slot uint32, why Why) {
-	r := s.copies.at(slot)
+	r := s.copies.recordAt(slot)
 	c := s.report(Lost, slot, r)
 	c.Why, c.Node, c.Was = why, s.nodes.items[r.node].name, s.texts.stateOf(r.state)
 	s.apps.unlink(r)

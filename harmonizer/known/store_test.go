@@ -386,7 +386,7 @@ func TestTable(t *testing.T) {
 				delete(in, n)
 			} else {
 				in[n] = rapid.Uint64Range(0, 20).Draw(t, "hash") << 32
-				table.add(in[n], n)
+				table.addNumber(in[n], n)
 			}
 			if table.len != len(in) {
 				t.Fatalf("%d numbers, want %d", table.len, len(in))

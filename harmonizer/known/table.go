@@ -37,16 +37,16 @@ func (t *table) next(p *probe) (number uint32, ok bool) {
 	}
 }
 
-// add adds a number below none under a hash.
-func (t *table) add(hash uint64, number uint32) {
+// addNumber adds a number below none under a hash.
+func (t *table) addNumber(hash uint64, number uint32) {
 	if t.len >= len(t.entries)/4*3 {
 		t.grow()
 	}
-	t.put(hash&^(1<<32-1) | uint64(number+1))
+	t.putEntry(hash&^(1<<32-1) | uint64(number+1))
 	t.len++
 }
 
-func (t *table) put(entry uint64) {
+func (t *table) putEntry(entry uint64) {
 	mask := uint32(len(t.entries) - 1)
 	at := uint32(entry>>32) & mask
 	for t.entries[at] != 0 {
@@ -60,7 +60,7 @@ func (t *table) grow() {
 	t.entries = make([]uint64, max(16, 2*len(old)))
 	for _, e := range old {
 		if e != 0 {
-			t.put(e)
+			t.putEntry(e)
 		}
 	}
 }
@@ -95,18 +95,18 @@ type backlog struct {
 	released int
 }
 
-func (b *backlog) put(number uint32) { b.numbers = append(b.numbers, number) }
+func (b *backlog) putNumber(number uint32) { b.numbers = append(b.numbers, number) }
 
 // release allows all current numbers to leave.
 func (b *backlog) release() { b.released = len(b.numbers) }
 
-// take returns a part of the released numbers, so that a large number takes many calls.
-func (b *backlog) take() []uint32 {
+// takeReleased returns a part of the released numbers, so that a large number takes many calls.
+func (b *backlog) takeReleased() []uint32 {
 	n := b.released - b.head
 	n = min(n, max(n/8, 4096))
 	out := b.numbers[b.head : b.head+n]
 	b.head += n
-	if b.head == len(b.numbers) { // out stays unchanged until the next put
+	if b.head == len(b.numbers) { // out stays unchanged until the next putNumber
 		b.numbers, b.head, b.released = b.numbers[:0], 0, 0
 	}
 	return out

@@ -54,7 +54,7 @@ func (s *Store) check(d deadline) {
 }
 
 func (s *Store) checkCopy(slot uint32) {
-	r := s.copies.at(slot)
+	r := s.copies.recordAt(slot)
 	r.flags &^= flagTimed
 	switch {
 	case r.has(flagGone) || !r.has(flagAbsent):

@@ -90,7 +90,7 @@ func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) 
 	case report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet:
 		answers, err := r.handler.Report(ctx, m.Subject, m.Data)
 		if err != nil && ctx.Err() == nil {
-			r.tally.bad(m.Subject, err)
+			r.tally.countMalformed(m.Subject, err)
 			return nil, nil
 		}
 		return answers, err

@@ -18,7 +18,7 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 	var err error
 	node, subject := message.OfNode(m.Subject)
 	if node != "" && !names.ValidToken(node) {
-		b.tally.bad(subject, &message.FieldError{Field: "node", Problem: "of the subject is not a valid name"})
+		b.tally.countMalformed(subject, &message.FieldError{Field: "node", Problem: "of the subject is not a valid name"})
 		return nil
 	}
 	switch subject {
@@ -39,7 +39,7 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 		}
 	}
 	if err != nil {
-		b.tally.bad(subject, err)
+		b.tally.countMalformed(subject, err)
 		return nil
 	}
 	return ev

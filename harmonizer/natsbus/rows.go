@@ -162,7 +162,7 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 			if entry == nil { // from the library: the following entries are new
 				continue
 			}
-			if err := r.take(ctx, p, entry, report); err != nil {
+			if err := r.reportChange(ctx, p, entry, report); err != nil {
 				return err
 			}
 		case <-check.C:
@@ -237,7 +237,7 @@ func (r *Rows) begin(ctx context.Context, report harmonizer.Enqueue) (*progress,
 	}
 	p := &progress{kv: kv, created: contents.Created, last: contents.Last, next: contents.Next(), seen: contents.Last}
 	for _, k := range contents.Keys {
-		if err := r.report(ctx, p, k, report); err != nil {
+		if err := r.reportKey(ctx, p, k, report); err != nil {
 			return nil, err
 		}
 	}
@@ -285,8 +285,8 @@ func (r *Rows) verify(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// take reports a change.
-func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, report harmonizer.Enqueue) error {
+// reportChange reports a change.
+func (r *Rows) reportChange(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, report harmonizer.Enqueue) error {
 	if rev := entry.Revision(); rev > p.seen {
 		p.seen, p.behind = rev, false
 	}
@@ -294,15 +294,15 @@ func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEn
 	if k.Revision > p.last || !r.guard.IsUnknown(k.Name) {
 		r.guard.Note(k.Name, k.Revision, k.Deleted)
 	}
-	if err := r.report(ctx, p, k, report); err != nil {
+	if err := r.reportKey(ctx, p, k, report); err != nil {
 		return err
 	}
 	r.guard.Publish(ctx)
 	return p.flush(ctx, report)
 }
 
-// report reports one key; rows are collected in a slice.
-func (r *Rows) report(ctx context.Context, p *progress, k integrity.Key, report harmonizer.Enqueue) error {
+// reportKey reports one key; rows are collected in a slice.
+func (r *Rows) reportKey(ctx context.Context, p *progress, k integrity.Key, report harmonizer.Enqueue) error {
 	row, other := r.read(k)
 	if other == nil {
 		if p.slice = append(p.slice, row); len(p.slice) < slice {

@@ -36,7 +36,7 @@ func (t *tally) count(name string, n uint64) {
 	t.counters[name] += n
 }
 
-func (t *tally) bad(subject string, err error) {
+func (t *tally) countMalformed(subject string, err error) {
 	t.warn("bad_"+subject+"_"+message.Cause(err), "message dropped", err)
 }
 

@@ -27,7 +27,7 @@ func (b *bucket) fill(now time.Time) {
 	b.tokens = min(b.tokens, b.burst())
 }
 
-func (b *bucket) take() bool {
+func (b *bucket) takeToken() bool {
 	if b.tokens < 1-resource.Slack {
 		return false
 	}

@@ -82,10 +82,10 @@ func (q *Queue[K]) Push(app uint32, key K, p Priority) {
 		if q.priority(at) >= p {
 			return
 		}
-		q.take(at)
+		q.removeKey(at)
 	}
 	l := q.line(app, p)
-	at := q.items.add(waiting[K]{key: key, line: l})
+	at := q.items.addValue(waiting[K]{key: key, line: l})
 	q.items.append(&q.lines.value(l).items, at)
 	q.keys[key] = at
 }
@@ -94,13 +94,13 @@ func (q *Queue[K]) Push(app uint32, key K, p Priority) {
 // at that priority, even if it is queued already.
 func (q *Queue[K]) PushFront(app uint32, key K, p Priority) {
 	l := q.line(app, p)
-	at := q.items.add(waiting[K]{key: key, line: l})
+	at := q.items.addValue(waiting[K]{key: key, line: l})
 	q.items.prepend(&q.lines.value(l).items, at)
 	if old, ok := q.keys[key]; ok {
 		if q.priority(old) > p {
 			old, at = at, old
 		}
-		q.take(old)
+		q.removeKey(old)
 	}
 	q.keys[key] = at
 }
@@ -113,7 +113,7 @@ func (q *Queue[K]) priority(at int32) Priority {
 func (q *Queue[K]) Remove(key K) bool {
 	at, ok := q.keys[key]
 	if ok {
-		q.take(at)
+		q.removeKey(at)
 	}
 	return ok
 }
@@ -131,7 +131,7 @@ func (q *Queue[K]) Len() int { return len(q.keys) }
 // no token at now.
 func (q *Queue[K]) Pop(now time.Time) (K, bool) {
 	q.bucket.fill(now)
-	if len(q.keys) == 0 || !q.bucket.take() {
+	if len(q.keys) == 0 || !q.bucket.takeToken() {
 		var none K
 		return none, false
 	}
@@ -139,7 +139,7 @@ func (q *Queue[K]) Pop(now time.Time) (K, bool) {
 	first := top.head
 	at := q.lines.value(first).items.head
 	key := q.items.value(at).key
-	if q.take(at) { // its app has more keys: next, the turn of another app
+	if q.removeKey(at) { // its app has more keys: next, the turn of another app
 		q.lines.unlink(top, first)
 		q.lines.append(top, first)
 	}
@@ -153,8 +153,8 @@ func (q *Queue[K]) Refund() { q.bucket.refund() }
 // The burst stays at least one token.
 func (q *Queue[K]) Scale(share float64) { q.bucket.scale(share) }
 
-// take removes a queued key and reports whether its line has more.
-func (q *Queue[K]) take(at int32) bool {
+// removeKey removes a queued key and reports whether its line has more.
+func (q *Queue[K]) removeKey(at int32) bool {
 	w := q.items.value(at)
 	delete(q.keys, w.key)
 	l := w.line
@@ -178,7 +178,7 @@ func (q *Queue[K]) line(app uint32, p Priority) int32 {
 			return l
 		}
 	}
-	l := q.lines.add(line{app: app, priority: p, sibling: q.byApp[app]})
+	l := q.lines.addValue(line{app: app, priority: p, sibling: q.byApp[app]})
 	q.byApp[app] = l
 	at, found := q.level(p)
 	if !found {

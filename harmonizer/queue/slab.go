@@ -25,7 +25,7 @@ func (s *slab[T]) node(at int32) *node[T] { return &s.chunks[at/chunk][at%chunk]
 
 func (s *slab[T]) value(at int32) *T { return &s.node(at).value }
 
-func (s *slab[T]) add(value T) int32 {
+func (s *slab[T]) addValue(value T) int32 {
 	at := s.unused
 	if at != 0 {
 		s.unused = s.node(at).next

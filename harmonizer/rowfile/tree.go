@@ -54,7 +54,7 @@ func jsonTree(data []byte) (strictyaml.Value, *strictyaml.Problem) {
 	v, err := r.value(0)
 	if err == nil {
 		if _, end := r.decoder.Token(); !errors.Is(end, io.EOF) {
-			err = wrong(r.at(), "has data after the end of its JSON")
+			err = wrong(r.currentLine(), "has data after the end of its JSON")
 		}
 	}
 	return v, err
@@ -67,8 +67,8 @@ type jsonReader struct {
 	offset  int
 }
 
-// at returns the line of the reader's position.
-func (r *jsonReader) at() int {
+// currentLine returns the line of the reader's position.
+func (r *jsonReader) currentLine() int {
 	end := int(r.decoder.InputOffset())
 	r.line += bytes.Count(r.data[r.offset:end], []byte("\n"))
 	r.offset = end
@@ -81,7 +81,7 @@ func (r *jsonReader) token() (json.Token, *strictyaml.Problem) {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return nil, wrong(r.at(), "is not JSON: %v", err)
+		return nil, wrong(r.currentLine(), "is not JSON: %v", err)
 	}
 	return t, nil
 }
@@ -91,7 +91,7 @@ func (r *jsonReader) value(depth int) (strictyaml.Value, *strictyaml.Problem) {
 	if err != nil {
 		return strictyaml.Value{}, err
 	}
-	v := strictyaml.Value{Line: r.at()}
+	v := strictyaml.Value{Line: r.currentLine()}
 	switch t := t.(type) {
 	case string:
 		v.Kind, v.Text = strictyaml.Text, t
@@ -121,7 +121,7 @@ func (r *jsonReader) inside(v strictyaml.Value, open json.Delim, depth int) (str
 			if err != nil {
 				return v, err
 			}
-			p.Key, p.Line = fmt.Sprint(key), r.at()
+			p.Key, p.Line = fmt.Sprint(key), r.currentLine()
 		}
 		var err *strictyaml.Problem
 		if p.Value, err = r.value(depth + 1); err != nil {

@@ -57,12 +57,12 @@ func (w *Wheel[T]) Len() int { return w.len }
 // Add makes the value due at a time.
 func (w *Wheel[T]) Add(at time.Time, value T) {
 	it := item[T]{at: w.since(at), value: value}
-	w.put(it)
+	w.putItem(it)
 	w.len++
 }
 
-// put adds an item to the bucket of its tick, or of the current tick if that is later.
-func (w *Wheel[T]) put(it item[T]) {
+// putItem adds an item to the bucket of its tick, or of the current tick if that is later.
+func (w *Wheel[T]) putItem(it item[T]) {
 	b := &w.ring[max(int64(it.at/w.tick), w.current)%buckets]
 	if len(b.items) == 0 || it.at < b.soonest {
 		b.soonest = it.at
@@ -90,7 +90,7 @@ func (w *Wheel[T]) empty(b *bucket[T], until time.Duration, f func(T)) {
 	b.items, w.spare = w.spare[:0], nil
 	for _, it := range items {
 		if it.at > until {
-			w.put(it)
+			w.putItem(it)
 			continue
 		}
 		w.len--

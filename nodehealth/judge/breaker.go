@@ -25,7 +25,7 @@ func newBreakers(r *rules) breakers {
 // census counts nodes.
 type census struct{ listed, eligible, unhealthy, noData int }
 
-func (c *census) add(t tally, by int) {
+func (c *census) addTally(t tally, by int) {
 	c.listed += one(t.listed, by)
 	c.noData += one(t.noData, by)
 	c.eligible += one(t.eligible, by)
@@ -42,17 +42,17 @@ func (bs *breakers) count(was *tally, t tally) {
 	if t == *was {
 		return
 	}
-	bs.add(*was, -1)
-	bs.add(t, 1)
+	bs.addTally(*was, -1)
+	bs.addTally(t, 1)
 	*was = t
 }
 
-func (bs *breakers) add(t tally, by int) {
+func (bs *breakers) addTally(t tally, by int) {
 	if t == (tally{}) {
 		return
 	}
-	bs.census.add(t, by)
-	bs.zone(t.zone).add(t, by)
+	bs.census.addTally(t, by)
+	bs.zone(t.zone).addTally(t, by)
 }
 
 // zone returns the zone of that name. It adds a missing zone.

@@ -18,10 +18,10 @@ func newBudget(available Limit) budget {
 	return budget{available: available, out: map[string]disruption.Kind{}}
 }
 
-// of returns the budget of a pool of listed nodes. At least one may be out of service, so that a
+// ofPool returns the budget of a pool of listed nodes. At least one may be out of service, so that a
 // small pool can be repaired. The caller must not change the map.
-func (b *budget) of(listed int) disruption.Budget {
-	return disruption.Budget{Limit: max(1, listed-b.available.keep(listed)), Out: b.out}
+func (b *budget) ofPool(listed int) disruption.Budget {
+	return disruption.Budget{Limit: max(1, listed-b.available.minimum(listed)), Out: b.out}
 }
 
 // drains replaces the drained nodes in the budget by those of ev.

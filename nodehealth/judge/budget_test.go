@@ -33,7 +33,7 @@ func TestBudget(t *testing.T) {
 			for _, id := range test.out {
 				b.out[id] = disruption.Repair
 			}
-			if of := b.of(test.listed); of.Limit != test.most || of.Room("n0") != test.room {
+			if of := b.ofPool(test.listed); of.Limit != test.most || of.Room("n0") != test.room {
 				t.Errorf("%d may be out, room for one more: %t, want %d, %t", of.Limit, of.Room("n0"), test.most, test.room)
 			}
 		})

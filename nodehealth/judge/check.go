@@ -442,8 +442,8 @@ func (s Safety) check(ps *problems) {
 	}
 }
 
-// keep returns the minimum of nodes in service, of total nodes.
-func (l Limit) keep(total int) int {
+// minimum returns the minimum of nodes in service, of total nodes.
+func (l Limit) minimum(total int) int {
 	if l.Percent {
 		return int(resource.Ceil(l.Value * float64(total) / 100))
 	}

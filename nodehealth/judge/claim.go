@@ -44,7 +44,7 @@ func (rs *repairs) takeUp(now time.Time, n *node) {
 		rs.block(n, n.repair.Action.Name, r)
 		return
 	}
-	rs.to(now, n, api.StateRecovering)
+	rs.setState(now, n, api.StateRecovering)
 }
 
 func (rs *repairs) consider(now time.Time, n *node) {
@@ -53,15 +53,15 @@ func (rs *repairs) consider(now time.Time, n *node) {
 		return
 	}
 	n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
-	rs.to(now, n, api.StateClaimed)
+	rs.setState(now, n, api.StateClaimed)
 	if n.requester != "" || n.State != Running {
 		rs.begin(now, n)
 		return
 	}
 	f := n.finding(api.HealthRepairClaimed, n.why)
 	f.Action = a.Name
-	rs.journal.find(f)
-	rs.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
+	rs.journal.addFindings(f)
+	rs.journal.addOrders(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
 }
 
 // begin passes the gates again after the failure is confirmed, and acts.
@@ -93,7 +93,7 @@ func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, pas
 func (rs *repairs) unclaim(now time.Time, n *node, r refusal) {
 	name := n.repair.Action.Name
 	n.repair = nil
-	rs.to(now, n, n.candidate())
+	rs.setState(now, n, n.candidate())
 	rs.block(n, name, r)
 }
 
@@ -115,7 +115,7 @@ func (rs *repairs) block(n *node, a api.RepairAction, r refusal) {
 	if n.state == api.StateRequested && n.pool { // the status shows how many nodes wait, and why
 		return
 	}
-	rs.journal.find(f)
+	rs.journal.addFindings(f)
 }
 
 func (rs *repairs) attempt(n *node) string {

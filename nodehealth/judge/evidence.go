@@ -56,7 +56,7 @@ func (e *evidence) forget(now time.Time) {
 	e.lastBeat, e.reset, e.verdict, e.unknownSince, e.noData = time.Time{}, now, api.CheckUnknown, now, false
 }
 
-func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (found []api.HealthFinding, news bool) {
+func (e *evidence) addObservation(now time.Time, d *detection, i int, o Observation) (found []api.HealthFinding, news bool) {
 	if o.Verdict != api.CheckOK && o.Verdict != api.CheckFail {
 		return nil, false // unknown neither triggers nor clears
 	}
@@ -71,7 +71,7 @@ func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (foun
 	}
 	t, stale := &e.tracks[i], d.staleAfter(i)
 	before := *t
-	t.take(now, d.modes[i], stale, o)
+	t.addObservation(now, d.modes[i], stale, o)
 	same := t.verdict == before.verdict && t.recent == before.recent && (t.run < 0) == (before.run < 0) && t.held == (t.verdict == api.CheckFail) &&
 		!before.at.IsZero() && now.Sub(before.at) <= stale && (t.verdict != api.CheckFail || t.reason == before.reason)
 	return found, !same
@@ -149,11 +149,11 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 		}
 		if v.provisional == api.CheckFail {
 			e.works = e.works && t.dated
-			e.patience.add(d.rules, cmp.Or(v.reason, t.reason))
+			e.patience.addFailure(d.rules, cmp.Or(v.reason, t.reason))
 		}
 		if !rule.hint || v.verdict == api.CheckFail {
-			all.add(v.verdict, t.held)
-			soon.add(v.provisional, t.held)
+			all.addVote(v.verdict, t.held)
+			soon.addVote(v.provisional, t.held)
 		}
 	}
 	e.verdict, e.provisional = d.join(all), d.join(soon)
@@ -301,8 +301,8 @@ type track struct {
 	held    bool              // it failed, and was not ok since
 }
 
-// take adds an observation. If the last one is stale, the streak and the window begin again.
-func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observation) {
+// addObservation adds an observation. If the last one is stale, the streak and the window begin again.
+func (t *track) addObservation(now time.Time, rule modeRule, stale time.Duration, o Observation) {
 	if !t.at.IsZero() && now.Sub(t.at) > stale {
 		t.run, t.recent = 0, 0
 		if t.verdict == api.CheckOK {
@@ -428,7 +428,7 @@ func (d *detection) join(p poll) api.HealthVerdict {
 // poll counts votes. held counts modes that are unknown now and failed before.
 type poll struct{ votes, fails, oks, held int }
 
-func (p *poll) add(v api.HealthVerdict, held bool) {
+func (p *poll) addVote(v api.HealthVerdict, held bool) {
 	p.votes++
 	switch {
 	case v == api.CheckFail:

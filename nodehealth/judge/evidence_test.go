@@ -60,7 +60,7 @@ func TestEvidence(t *testing.T) {
 			e.begin(now, len(d.modes))
 			d.path.prove(now)
 			for _, o := range test.seen {
-				e.take(now, d, o.mode, Observation{Verdict: o.verdict, Reason: o.reason})
+				e.addObservation(now, d, o.mode, Observation{Verdict: o.verdict, Reason: o.reason})
 			}
 			now = now.Add(test.later)
 			if test.proven {
@@ -87,7 +87,7 @@ func TestEvidenceHolds(t *testing.T) {
 			if i == url {
 				o = Observation{Verdict: v, Reason: "503"}
 			}
-			e.take(now, d, i, o)
+			e.addObservation(now, d, i, o)
 		}
 		if e.assess(now, d, n); e.verdict != want || e.steady(now, d) != steady {
 			t.Errorf("after %s: %+v, steady %t, want %s, %t", v, e.opinion, e.steady(now, d), want, steady)
@@ -135,7 +135,7 @@ func TestEvidenceWakes(t *testing.T) {
 	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
 	e.begin(now, len(d.modes))
 	for i := range d.modes {
-		e.take(now, d, i, Observation{Verdict: api.CheckOK})
+		e.addObservation(now, d, i, Observation{Verdict: api.CheckOK})
 	}
 	e.assess(now, d, n)
 	w := soonest{now: now}
@@ -277,7 +277,7 @@ func TestVerdictOfASilentNode(t *testing.T) {
 	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
 	e.begin(now, len(d.modes))
 	for i := range d.modes {
-		e.take(now, d, i, Observation{Verdict: api.CheckOK})
+		e.addObservation(now, d, i, Observation{Verdict: api.CheckOK})
 	}
 	word := func(age time.Duration) api.ModeVerdict {
 		d.path.last = now.Add(age) // other nodes report

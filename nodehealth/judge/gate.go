@@ -185,10 +185,10 @@ func frozen(c *candidate) refusal {
 }
 
 func overBudget(c *candidate) refusal {
-	over := (c.aside || c.node.outBy(c.now, c.detection, c.action)) && !c.budget.of(c.breakers.census.listed).Room(c.node.ID)
+	over := (c.aside || c.node.outBy(c.now, c.detection, c.action)) && !c.budget.ofPool(c.breakers.census.listed).Room(c.node.ID)
 	return refuse(over, time.Time{}, func(c *candidate) string {
 		listed := c.breakers.census.listed
-		b := c.budget.of(listed)
+		b := c.budget.ofPool(listed)
 		return fmt.Sprintf("%d of %d nodes are out of service (%v), limit %d", b.Others(c.node.ID), listed, b, b.Limit)
 	})
 }

@@ -28,7 +28,7 @@ func evaluated(t *testing.T) *candidate {
 func TestEachGate(t *testing.T) {
 	now := start()
 	serve := func(c *candidate) {
-		c.node.take(now, c.detection, 0, Observation{Verdict: api.CheckOK})
+		c.node.addObservation(now, c.detection, 0, Observation{Verdict: api.CheckOK})
 	}
 	repaired := func(c *candidate, times int) {
 		for range times {
@@ -50,9 +50,9 @@ func TestEachGate(t *testing.T) {
 		{"no action fits", func(c *candidate) { c.canHelp, c.node.State = false, Stopped }, api.GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
 		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, api.GateRecheck, all, time.Minute, "no observation confirmed the failure"},
 		{"another healer", func(c *candidate) { c.repairOwner = "the group heals" }, api.GateOwner, acts | alone, 0, "the group heals"},
-		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, api.GatePause, acts | alone, time.Hour, "paused by ann"},
-		{"the pool is paused", func(c *candidate) { c.pauses.take(now, Pause{Owner: "bob", TTL: time.Hour}) }, api.GatePause, acts | alone, time.Hour, "paused by bob"},
-		{"another node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "m", Owner: "ann"}) }, "", 0, 0, ""},
+		{"the node is paused", func(c *candidate) { c.pauses.addPause(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, api.GatePause, acts | alone, time.Hour, "paused by ann"},
+		{"the pool is paused", func(c *candidate) { c.pauses.addPause(now, Pause{Owner: "bob", TTL: time.Hour}) }, api.GatePause, acts | alone, time.Hour, "paused by bob"},
+		{"another node is paused", func(c *candidate) { c.pauses.addPause(now, Pause{Node: "m", Owner: "ann"}) }, "", 0, 0, ""},
 		{"the breaker is open", func(c *candidate) { c.breakers.pool = breaker{Breaker: api.Breaker{Open: true, Why: "3 of 10"}} }, api.GateBreaker, acts | alone, 0, "3 of 10"},
 		{"the breaker closes soon", func(c *candidate) {
 			c.breakers.pool = breaker{Breaker: api.Breaker{Open: true, Healed: now, Why: "3 of 10"}}
@@ -68,7 +68,7 @@ func TestEachGate(t *testing.T) {
 		}, api.GateMinAvailable, acts, 0,
 			"2 of 10 nodes are out of service (1 by quarantine, 1 by repair), limit 2"},
 		{"two others, and it does not serve", func(c *candidate) {
-			c.node.take(now, c.detection, 0, Observation{Verdict: api.CheckFail})
+			c.node.addObservation(now, c.detection, 0, Observation{Verdict: api.CheckFail})
 			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair
 		}, "", 0, 0, ""},
 		{"two others, and nothing is known of it", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair }, api.GateMinAvailable, acts, 0,

@@ -48,7 +48,7 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []api.HealthFinding) {
 	case Outcome:
 		j.repairs.outcome(now, ev)
 	case Pause:
-		j.paused(now, j.safety.pauses.take(now, ev))
+		j.paused(now, j.safety.pauses.addPause(now, ev))
 	case Resume:
 		j.paused(now, j.safety.pauses.end(ev))
 	case Drains:
@@ -66,18 +66,18 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []api.HealthFinding) {
 	case Tick:
 		j.tick(now)
 	}
-	return j.journal.take()
+	return j.journal.takeEntries()
 }
 
 // tick applies the changes that time alone makes. Then it orders, in this order: work that was in
 // flight, the next moves of repairs, and new repairs, as far as the gates allow.
 func (j *Judge) tick(now time.Time) {
-	j.journal.find(j.detection.path.lapse(now)...)
+	j.journal.addFindings(j.detection.path.lapse(now)...)
 	j.paused(now, j.safety.pauses.expire(now))
 	for n, ok := j.roster.wakes.next(now); ok; n, ok = j.roster.wakes.next(now) {
 		j.due(now, n)
 	}
-	j.journal.find(j.safety.breakers.step(now)...)
+	j.journal.addFindings(j.safety.breakers.step(now)...)
 	j.repairs.resumeOrders(now)
 	for _, n := range byID(j.roster.active) {
 		if j.repairs.progress(now, n) {
@@ -87,7 +87,7 @@ func (j *Judge) tick(now time.Time) {
 	j.refuse(now, func(n *node) bool { return !n.requestedUntil.IsZero() })
 	j.repairs.claim(now)
 	j.refuse(now, func(*node) bool { return true })
-	j.journal.order(j.alarms.step(now, j.causes())...)
+	j.journal.addOrders(j.alarms.step(now, j.causes())...)
 }
 
 // BreakerOpen reports whether too many nodes of the pool are unhealthy, and why. Scale-in is
@@ -111,14 +111,14 @@ func (j *Judge) observed(now time.Time, o Observation) {
 	i := j.rules.modeIndex(o.Mode)
 	switch {
 	case !known:
-		j.journal.find(ignored(o.Node, "observation of a node that is not listed"))
+		j.journal.addFindings(ignored(o.Node, "observation of a node that is not listed"))
 		return
 	case i < 0:
-		j.journal.find(ignored(o.Node, "observation by "+cutReason(string(o.Mode))+", which is not a mode of the policy"))
+		j.journal.addFindings(ignored(o.Node, "observation by "+cutReason(string(o.Mode))+", which is not a mode of the policy"))
 		return
 	}
-	found, news := n.take(now, &j.detection, i, o)
-	j.journal.find(found...)
+	found, news := n.addObservation(now, &j.detection, i, o)
+	j.journal.addFindings(found...)
 	if news {
 		j.evaluate(now, n)
 	}
@@ -126,7 +126,7 @@ func (j *Judge) observed(now time.Time, o Observation) {
 
 // paused updates the breaker counts of each node whose pause began or ended.
 func (j *Judge) paused(now time.Time, found []api.HealthFinding) {
-	j.journal.find(found...)
+	j.journal.addFindings(found...)
 	for _, f := range found {
 		if n, ok := j.roster.all[f.Node]; ok && f.Event != api.HealthIgnored {
 			j.roster.count(now, n)
@@ -136,10 +136,10 @@ func (j *Judge) paused(now time.Time, found []api.HealthFinding) {
 
 func (j *Judge) proof(now time.Time, p PathProof) {
 	if j.rules.beat < 0 {
-		j.journal.find(ignored("", "proof of a path, but AGENT_HEARTBEAT is not a mode of the policy"))
+		j.journal.addFindings(ignored("", "proof of a path, but AGENT_HEARTBEAT is not a mode of the policy"))
 		return
 	}
-	j.journal.find(j.detection.path.report(now, p)...)
+	j.journal.addFindings(j.detection.path.report(now, p)...)
 }
 
 // hint orders an observation of the node, unless the node is unknown or under repair.
@@ -147,11 +147,11 @@ func (j *Judge) hint(h Hint) {
 	n, ok := j.roster.all[h.Node]
 	switch {
 	case !ok:
-		j.journal.find(ignored(h.Node, "hint about a node that is not listed"))
+		j.journal.addFindings(ignored(h.Node, "hint about a node that is not listed"))
 	case n.state == api.StateFencing || n.state == api.StateRecovering:
-		j.journal.find(ignored(h.Node, "hint about a node under repair"))
+		j.journal.addFindings(ignored(h.Node, "hint about a node under repair"))
 	default:
-		j.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: h.Why})
+		j.journal.addOrders(Order{Kind: OrderRecheck, Node: n.ID, Why: h.Why})
 	}
 }
 
@@ -162,7 +162,7 @@ func (j *Judge) setRepairOwner(h RepairOwner) {
 	}
 	if why != j.safety.repairOwner {
 		j.safety.repairOwner = why
-		j.journal.find(api.HealthFinding{Event: api.HealthOwnerChanged, Why: cmp.Or(why, "Weirkeeper repairs this pool")})
+		j.journal.addFindings(api.HealthFinding{Event: api.HealthOwnerChanged, Why: cmp.Or(why, "Weirkeeper repairs this pool")})
 	}
 }
 
@@ -178,11 +178,11 @@ func (j *Judge) released(now time.Time, r Release) {
 	n, ok := j.roster.all[r.Node]
 	switch {
 	case ok && n.requester != "" && n.repair == nil:
-		j.journal.find(n.finding(api.HealthRequestEnded, "the request of "+n.requester+" is withdrawn by "+r.By))
+		j.journal.addFindings(n.finding(api.HealthRequestEnded, "the request of "+n.requester+" is withdrawn by "+r.By))
 		j.withdraw(now, n)
 		return
 	case !ok || n.state != api.StateQuarantined && n.state != api.StateHeld && n.state != api.StateFenceFailed:
-		j.journal.find(ignored(r.Node, "release of a node that is not held"))
+		j.journal.addFindings(ignored(r.Node, "release of a node that is not held"))
 		return
 	}
 	j.safety.lineages.forgive(n.Node)
@@ -207,8 +207,8 @@ func (j *Judge) causes() []cause {
 
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.request, n.blocked, n.spent, n.until, n.failing = nil, request{}, "", "", time.Time{}, time.Time{}
-	j.roster.to(now, n, api.StateFresh)
-	j.journal.find(api.HealthFinding{Event: api.HealthNodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.rules.observe, Why: why})
+	j.roster.setState(now, n, api.StateFresh)
+	j.journal.addFindings(api.HealthFinding{Event: api.HealthNodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.rules.observe, Why: why})
 	j.evaluate(now, n)
 }
 
@@ -256,7 +256,7 @@ func (j *Judge) Explain(now time.Time, id string) (api.NodeExplanation, bool) {
 		return api.NodeExplanation{}, false
 	}
 	now = now.Round(0)
-	e := api.NodeExplanation{NodeHealthState: n.status(), Failing: n.failing, Lineage: j.safety.lineages.of(n.Node), Repairs: len(j.safety.lineages.recent(now, n.Node)),
+	e := api.NodeExplanation{NodeHealthState: n.status(), Failing: n.failing, Lineage: j.safety.lineages.nameOf(n.Node), Repairs: len(j.safety.lineages.recent(now, n.Node)),
 		Modes: n.modeVerdicts(now, &j.detection, &n.Node)}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
@@ -292,7 +292,7 @@ func (j *Judge) Census() api.Census {
 
 // Budget returns the disruption budget of the pool, with everything that is out of service now.
 func (j *Judge) Budget() disruption.Budget {
-	b := j.safety.budget.of(j.safety.breakers.census.listed)
+	b := j.safety.budget.ofPool(j.safety.breakers.census.listed)
 	b.Out = maps.Clone(b.Out)
 	return b
 }

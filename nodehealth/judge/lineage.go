@@ -22,8 +22,8 @@ func newLineages(r *rules) lineages {
 	return lineages{rules: r, all: map[string]*Lineage{}, born: map[string]string{}}
 }
 
-// of returns the name of a node's lineage.
-func (ls *lineages) of(n Node) string {
+// nameOf returns the name of a node's lineage.
+func (ls *lineages) nameOf(n Node) string {
 	if name, ok := ls.born[n.ID]; ok {
 		return name
 	}
@@ -31,10 +31,10 @@ func (ls *lineages) of(n Node) string {
 }
 
 // adopt adds a replacement to the lineage of the node that it replaces.
-func (ls *lineages) adopt(replacement string, n Node) { ls.born[replacement] = ls.of(n) }
+func (ls *lineages) adopt(replacement string, n Node) { ls.born[replacement] = ls.nameOf(n) }
 
-func (ls *lineages) get(n Node) *Lineage {
-	name := ls.of(n)
+func (ls *lineages) lineageOf(n Node) *Lineage {
+	name := ls.nameOf(n)
 	if ls.all[name] == nil {
 		ls.all[name] = &Lineage{Name: name}
 	}
@@ -42,30 +42,30 @@ func (ls *lineages) get(n Node) *Lineage {
 }
 
 func (ls *lineages) begin(now time.Time, n Node) {
-	l := ls.get(n)
+	l := ls.lineageOf(n)
 	l.Begun = append(l.within(now, ls.rules.window), now)
 }
 
 // end starts the backoff before the next repair, if a repair began.
 func (ls *lineages) end(now time.Time, n Node, begun bool) {
-	if l := ls.get(n); begun || len(l.Begun) > 0 {
+	if l := ls.lineageOf(n); begun || len(l.Begun) > 0 {
 		l.Ended = now
 	}
 }
 
 // undo removes the repair that began last.
 func (ls *lineages) undo(n Node) {
-	if l := ls.get(n); len(l.Begun) > 0 {
+	if l := ls.lineageOf(n); len(l.Begun) > 0 {
 		l.Begun = l.Begun[:len(l.Begun)-1]
 	}
 }
 
 // forgive removes all repairs of the node's lineage.
-func (ls *lineages) forgive(n Node) { delete(ls.all, ls.of(n)) }
+func (ls *lineages) forgive(n Node) { delete(ls.all, ls.nameOf(n)) }
 
 // recent returns the start times of the lineage's repairs within the window.
 func (ls *lineages) recent(now time.Time, n Node) []time.Time {
-	if l := ls.all[ls.of(n)]; l != nil {
+	if l := ls.all[ls.nameOf(n)]; l != nil {
 		return l.within(now, ls.rules.window)
 	}
 	return nil
@@ -81,7 +81,7 @@ func (l *Lineage) within(now time.Time, window time.Duration) []time.Time {
 
 // backoff returns when the backoff of the node's lineage ends, and its number of repairs.
 func (ls *lineages) backoff(n Node) (until time.Time, repairs int) {
-	name := ls.of(n)
+	name := ls.nameOf(n)
 	l := ls.all[name]
 	if l == nil || l.Ended.IsZero() || len(l.Begun) == 0 {
 		return time.Time{}, 0

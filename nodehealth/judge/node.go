@@ -149,8 +149,8 @@ func newRoster(d *detection, s *safety, l *journal) roster {
 	return roster{detection: d, safety: s, journal: l, all: map[string]*node{}, waitingNodes: map[string]*node{}, active: map[string]*node{}}
 }
 
-// add adds a node without observations.
-func (ro *roster) add(now time.Time, listed Node) *node {
+// addNode adds a node without observations.
+func (ro *roster) addNode(now time.Time, listed Node) *node {
 	n := &node{Node: listed, state: api.StateFresh, since: now}
 	n.begin(now, len(ro.detection.modes))
 	ro.all[n.ID] = n
@@ -158,7 +158,7 @@ func (ro *roster) add(now time.Time, listed Node) *node {
 }
 
 func (ro *roster) drop(n *node) {
-	ro.journal.find(n.finding(api.HealthNodeGone, ""))
+	ro.journal.addFindings(n.finding(api.HealthNodeGone, ""))
 	delete(ro.all, n.ID)
 	delete(ro.waitingNodes, n.ID)
 	delete(ro.active, n.ID)
@@ -167,7 +167,7 @@ func (ro *roster) drop(n *node) {
 	n.wake = time.Time{}
 }
 
-func (ro *roster) to(now time.Time, n *node, state api.HealthState) {
+func (ro *roster) setState(now time.Time, n *node, state api.HealthState) {
 	if n.state == state {
 		return
 	}
@@ -192,7 +192,7 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	t := tally{zone: n.Zone}
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot &&
-		(n.state != api.StateFresh || !n.inGrace(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
+		(n.state != api.StateFresh || !n.inGrace(now, ro.detection.rules)) && len(ro.safety.pauses.ofNode(n.ID)) == 0
 	t.unhealthy = t.eligible && !n.works && (n.state == api.StateSuspect || isUnfit(n.state))
 	t.noData = t.eligible && n.noData
 	t.eligible = t.eligible && !n.noData // without a verdict it is not evidence of health
@@ -202,10 +202,10 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 func (ro *roster) assess(now time.Time, n *node) {
 	n.assess(now, ro.detection, &n.Node)
 	if n.newlyVetoed(now, ro.detection) {
-		ro.journal.find(n.finding(api.HealthCheckVetoed, n.veto+": vetoed by an ok heartbeat"))
+		ro.journal.addFindings(n.finding(api.HealthCheckVetoed, n.veto+": vetoed by an ok heartbeat"))
 	}
 	if n.losesData(now, ro.detection) {
-		ro.journal.find(n.finding(api.HealthCheckUnknown, "no verdict for "+ro.detection.noData.String()))
+		ro.journal.addFindings(n.finding(api.HealthCheckUnknown, "no verdict for "+ro.detection.noData.String()))
 	}
 }
 

@@ -31,7 +31,7 @@ func TestTally(t *testing.T) {
 		{"an operator asks to repair a fit node", api.StateRequested, nil, tally{listed: true, eligible: true}},
 		{"quarantined", api.StateQuarantined, nil, tally{listed: true, eligible: true, unhealthy: true}},
 		{"held", api.StateHeld, nil, tally{listed: true, eligible: true, unhealthy: true}},
-		{"paused", api.StateUnhealthy, func(ro *roster, _ *node) { ro.safety.pauses.take(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},
+		{"paused", api.StateUnhealthy, func(ro *roster, _ *node) { ro.safety.pauses.addPause(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},
 		{"taken back", api.StateUnhealthy, func(_ *roster, n *node) { n.State = Spot }, tally{listed: true}},
 		{"leaving", api.StateUnhealthy, func(_ *roster, n *node) { n.State = Leaving }, tally{}},
 		{"missing in the list", api.StateUnhealthy, func(_ *roster, n *node) { n.missing = 1 }, tally{}},
@@ -40,9 +40,9 @@ func TestTally(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ro := newTestRoster(t)
-			n := ro.add(now, Node{ID: "n"})
+			n := ro.addNode(now, Node{ID: "n"})
 			n.repair = &Repair{}
-			ro.to(now, n, test.state)
+			ro.setState(now, n, test.state)
 			if test.set != nil {
 				test.set(ro, n)
 			}
@@ -56,7 +56,7 @@ func TestTally(t *testing.T) {
 // The sets of the roster and the budget follow the node's state exactly.
 func TestRosterFollowsStates(t *testing.T) {
 	ro, now := newTestRoster(t), start()
-	n := ro.add(now, Node{ID: "n"})
+	n := ro.addNode(now, Node{ID: "n"})
 	for _, s := range []struct {
 		state                      api.HealthState
 		took                       bool // its repair took it out of service
@@ -77,13 +77,13 @@ func TestRosterFollowsStates(t *testing.T) {
 		if isInRepair(s.state) || s.state == api.StateFenceFailed {
 			n.repair = &Repair{TookOut: s.took}
 		}
-		ro.to(now, n, s.state)
+		ro.setState(now, n, s.state)
 		if waitingNodes, active, gone := ro.waitingNodes["n"] != nil, ro.active["n"] != nil, ro.safety.budget.out["n"] != ""; waitingNodes != s.waitingNodes || active != s.active || gone != s.gone {
 			t.Errorf("%s: ill %t, active %t, out %t, want %t, %t, %t", s.state, waitingNodes, active, gone, s.waitingNodes, s.active, s.gone)
 		}
 	}
 	n.repair = &Repair{TookOut: true}
-	ro.to(now, n, api.StateRecovering)
+	ro.setState(now, n, api.StateRecovering)
 	ro.drop(n)
 	if len(ro.all)+len(ro.waitingNodes)+len(ro.active)+len(ro.safety.budget.out) > 0 || ro.safety.breakers.census != (census{}) {
 		t.Errorf("left over: %+v, counted %+v", ro.safety.budget.out, ro.safety.breakers.census)

@@ -47,10 +47,10 @@ type journal struct {
 	found  []api.HealthFinding
 }
 
-func (l *journal) order(orders ...Order)           { l.orders = append(l.orders, orders...) }
-func (l *journal) find(found ...api.HealthFinding) { l.found = append(l.found, found...) }
+func (l *journal) addOrders(orders ...Order)              { l.orders = append(l.orders, orders...) }
+func (l *journal) addFindings(found ...api.HealthFinding) { l.found = append(l.found, found...) }
 
-func (l *journal) take() ([]Order, []api.HealthFinding) {
+func (l *journal) takeEntries() ([]Order, []api.HealthFinding) {
 	orders, found := l.orders, l.found
 	l.orders, l.found = nil, nil
 	return orders, found

@@ -13,7 +13,7 @@ const grantedFor = 10 * time.Minute
 func (rs *repairs) outcome(now time.Time, o Outcome) {
 	n, ok := rs.all[o.Node]
 	if !ok || !n.awaited(o) {
-		rs.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, api.RepairAction(o.Step), "an action"))+", which is not in progress"))
+		rs.journal.addFindings(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, api.RepairAction(o.Step), "an action"))+", which is not in progress"))
 		return
 	}
 	o.Reason = cutReason(o.Reason)
@@ -87,7 +87,7 @@ func (o Outcome) stepOf(n *node) Step {
 // done starts the verification of the node, or of its replacement. An empty Replacement means that
 // the provider replaces the node.
 func (rs *repairs) done(now time.Time, n *node, o Outcome) {
-	rs.journal.find(n.repairFinding(api.HealthRepairVerifying, o.Reason))
+	rs.journal.addFindings(n.repairFinding(api.HealthRepairVerifying, o.Reason))
 	if n.repair.Action.Name != api.ActionRecreate {
 		n.forget(now)
 		rs.verify(now, n)
@@ -98,11 +98,11 @@ func (rs *repairs) done(now time.Time, n *node, o Outcome) {
 		return
 	}
 	n.repair.Ends = true
-	rs.to(now, n, api.StateVerifying)
+	rs.setState(now, n, api.StateVerifying)
 }
 
 func (rs *repairs) verify(now time.Time, n *node) {
-	rs.to(now, n, api.StateVerifying)
+	rs.setState(now, n, api.StateVerifying)
 	rs.assess(now, n)
 	rs.settle(now, n)
 }
@@ -114,7 +114,7 @@ func (rs *repairs) replacement(now time.Time, n *node, id string) *node {
 	}
 	to, known := rs.all[id]
 	if !known {
-		to = rs.add(now, Node{ID: id, Zone: n.Zone})
+		to = rs.addNode(now, Node{ID: id, Zone: n.Zone})
 		to.unlisted = true
 	}
 	if to.repair != nil {
@@ -129,10 +129,10 @@ func (rs *repairs) handOver(now time.Time, n, to *node) {
 	to.repair, n.repair = n.repair, nil
 	to.repair.TookOut = false
 	n.replaced, n.request, n.blocked = true, request{}, ""
-	rs.to(now, n, api.StateFresh)
+	rs.setState(now, n, api.StateFresh)
 	f := to.repairFinding(api.HealthNodeReplaced, "by "+to.ID)
 	f.Node, f.Zone, f.Action = n.ID, n.Zone, api.ActionRecreate
-	rs.journal.find(f)
+	rs.journal.addFindings(f)
 	if n.missing > 1 {
 		rs.drop(n)
 	}
@@ -143,27 +143,27 @@ func (rs *repairs) handOver(now time.Time, n, to *node) {
 // repair was carried out, the attempt does not count.
 func (rs *repairs) undone(now time.Time, n *node, o Outcome) {
 	r := n.repair
-	rs.journal.find(n.repairFinding(api.HealthRepairEnded, "nothing was done: "+cmp.Or(o.Reason, "refused")))
+	rs.journal.addFindings(n.repairFinding(api.HealthRepairEnded, "nothing was done: "+cmp.Or(o.Reason, "refused")))
 	if r.Origin == n.ID && !r.Fenced && !r.Acted && !o.Lost && n.state != api.StateFencing {
 		rs.safety.lineages.undo(n.Node)
 	}
 	n.repair, n.blocked = nil, ""
 	n.notBefore = now.Add(rs.rules.backoff)
-	rs.to(now, n, n.candidate())
+	rs.setState(now, n, n.candidate())
 }
 
 func (rs *repairs) failed(now time.Time, n *node, why string) {
 	r := n.repair
-	rs.journal.find(n.repairFinding(api.HealthRepairFailed, why))
+	rs.journal.addFindings(n.repairFinding(api.HealthRepairFailed, why))
 	r.Passing, r.Ends, r.Acted = time.Time{}, false, true
 	switch {
 	case n.unlisted || n.missing > 1:
-		rs.journal.find(api.HealthFinding{Event: api.HealthRepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
+		rs.journal.addFindings(api.HealthFinding{Event: api.HealthRepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
 		rs.close(now, n)
 		rs.drop(n)
 	case r.Tries < *r.Action.MaxAttempts:
 		r.Waiting = true
-		rs.to(now, n, api.StateRecovering)
+		rs.setState(now, n, api.StateRecovering)
 	default:
 		rs.escalate(now, n, why)
 	}
@@ -177,7 +177,7 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 	switch {
 	case ok:
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
-		rs.to(now, n, api.StateRecovering)
+		rs.setState(now, n, api.StateRecovering)
 	case r.Origin != n.ID:
 		rs.end(now, n, api.HealthRepairEnded, api.StateUnhealthy, "the replacement is unhealthy too: "+why)
 	default:
@@ -188,9 +188,9 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 
 // end closes a repair and puts the node in that state.
 func (rs *repairs) end(now time.Time, n *node, event api.HealthEvent, state api.HealthState, why string) {
-	rs.journal.find(n.repairFinding(event, why))
+	rs.journal.addFindings(n.repairFinding(event, why))
 	rs.close(now, n)
-	rs.to(now, n, state)
+	rs.setState(now, n, state)
 }
 
 func (rs *repairs) succeeded(now time.Time, n *node, why string) {

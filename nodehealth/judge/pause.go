@@ -15,7 +15,7 @@ type pauses []api.RepairPause
 // maxPause is the maximum length of a pause, so that every pause ends.
 const maxPause = longest
 
-func (ps *pauses) take(now time.Time, p Pause) []api.HealthFinding {
+func (ps *pauses) addPause(now time.Time, p Pause) []api.HealthFinding {
 	if p.Owner == "" {
 		return []api.HealthFinding{ignored(p.Node, "a pause without an owner")}
 	}
@@ -24,13 +24,13 @@ func (ps *pauses) take(now time.Time, p Pause) []api.HealthFinding {
 		ttl = DefaultPause
 	}
 	until := now.Add(min(ttl, maxPause))
-	if renewed := ps.put(api.RepairPause{Node: p.Node, Owner: p.Owner, Until: until, Why: cutReason(p.Why)}); renewed {
+	if renewed := ps.putPause(api.RepairPause{Node: p.Node, Owner: p.Owner, Until: until, Why: cutReason(p.Why)}); renewed {
 		return nil
 	}
 	return []api.HealthFinding{{Event: api.HealthPauseTaken, Node: p.Node, Until: until, Why: sentence(p.Owner, p.Why)}}
 }
 
-func (ps *pauses) put(p api.RepairPause) (renewed bool) {
+func (ps *pauses) putPause(p api.RepairPause) (renewed bool) {
 	i, renewed := ps.find(p.Node, p.Owner)
 	if !renewed {
 		*ps = slices.Insert(*ps, i, p)
@@ -45,7 +45,7 @@ func (ps pauses) find(node, owner string) (i int, found bool) {
 	})
 }
 
-func (ps pauses) of(node string) pauses {
+func (ps pauses) ofNode(node string) pauses {
 	from, _ := ps.find(node, "")
 	to := from
 	for to < len(ps) && ps[to].Node == node {
@@ -79,7 +79,7 @@ func (ps *pauses) expire(now time.Time) (found []api.HealthFinding) {
 // that no pause exists.
 func (ps pauses) longest(node string) (until time.Time, owner string) {
 	for _, of := range [...]string{"", node} {
-		for _, p := range ps.of(of) {
+		for _, p := range ps.ofNode(of) {
 			if p.Until.After(until) {
 				until, owner = p.Until, p.Owner
 			}

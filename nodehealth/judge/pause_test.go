@@ -12,7 +12,7 @@ func TestLongestPauseCounts(t *testing.T) {
 	now := start()
 	ps := pauses{}
 	take := func(node, owner string, ttl time.Duration) func() []api.HealthFinding {
-		return func() []api.HealthFinding { return ps.take(now, Pause{Node: node, Owner: owner, TTL: ttl}) }
+		return func() []api.HealthFinding { return ps.addPause(now, Pause{Node: node, Owner: owner, TTL: ttl}) }
 	}
 	end := func(node, owner string) func() []api.HealthFinding {
 		return func() []api.HealthFinding { return ps.end(Resume{Node: node, Owner: owner}) }

@@ -25,27 +25,27 @@ func (rs *repairs) setAside(now time.Time, n *node, why string) {
 
 func (rs *repairs) quarantine(now time.Time, n *node, why string) {
 	rs.spend(now, n, api.StateQuarantined, why)
-	rs.journal.find(api.HealthFinding{Event: api.HealthNodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
-	rs.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: rs.rules.window, Observe: rs.rules.observe, Why: why})
+	rs.journal.addFindings(api.HealthFinding{Event: api.HealthNodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
+	rs.journal.addOrders(Order{Kind: OrderQuarantine, Node: n.ID, For: rs.rules.window, Observe: rs.rules.observe, Why: why})
 	rs.alarm(n, "quarantine:"+n.ID, why)
 }
 
 func (rs *repairs) hold(now time.Time, n *node, why string) {
 	rs.spend(now, n, api.StateHeld, why)
-	rs.journal.find(api.HealthFinding{Event: api.HealthNodeHeld, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
+	rs.journal.addFindings(api.HealthFinding{Event: api.HealthNodeHeld, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
 	rs.alarm(n, "held:"+n.ID, "its repairs are used up, and a gate refuses the quarantine: "+why)
 }
 
 // spend puts the node in a state in which it is not repaired, for one window.
 func (rs *repairs) spend(now time.Time, n *node, state api.HealthState, why string) {
 	n.repair, n.request, n.blocked, n.spent, n.until, n.fitSince = nil, request{}, "", why, now.Add(rs.rules.window), time.Time{}
-	rs.to(now, n, state)
+	rs.setState(now, n, state)
 	rs.wakes.add(n, n.until)
 }
 
 func (rs *repairs) alarm(n *node, key, why string) {
 	if !rs.rules.observe {
-		rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: key, Why: why})
+		rs.journal.addOrders(Order{Kind: OrderAlarm, Node: n.ID, Alarm: key, Why: why})
 	}
 }
 

@@ -75,9 +75,9 @@ type patience struct {
 	known bool // a failure was added
 }
 
-// add adds a failure. Its reason may name several, "DiskPressure: 98 %; KernelDeadlock", each up to
+// addFailure adds a failure. Its reason may name several, "DiskPressure: 98 %; KernelDeadlock", each up to
 // its first colon.
-func (p *patience) add(r *rules, reason string) {
+func (p *patience) addFailure(r *rules, reason string) {
 	for part := range strings.SplitSeq(reason, "; ") {
 		name, _, _ := strings.Cut(part, ":")
 		rule, named := r.reasons[name]

@@ -138,11 +138,11 @@ func (rs *repairs) act(now time.Time, n *node) {
 	r.Tries++
 	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
 	r.Attempt = rs.attempt(n)
-	rs.to(now, n, api.StateRecovering)
+	rs.setState(now, n, api.StateRecovering)
 	f := n.repairFinding(event, cmp.Or(n.why, n.requester))
 	f.Observe, f.By = rs.rules.observe, n.requester
-	rs.journal.find(f)
-	rs.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
+	rs.journal.addFindings(f)
+	rs.journal.addOrders(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
 	if rs.rules.observe { // the caller carries out nothing
 		state := n.candidate()
 		rs.close(now, n)
@@ -152,38 +152,38 @@ func (rs *repairs) act(now time.Time, n *node) {
 		case state == api.StateRequested:
 			state = api.StateFresh
 		}
-		rs.to(now, n, state)
+		rs.setState(now, n, state)
 	}
 }
 
 func (rs *repairs) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(rs.rules.fenceTimeout), rs.attempt(n)
-	rs.to(now, n, api.StateFencing)
-	rs.journal.find(api.HealthFinding{Event: api.HealthFenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why, By: n.requester})
-	rs.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
+	rs.setState(now, n, api.StateFencing)
+	rs.journal.addFindings(api.HealthFinding{Event: api.HealthFenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why, By: n.requester})
+	rs.journal.addOrders(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
 }
 
 // fenced continues with the replacement, through the gates. A node in FenceFailed first waits for a
 // repair slot.
 func (rs *repairs) fenced(now time.Time, n *node, why string) {
 	n.repair.Fenced, n.repair.Waiting = true, true
-	rs.journal.find(api.HealthFinding{Event: api.HealthFenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	rs.journal.addFindings(api.HealthFinding{Event: api.HealthFenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if n.state == api.StateFencing {
-		rs.to(now, n, api.StateRecovering)
+		rs.setState(now, n, api.StateRecovering)
 	}
 }
 
 // unfenced puts the node in FenceFailed, unless the policy does not require the confirmation.
 func (rs *repairs) unfenced(now time.Time, n *node, why string) {
-	rs.journal.find(api.HealthFinding{Event: api.HealthFenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	rs.journal.addFindings(api.HealthFinding{Event: api.HealthFenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if !rs.rules.mustFence {
 		n.repair.Fenced, n.repair.Waiting = true, true
-		rs.to(now, n, api.StateRecovering)
+		rs.setState(now, n, api.StateRecovering)
 		return
 	}
-	rs.to(now, n, api.StateFenceFailed)
-	rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "fencing is not confirmed, so the node is not replaced: " + why})
+	rs.setState(now, n, api.StateFenceFailed)
+	rs.journal.addOrders(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "fencing is not confirmed, so the node is not replaced: " + why})
 }
 
 func (n *node) repairFinding(event api.HealthEvent, why string) api.HealthFinding {
@@ -200,7 +200,7 @@ func (rs *repairs) mayGoFirst(now time.Time, n *node) bool {
 	if !n.outBy(now, rs.detection, a) {
 		return true
 	}
-	n.repair.TookOut = rs.safety.budget.of(rs.safety.breakers.census.listed).Room(n.ID)
+	n.repair.TookOut = rs.safety.budget.ofPool(rs.safety.breakers.census.listed).Room(n.ID)
 	rs.budgeted(n)
 	return n.repair.TookOut
 }

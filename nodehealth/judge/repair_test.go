@@ -68,10 +68,10 @@ func TestProgressOfARepair(t *testing.T) {
 			ro := newTestRoster(t)
 			d, l := ro.detection, ro.journal
 			rs := repairs{roster: ro, rules: d.rules}
-			n := ro.add(now, Node{ID: "n"})
+			n := ro.addNode(now, Node{ID: "n"})
 			n.repair = &test.repair
 			n.repair.Action = Action{Name: api.ActionReboot}.withDefaults(false)
-			ro.to(now, n, test.state)
+			ro.setState(now, n, test.state)
 			if test.set != nil {
 				test.set(n, d)
 			}
@@ -80,7 +80,7 @@ func TestProgressOfARepair(t *testing.T) {
 			}
 			passing := n.repair.Passing
 			again := rs.progress(now, n)
-			_, found := l.take()
+			_, found := l.takeEntries()
 			got, why := first(found), ""
 			switch {
 			case got != "":
@@ -106,11 +106,11 @@ func TestProgressOfARepair(t *testing.T) {
 // failing makes the provider's check fail twice just now.
 func failing(n *node, d *detection) {
 	for range 2 {
-		n.take(start(), d, 0, Observation{Verdict: api.CheckFail, Reason: "impaired"})
+		n.addObservation(start(), d, 0, Observation{Verdict: api.CheckFail, Reason: "impaired"})
 	}
 }
 
-func fine(n *node, d *detection) { n.take(start(), d, 0, Observation{Verdict: api.CheckOK}) }
+func fine(n *node, d *detection) { n.addObservation(start(), d, 0, Observation{Verdict: api.CheckOK}) }
 
 func leaving(n *node, _ *detection) { n.State = Leaving }
 

@@ -27,17 +27,17 @@ func (j *Judge) requestRepair(now time.Time, r Recover) {
 	}
 	n, ok := j.roster.all[r.Node]
 	if !ok {
-		j.journal.find(ignored(r.Node, "repair requested for a node that is not listed"))
+		j.journal.addFindings(ignored(r.Node, "repair requested for a node that is not listed"))
 		return
 	}
 	if why := requestRefusal(n); why != "" {
-		j.journal.find(ignored(r.Node, "repair requested for a node that "+why))
+		j.journal.addFindings(ignored(r.Node, "repair requested for a node that "+why))
 		return
 	}
-	j.take(now, n, r)
+	j.beginRequest(now, n, r)
 	f := n.finding(api.HealthRequestTaken, r.By+" requests its repair")
 	f.By = r.By
-	j.journal.find(f)
+	j.journal.addFindings(f)
 }
 
 // requestRepairOfAll applies the request to each node of the pool that can be repaired and has no request.
@@ -45,11 +45,11 @@ func (j *Judge) requestRepairOfAll(now time.Time, r Recover) {
 	requester := 0
 	for _, n := range byID(j.roster.all) {
 		if requestRefusal(n) == "" && n.requester == "" && n.missing == 0 && !n.unlisted {
-			j.take(now, n, r)
+			j.beginRequest(now, n, r)
 			requester++
 		}
 	}
-	j.journal.find(api.HealthFinding{Event: api.HealthRequestTaken, By: r.By, Why: fmt.Sprintf("%s requests the repair of %d of %d nodes, as the gates allow", r.By, requester, len(j.roster.all))})
+	j.journal.addFindings(api.HealthFinding{Event: api.HealthRequestTaken, By: r.By, Why: fmt.Sprintf("%s requests the repair of %d of %d nodes, as the gates allow", r.By, requester, len(j.roster.all))})
 }
 
 // requestRefusal returns why a repair request for the node is rejected, or "" if it is accepted.
@@ -63,7 +63,7 @@ func requestRefusal(n *node) string {
 	return ""
 }
 
-func (j *Judge) take(now time.Time, n *node, r Recover) {
+func (j *Judge) beginRequest(now time.Time, n *node, r Recover) {
 	before := n.before
 	if n.state == api.StateFresh || n.state == api.StateHealthy {
 		before = n.state
@@ -91,12 +91,12 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 		if n.pool {
 			over[n.requester]++
 		} else {
-			j.journal.find(f)
+			j.journal.addFindings(f)
 		}
 		j.withdraw(now, n)
 	}
 	for _, by := range slices.Sorted(maps.Keys(over)) {
-		j.journal.find(api.HealthFinding{Event: api.HealthRequestEnded, By: by, Why: fmt.Sprintf("the pool request of %s expired: %d nodes were not repaired", by, over[by])})
+		j.journal.addFindings(api.HealthFinding{Event: api.HealthRequestEnded, By: by, Why: fmt.Sprintf("the pool request of %s expired: %d nodes were not repaired", by, over[by])})
 	}
 }
 
@@ -109,11 +109,11 @@ func (j *Judge) withdrawAll(now time.Time, by string) {
 		}
 		count++
 		if !n.pool {
-			j.journal.find(n.finding(api.HealthRequestEnded, "the request of "+n.requester+" is withdrawn by "+by))
+			j.journal.addFindings(n.finding(api.HealthRequestEnded, "the request of "+n.requester+" is withdrawn by "+by))
 		}
 		j.withdraw(now, n)
 	}
-	j.journal.find(api.HealthFinding{Event: api.HealthRequestEnded, By: by, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
+	j.journal.addFindings(api.HealthFinding{Event: api.HealthRequestEnded, By: by, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
 }
 
 // Requests returns the pool requests that have waiting nodes, sorted by operator and end.
@@ -147,7 +147,7 @@ func (j *Judge) withdraw(now time.Time, n *node) {
 	n.request, n.blocked = request{}, ""
 	if n.verdict != api.CheckFail && n.verdict != api.CheckOK && !n.failed() && (n.state == api.StateUnhealthy || n.state == api.StateRequested) {
 		n.failing, n.cause = time.Time{}, ""
-		j.roster.to(now, n, before)
+		j.roster.setState(now, n, before)
 	}
 	j.evaluate(now, n)
 }
@@ -155,5 +155,5 @@ func (j *Judge) withdraw(now time.Time, n *node) {
 // queue puts a node in Requested: it waits for the repair and is in service.
 func (j *Judge) queue(now time.Time, n *node) {
 	n.failing, n.cause = time.Time{}, ""
-	j.roster.to(now, n, api.StateRequested)
+	j.roster.setState(now, n, api.StateRequested)
 }

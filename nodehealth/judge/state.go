@@ -127,7 +127,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 	}
 	for _, p := range s.Pauses {
 		p.Until = earlier(p.Until, now.Add(maxPause))
-		j.safety.pauses.put(p)
+		j.safety.pauses.putPause(p)
 	}
 	j.safety.breakers.restore(now, s.Breakers)
 	j.safety.budget.drained = maps.Clone(s.Drained)
@@ -139,7 +139,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 }
 
 func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
-	n := j.roster.add(now, r.Node)
+	n := j.roster.addNode(now, r.Node)
 	n.restore(now, &j.detection, r.Modes)
 	n.cause = r.Why
 	if !r.UnknownSince.IsZero() {
@@ -171,7 +171,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.rules.interval))
 		n.reset = now
 	}
-	j.roster.to(now, n, state)
+	j.roster.setState(now, n, state)
 	n.since = earlier(r.Since, now)
 	j.evaluate(now, n)
 }
@@ -187,7 +187,7 @@ func (rs *repairs) resumeOrders(now time.Time) {
 		switch {
 		case n.state == api.StateFencing && len(rs.rules.fencing) == 0: // the policy changed
 			n.repair.Waiting = true
-			rs.to(now, n, api.StateRecovering)
+			rs.setState(now, n, api.StateRecovering)
 			continue
 		case n.state == api.StateFencing:
 			o.Kind, o.Fencing = OrderFence, slices.Clone(rs.rules.fencing)
@@ -196,7 +196,7 @@ func (rs *repairs) resumeOrders(now time.Time) {
 		default:
 			continue
 		}
-		rs.journal.order(o)
+		rs.journal.addOrders(o)
 	}
 }
 

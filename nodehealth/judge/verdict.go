@@ -13,12 +13,12 @@ func (j *Judge) list(now time.Time, ev Nodes) {
 		n, known := j.roster.all[listed.ID]
 		switch {
 		case listed.ID == "":
-			j.journal.find(ignored("", "a listed node without an id"))
+			j.journal.addFindings(ignored("", "a listed node without an id"))
 			continue
 		case !known:
-			n = j.roster.add(now, listed)
+			n = j.roster.addNode(now, listed)
 		case n.pass == j.pass:
-			j.journal.find(ignored(listed.ID, "a node that is listed twice"))
+			j.journal.addFindings(ignored(listed.ID, "a node that is listed twice"))
 			continue
 		}
 		changed := !known || n.Node != listed || n.missing > 0 || n.unlisted
@@ -121,8 +121,8 @@ func (j *Judge) enter(now time.Time, n *node) {
 		case n.verdict == api.CheckFail && now.Sub(n.failing) >= n.patience.wait:
 			j.markUnhealthy(now, n, n.why)
 		case n.state == api.StateFresh || n.state == api.StateHealthy:
-			j.roster.to(now, n, api.StateSuspect)
-			j.journal.find(n.finding(api.HealthNodeSuspect, n.why))
+			j.roster.setState(now, n, api.StateSuspect)
+			j.journal.addFindings(n.finding(api.HealthNodeSuspect, n.why))
 		}
 	case n.verdict == api.CheckOK && n.state == api.StateSuspect && n.lately(2): // it fails intermittently: no event each time
 	case n.verdict == api.CheckOK:
@@ -136,8 +136,8 @@ func (j *Judge) markUnhealthy(now time.Time, n *node, why string) {
 	}
 	n.cause = why
 	if n.state != api.StateUnhealthy {
-		j.roster.to(now, n, api.StateUnhealthy)
-		j.journal.find(n.finding(api.HealthNodeUnhealthy, why))
+		j.roster.setState(now, n, api.StateUnhealthy)
+		j.journal.addFindings(n.finding(api.HealthNodeUnhealthy, why))
 	}
 }
 
@@ -145,10 +145,10 @@ func (j *Judge) markUnhealthy(now time.Time, n *node, why string) {
 // unhealthy.
 func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == api.StateSuspect || isUnfit(n.state) {
-		j.journal.find(n.finding(api.HealthNodeOK, ""))
+		j.journal.addFindings(n.finding(api.HealthNodeOK, ""))
 	}
 	n.failing, n.until, n.repair, n.request, n.blocked, n.spent, n.cause = time.Time{}, time.Time{}, nil, request{}, "", "", ""
-	j.roster.to(now, n, api.StateHealthy)
+	j.roster.setState(now, n, api.StateHealthy)
 }
 
 func latest(a, b time.Time) time.Time {

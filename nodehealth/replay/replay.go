@@ -80,14 +80,14 @@ func (p *player) play(ctx context.Context, lines *jsonlines.Reader) error {
 		if _, policy := l.(policyLine); p.judge == nil && !policy {
 			return lines.Wrong("the first line must be a policy")
 		}
-		if err := p.take(ctx, l); err != nil {
+		if err := p.playLine(ctx, l); err != nil {
 			return err
 		}
 	}
 }
 
-// take applies one line.
-func (p *player) take(ctx context.Context, l line) error {
+// playLine applies one line.
+func (p *player) playLine(ctx context.Context, l line) error {
 	switch l := l.(type) {
 	case policyLine:
 		p.follow(l.policy)

@@ -141,7 +141,7 @@ func (h *collected) results(dec *json.Decoder) (int, error) {
 			return fmt.Errorf("%w: more than %d apps", ErrTooLarge, maxRows)
 		}
 		if err == nil {
-			err = h.keep(key)
+			err = h.addRow(key)
 		}
 		if err != nil {
 			h.addUnreadable(key, err)
@@ -151,8 +151,8 @@ func (h *collected) results(dec *json.Decoder) (int, error) {
 	return n, err
 }
 
-// keep adds the row that was decoded last.
-func (h *collected) keep(name string) error {
+// addRow adds the row that was decoded last.
+func (h *collected) addRow(name string) error {
 	if !absent(h.row.ID) && !equalsText(h.row.ID, name) {
 		id, err := readID(h.row.ID)
 		if err != nil {

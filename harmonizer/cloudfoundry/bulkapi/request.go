@@ -58,9 +58,9 @@ type query struct {
 	take   func(io.Reader) error // reads the complete answer
 }
 
-// get repeats a request until there is an answer, a permanent error, or the limit of tries is
+// getWithRetries repeats a request until there is an answer, a permanent error, or the limit of tries is
 // reached.
-func (c *caller) get(ctx context.Context, q query) error {
+func (c *caller) getWithRetries(ctx context.Context, q query) error {
 	again := retry.Policy{First: 250 * time.Millisecond, Longest: 8 * time.Second, Tries: 10, MaxRequested: 30 * time.Second}
 	err := again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
 		func() (time.Duration, error) { return c.try(ctx, q) })

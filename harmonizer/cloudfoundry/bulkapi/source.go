@@ -155,7 +155,7 @@ func (s *Source) fetch(ctx context.Context) (*collected, error) {
 func (s *Source) pages(ctx context.Context) (*collected, error) {
 	h := newCollected(s.footprints)
 	for !h.done {
-		err := s.api.get(ctx, query{path: "bulk/apps", take: h.page, params: url.Values{
+		err := s.api.getWithRetries(ctx, query{path: "bulk/apps", take: h.page, params: url.Values{
 			"batch_size": {strconv.Itoa(s.cfg.BatchSize)}, "bulk_token": {h.token},
 		}})
 		if err != nil {

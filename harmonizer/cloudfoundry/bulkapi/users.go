@@ -12,7 +12,7 @@ import (
 // Users requests the number of users. It does not affect the apps.
 func (s *Source) Users(ctx context.Context) (int, error) {
 	users := 0
-	err := s.api.get(ctx, query{path: "bulk/counts", params: url.Values{"model": {"user"}}, take: func(r io.Reader) (err error) {
+	err := s.api.getWithRetries(ctx, query{path: "bulk/counts", params: url.Values{"model": {"user"}}, take: func(r io.Reader) (err error) {
 		users, err = readUsers(r)
 		return err
 	}})

@@ -9,9 +9,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// take matches the acts of a nudge one by one. An index that occurs twice in one nudge counts
+// matchNudge matches the acts of a nudge one by one. An index that occurs twice in one nudge counts
 // as a repeat.
-func (m *Matcher) take(now time.Time, by side, n apps.Nudge) {
+func (m *Matcher) matchNudge(now time.Time, by side, n apps.Nudge) {
 	m.expire(now)
 	if s := n.Start; s != nil {
 		for _, index := range s.Indices {

@@ -75,10 +75,10 @@ func New(cfg Config) *Matcher {
 }
 
 // Own adds a nudge that we would have sent.
-func (m *Matcher) Own(now time.Time, n apps.Nudge) { m.take(now, 0, n) }
+func (m *Matcher) Own(now time.Time, n apps.Nudge) { m.matchNudge(now, 0, n) }
 
 // Received adds a nudge of the other harmonizer.
-func (m *Matcher) Received(now time.Time, n apps.Nudge) { m.take(now, 1, n) }
+func (m *Matcher) Received(now time.Time, n apps.Nudge) { m.matchNudge(now, 1, n) }
 
 // Stats returns the counts so far.
 func (m *Matcher) Stats() api.ShadowStats { return m.stats }

@@ -142,8 +142,8 @@ func (a *API) serve(r *http.Request) (status int, answer []byte, t Trouble, faul
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t = a.trouble
-	t.Fault = a.trouble.take()
-	a.note(r, t.Fault)
+	t.Fault = a.trouble.nextFault()
+	a.recordRequest(r, t.Fault)
 	user, password, _ := r.BasicAuth()
 	switch {
 	case user != a.user || password != a.password:
@@ -158,7 +158,7 @@ func (a *API) serve(r *http.Request) (status int, answer []byte, t Trouble, faul
 	return status, answer, t, a.faultCleared
 }
 
-func (a *API) note(r *http.Request, f Fault) {
+func (a *API) recordRequest(r *http.Request, f Fault) {
 	user, _, _ := r.BasicAuth()
 	query := r.URL.Query()
 	if len(a.requests) == maxRequests {

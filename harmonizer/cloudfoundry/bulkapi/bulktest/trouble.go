@@ -47,8 +47,8 @@ type Trouble struct {
 	Location   string // of Redirect
 }
 
-// take returns the fault of the next request.
-func (t *Trouble) take() Fault {
+// nextFault returns the fault of the next request.
+func (t *Trouble) nextFault() Fault {
 	switch {
 	case t.Fault == NoFault:
 		return NoFault

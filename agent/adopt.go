@@ -45,7 +45,7 @@ func (a *Agent) adopt(ctx context.Context, now time.Time) error {
 		return err
 	}
 	for _, x := range a.adoptAll(found) {
-		if err := a.take(ctx, now, x, boot); err != nil {
+		if err := a.adoptCopy(ctx, now, x, boot); err != nil {
 			return err
 		}
 	}
@@ -93,8 +93,8 @@ func (a *Agent) adoptAll(found []record) []adoption {
 // nameOf returns the name of a copy in logs and errors.
 func nameOf(r wire.StartRequest) string { return r.App + "/" + strconv.Itoa(r.Index) }
 
-// take adds one found copy to the machine.
-func (a *Agent) take(ctx context.Context, now time.Time, x adoption, boot string) error {
+// adoptCopy adds one found copy to the machine.
+func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot string) error {
 	c := &copyOf{StartRequest: x.Start, state: api.CopyRunning, since: x.Since, asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching}
 	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
 	if err != nil {
@@ -102,7 +102,7 @@ func (a *Agent) take(ctx context.Context, now time.Time, x adoption, boot string
 	}
 	switch {
 	case x.Ended != nil:
-		a.machine.keep(c)
+		a.machine.keepEnded(c)
 		a.removeDropped()
 		return nil
 	case x.Process == nil: // the start was never acknowledged, or its release was being fetched

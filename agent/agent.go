@@ -119,7 +119,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err == nil {
 		checks.Go(func() { a.checker.run(checking) })
 		checks.Go(func() { trimOutputs(checking, a.cfg.DataDir, a.log) })
-		checks.Go(func() { a.claims.keep(checking, own) })
+		checks.Go(func() { a.claims.repeatClaim(checking, own) })
 		if a.cfg.SelfFenceAfter > 0 {
 			a.contact = newContact(time.Now(), a.cfg.SelfFenceAfter)
 			checks.Go(func() { a.probeBus(checking) })

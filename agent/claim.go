@@ -133,9 +133,9 @@ func (c *claims) refused(r ClaimRequest) error {
 	return fmt.Errorf("agent %s: %w: %s; stop that one, or give this machine an id of its own with --id or agent.id", c.node, ErrRival, r.where())
 }
 
-// keep repeats the claim until ctx ends. The first one is sent when the agent receives claims itself, so of two
+// repeatClaim repeats the claim until ctx ends. The first one is sent when the agent receives claims itself, so of two
 // agents that start at the same time one receives the claim of the other.
-func (c *claims) keep(ctx context.Context, own ClaimRequest) {
+func (c *claims) repeatClaim(ctx context.Context, own ClaimRequest) {
 	again := time.NewTicker(claimEvery)
 	defer again.Stop()
 	for {
@@ -163,7 +163,7 @@ func (c *claims) claimed(now time.Time, r ClaimReply) error {
 		if r.Held && !settled {
 			return c.refused(r.ClaimRequest)
 		}
-		c.note(now, r.ClaimRequest)
+		c.recordRival(now, r.ClaimRequest)
 	}
 	c.settled = true
 	return nil
@@ -185,12 +185,12 @@ func (c *claims) answer(now time.Time, m *nats.Msg) error {
 	if yields {
 		return c.refused(r)
 	}
-	c.note(now, r)
+	c.recordRival(now, r)
 	return nil
 }
 
-// note records another agent of this node, for log and facts.
-func (c *claims) note(now time.Time, r ClaimRequest) {
+// recordRival records another agent of this node, for log and facts.
+func (c *claims) recordRival(now time.Time, r ClaimRequest) {
 	text := r.where()
 	if text != c.rival || now.Sub(c.rivalAt) >= rivalFor {
 		c.log.Error("another agent has the id of this node: stop it, or give its machine another id", "other", text)

@@ -133,7 +133,7 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 		return api.Exited{}, false
 	}
 	delete(m.copies, instance)
-	m.keep(c)
+	m.keepEnded(c)
 	e := api.Exited{
 		Partition: message.Partition, App: c.App, Version: c.Version, Instance: c.Instance, Index: c.Index,
 		Status: end.status, Description: end.text, Reason: m.reason(c, leaving),
@@ -144,10 +144,10 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 	return e, true
 }
 
-// keep stores the output of an ended copy. If there are too many, it drops the oldest copy that is
+// keepEnded stores the output of an ended copy. If there are too many, it drops the oldest copy that is
 // not the last one of its index. So the reason why an index failed for good is not lost to other
 // copies that crash repeatedly.
-func (m *machine) keep(c *copyOf) {
+func (m *machine) keepEnded(c *copyOf) {
 	m.ended = append(m.ended, c)
 	if len(m.ended) <= maxEnded {
 		return

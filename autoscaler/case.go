@@ -28,7 +28,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		of.Surge = min(of.Surge, c.Stale[group])
 		state.Groups[group] = of
 	}
-	c.State = quarantines(now, r.Groups, state, ruleClock(state.DecisionState, now), l.writer.Raised)
+	c.State = updateBackoffs(now, r.Groups, state, ruleClock(state.DecisionState, now), l.writer.Raised)
 	account := r.Account(c.State)
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
@@ -132,10 +132,10 @@ func fillNodes(c *api.Case, now time.Time, r apply.Reading, leaving, marked map[
 	}
 }
 
-// quarantines returns the state with the backoffs of these groups. If the provider reports a group
+// updateBackoffs returns the state with the backoffs of these groups. If the provider reports a group
 // short after its last raise or shortage, the group is in backoff. If a raised group has filled up,
 // its backoff ends.
-func quarantines(now time.Time, groups []pools.GroupSnapshot, s api.PoolState, clock time.Time, raised func(group string) bool) api.PoolState {
+func updateBackoffs(now time.Time, groups []pools.GroupSnapshot, s api.PoolState, clock time.Time, raised func(group string) bool) api.PoolState {
 	out := slices.Clone(s.Backoffs)
 	for group, of := range s.Groups {
 		if of.At.After(now) { // the clock went back
@@ -143,15 +143,15 @@ func quarantines(now time.Time, groups []pools.GroupSnapshot, s api.PoolState, c
 			s.Groups[group] = of
 		}
 	}
-	held := plan.InBackoff(out, clock)
+	inBackoff := plan.InBackoff(out, clock)
 	there := make(map[string]bool, len(groups))
 	for _, g := range groups {
 		there[g.ID] = true
-		q, aside := held[g.ID]
-		aside = aside && !q.KeepsTarget
+		backoff, held := inBackoff[g.ID]
+		held = held && !backoff.KeepsTarget
 		filled := g.Fulfilled() >= float64(g.Target)
 		switch {
-		case aside:
+		case held:
 		case g.Short != "" && g.ShortAt.After(s.Groups[g.ID].At) && !filled:
 			out = plan.AddFailure(out, g.ID, decide.OneLine(g.Short), clock)
 			of := s.Groups[g.ID]
@@ -161,7 +161,7 @@ func quarantines(now time.Time, groups []pools.GroupSnapshot, s api.PoolState, c
 			out = plan.ClearBackoff(out, g.ID)
 		}
 	}
-	s.Backoffs = slices.DeleteFunc(out, func(q api.GroupBackoff) bool { return !there[q.Group] })
+	s.Backoffs = slices.DeleteFunc(out, func(b api.GroupBackoff) bool { return !there[b.Group] })
 	return s
 }
 

@@ -56,8 +56,8 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 // Writer returns the only writer of the pool.
 func (l *Loop) Writer() *apply.Writer { return l.writer }
 
-// take waits for the caller's turn; give ends the turn.
-func (l *Loop) take(ctx context.Context) error {
+// takeTurn waits for the caller's turn; giveTurn ends the turn.
+func (l *Loop) takeTurn(ctx context.Context) error {
 	select {
 	case <-l.turn:
 		return nil
@@ -66,7 +66,7 @@ func (l *Loop) take(ctx context.Context) error {
 	}
 }
 
-func (l *Loop) give() { l.turn <- struct{}{} }
+func (l *Loop) giveTurn() { l.turn <- struct{}{} }
 
 // aliveEvery is the time between two signs of life while the loop waits.
 const aliveEvery = 5 * time.Second
@@ -99,11 +99,11 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case c := <-l.wanted:
-			if l.take(ctx) != nil {
+			if l.takeTurn(ctx) != nil {
 				return nil
 			}
 			l.adopt(c)
-			l.give()
+			l.giveTurn()
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		case <-l.signals.Changed():
 		case <-l.signals.Probed():
@@ -140,10 +140,10 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // open opens the writer, in the loop's turn.
 func (l *Loop) open(ctx context.Context) error {
-	if err := l.take(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer l.give()
+	defer l.giveTurn()
 	return l.writer.Open(ctx)
 }
 
@@ -151,10 +151,10 @@ func (l *Loop) open(ctx context.Context) error {
 // tick has its actions.
 func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *apply.Report) error) error {
 	return finish(ctx, func(ctx context.Context) error {
-		if err := l.take(ctx); err != nil {
+		if err := l.takeTurn(ctx); err != nil {
 			return nil
 		}
-		defer l.give()
+		defer l.giveTurn()
 		var r apply.Report
 		err := do(ctx, l.now(), &r)
 		l.between = append(l.between, r.Actions...)

@@ -12,10 +12,10 @@ import (
 // reads the pool and changes nothing. Any goroutine may call it. It waits while a tick is in
 // progress.
 func (l *Loop) Preview(ctx context.Context) (api.TickRecord, error) {
-	if err := l.take(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return api.TickRecord{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
 	}
-	defer l.give()
+	defer l.giveTurn()
 	now := l.now()
 	r := l.newRecord(now)
 	r.DryRun, r.State = true, l.writer.State()

@@ -19,10 +19,10 @@ import (
 // Tick runs one round at now: orders, snapshot, signals, plan, changes, shadows, record. Run and
 // simulations call it. Errors are in the record of the tick. Only pools.ErrNotHolder is returned.
 func (l *Loop) Tick(ctx context.Context, now time.Time) error {
-	if err := l.take(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
-	defer l.give()
+	defer l.giveTurn()
 	now = now.UTC().Round(0) // the ledger is in UTC, without a monotonic reading
 	if err := l.writer.Check(); notHolder(err) {
 		return fmt.Errorf("tick of pool %s: %w", l.pool, err)

@@ -45,7 +45,7 @@ func (s *appProcess) addCandidate(t testing.TB, p SignalPlan, shadow bool, at pl
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.move(at)
+	c.setPlace(at)
 	s.candidate, s.shadow, s.listed = c, shadow, true
 }
 

@@ -73,7 +73,7 @@ func (sig *signal) places() []place {
 		return []place{sig.plan.place(0)}
 	}
 	var places []place
-	if was := sig.at(); was.address != "" {
+	if was := sig.currentPlace(); was.address != "" {
 		places = append(places, was)
 	}
 	for n := range maxAlternatives + 1 {
@@ -87,7 +87,7 @@ func (s *appProcess) obstacleLocked(sig *signal, at place, table sockets, follow
 	if owner := s.reserved[at.address]; owner != nil && owner != sig {
 		return fmt.Errorf("socket @%s belongs to the app's other process, %s", at.address, title(owner.plan))
 	}
-	if sig != s.current && s.current.at().address == "" && at.address == s.current.plan.Address {
+	if sig != s.current && s.current.currentPlace().address == "" && at.address == s.current.plan.Address {
 		return fmt.Errorf("socket @%s is reserved for %s, which has not started", at.address, title(s.current.plan))
 	}
 	if held, is := table[at.address]; is {
@@ -122,12 +122,12 @@ func (s *appProcess) reserveLocked(sig *signal, at place) {
 	s.releaseLocked(sig)
 	s.reserved[at.address] = sig
 	delete(s.leaving, at.address)
-	sig.move(at)
+	sig.setPlace(at)
 }
 
 // releaseLocked frees the address of a signal.
 func (s *appProcess) releaseLocked(sig *signal) {
-	if was := sig.at(); s.reserved[was.address] == sig {
+	if was := sig.currentPlace(); s.reserved[was.address] == sig {
 		delete(s.reserved, was.address)
 	}
 }

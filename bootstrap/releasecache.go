@@ -39,8 +39,8 @@ func newReleaseCache(f Fetcher) *releaseCache {
 	return &releaseCache{fetcher: f, items: map[release.Ref]*cachedRelease{}}
 }
 
-// take returns a release and fetches it if needed. Call giveBack once for each take.
-func (s *releaseCache) take(ctx context.Context, ref release.Ref) (*cachedRelease, error) {
+// takeRelease returns a release and fetches it if needed. Call giveBack once for each takeRelease.
+func (s *releaseCache) takeRelease(ctx context.Context, ref release.Ref) (*cachedRelease, error) {
 	if i := s.use(ref); i != nil {
 		return i, nil
 	}
@@ -52,7 +52,7 @@ func (s *releaseCache) take(ctx context.Context, ref release.Ref) (*cachedReleas
 	if err != nil {
 		return nil, err
 	}
-	return s.put(ref, &cachedRelease{installed: installed, program: program}), nil
+	return s.putRelease(ref, &cachedRelease{installed: installed, program: program}), nil
 }
 
 // use returns a cached release, or nil.
@@ -66,8 +66,8 @@ func (s *releaseCache) use(ref release.Ref) *cachedRelease {
 	return i
 }
 
-// put adds a release unless another caller was faster.
-func (s *releaseCache) put(ref release.Ref, i *cachedRelease) *cachedRelease {
+// putRelease adds a release unless another caller was faster.
+func (s *releaseCache) putRelease(ref release.Ref, i *cachedRelease) *cachedRelease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if first := s.items[ref]; first != nil {

@@ -134,7 +134,7 @@ func (sig *signal) fetchNow() {
 
 // fetch makes one attempt, and stores and reports its result.
 func (sig *signal) fetch(ctx context.Context) bool {
-	release, err := sig.appProcess.releaseCache.take(ctx, sig.plan.Ref())
+	release, err := sig.appProcess.releaseCache.takeRelease(ctx, sig.plan.Ref())
 	if err != nil && ctx.Err() != nil {
 		return false // cancelled; this implies nothing about the release
 	}
@@ -208,16 +208,16 @@ func (sig *signal) received(a Answer, now time.Time, limit time.Duration) {
 func (sig *signal) isSourceOf(a Answer) bool {
 	running := sig.process.Status().PID
 	sameGroup := a.Group == 0 || running == 0 || a.Group == running
-	return a.Address == sig.at().address && a.Version == sig.plan.Version && sameGroup
+	return a.Address == sig.currentPlace().address && a.Version == sig.plan.Version && sameGroup
 }
 
-func (sig *signal) at() place {
+func (sig *signal) currentPlace() place {
 	sig.mu.Lock()
 	defer sig.mu.Unlock()
 	return sig.place
 }
 
-func (sig *signal) move(at place) {
+func (sig *signal) setPlace(at place) {
 	sig.mu.Lock()
 	defer sig.mu.Unlock()
 	sig.place = at

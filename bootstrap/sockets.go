@@ -80,7 +80,7 @@ func readKernelTable() (sockets, error) {
 			continue // not from the kernel
 		}
 		read += n
-		if done, err := found.add(part[:n]); done || err != nil {
+		if done, err := found.addMessage(part[:n]); done || err != nil {
 			return found, err
 		}
 	}
@@ -101,8 +101,8 @@ func diagRequest() []byte {
 	return b
 }
 
-// add adds the sockets of one message, and reports whether it was the last one.
-func (s sockets) add(part []byte) (done bool, err error) {
+// addMessage adds the sockets of one message, and reports whether it was the last one.
+func (s sockets) addMessage(part []byte) (done bool, err error) {
 	for len(part) > 0 {
 		var kind uint16
 		var body []byte

@@ -216,7 +216,7 @@ func TestSocketsAdd(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := sockets{}
-			done, err := got.add(c.part)
+			done, err := got.addMessage(c.part)
 			if done != c.done || !errors.Is(err, c.err) {
 				t.Errorf("add = %v, %v, want %v, %v", done, err, c.done, c.err)
 			}
@@ -233,7 +233,7 @@ func FuzzSocketsAdd(f *testing.F) {
 	f.Add([]byte{16, 0, 0, 0, 3, 0})
 	f.Fuzz(func(t *testing.T, part []byte) {
 		got := sockets{}
-		if done, err := got.add(part); done && err != nil {
+		if done, err := got.addMessage(part); done && err != nil {
 			t.Fatalf("add = %v, %v", done, err)
 		}
 	})

@@ -68,5 +68,5 @@ func (sig *signal) probe(ctx context.Context) error {
 	if err := sig.describe(ctx); err != nil {
 		return err
 	}
-	return listens(sig.process.Status().PID, sig.at().address)
+	return listens(sig.process.Status().PID, sig.currentPlace().address)
 }

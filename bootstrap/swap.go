@@ -57,7 +57,7 @@ func (s *appProcess) attempt(ctx context.Context, want SignalPlan) error {
 	case !current.launched():
 		s.dropCandidate()
 		return s.replace(current, want)
-	case !want.movable() && cmp.Or(current.at().address, want.Address) == want.Address:
+	case !want.movable() && cmp.Or(current.currentPlace().address, want.Address) == want.Address:
 		s.dropCandidate()
 		return s.replaceFetched(ctx, current, want)
 	}
@@ -79,7 +79,7 @@ func (s *appProcess) attempt(ctx context.Context, want SignalPlan) error {
 // need the same socket.
 func (s *appProcess) replaceFetched(ctx context.Context, current *signal, want SignalPlan) error {
 	if !want.Shipped() {
-		release, err := s.releaseCache.take(ctx, want.Ref())
+		release, err := s.releaseCache.takeRelease(ctx, want.Ref())
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *appProcess) dropCandidate() {
 	}
 	if revision := s.stream.announce(); listed {
 		s.mu.Lock()
-		s.leaving[c.at().address] = revision
+		s.leaving[c.currentPlace().address] = revision
 		s.mu.Unlock()
 	}
 	c.cancel()
@@ -192,7 +192,7 @@ func (s *appProcess) promote() {
 	s.current, s.candidate, s.listed, s.trouble = now, nil, false, ""
 	s.setRequestsLocked()
 	s.mu.Unlock()
-	s.log.Info("signal swapped", "app", s.app, "from", before.plan.Version, "to", now.plan.Version, "socket", now.at().address)
+	s.log.Info("signal swapped", "app", s.app, "from", before.plan.Version, "to", now.plan.Version, "socket", now.currentPlace().address)
 	s.dismiss(before, s.stream.announce())
 }
 

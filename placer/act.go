@@ -46,12 +46,12 @@ func (c *core) place(now time.Time) {
 	noRoomFor := map[resource.Vector]bool{} // room only shrinks during place
 	for _, w := range todo {
 		if c.wants[w.slot] == w {
-			c.try(now, w, noRoomFor)
+			c.tryPlace(now, w, noRoomFor)
 		}
 	}
 }
 
-func (c *core) try(now time.Time, w *want, noRoomFor map[resource.Vector]bool) {
+func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[resource.Vector]bool) {
 	live, certain := c.live(now, w.slot)
 	if certain {
 		c.removeWant(w.slot)

@@ -20,7 +20,7 @@ type unconfirmed struct {
 	until   time.Time // its row is expected before
 }
 
-func (c *confirmations) add(until time.Time, n Nudge, state *core) {
+func (c *confirmations) addNudge(until time.Time, n Nudge, state *core) {
 	if n.ID == "" || len(c.waiting) >= maxUnconfirmed {
 		return
 	}
@@ -31,14 +31,14 @@ func (c *confirmations) add(until time.Time, n Nudge, state *core) {
 	case n.Stop != nil:
 		u.app = n.Stop.App
 		for instance := range n.Stop.Instances {
-			u.ours = u.ours || state.find(instance) != nil
+			u.ours = u.ours || state.findCopy(instance) != nil
 		}
 	}
 	c.waiting = append(c.waiting, u)
 }
 
-// take returns the nudges to confirm now. It drops those whose row did not come in time: they are of another pool.
-func (c *confirmations) take(now time.Time, state *core) (ids []string) {
+// takeConfirmable returns the nudges to confirm now. It drops those whose row did not come in time: they are of another pool.
+func (c *confirmations) takeConfirmable(now time.Time, state *core) (ids []string) {
 	if !state.complete {
 		return nil
 	}

@@ -87,7 +87,7 @@ func (c *core) loaded() {
 }
 
 func (c *core) app(row api.App) {
-	if c.rows.set(row) {
+	if c.rows.setRow(row) {
 		c.changed[row.Name] = true
 	}
 	c.retry = true

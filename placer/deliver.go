@@ -26,7 +26,7 @@ func (p *Placer) act(ctx context.Context, wg *sync.WaitGroup, now time.Time) {
 		b.began = now
 	}
 	b.actions = append(b.actions, p.core.act(now)...)
-	b.nudges = append(b.nudges, p.confirmations.take(now, p.core)...)
+	b.nudges = append(b.nudges, p.confirmations.takeConfirmable(now, p.core)...)
 	b.unsaved = (durable{p.core}).takeChanged()
 	if p.ports.Memory == nil || len(b.unsaved) == 0 {
 		p.deliver(ctx, wg, now)

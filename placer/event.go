@@ -73,7 +73,7 @@ func (e Exit) apply(p *Placer, now time.Time) bool {
 }
 
 func (e Nudge) apply(p *Placer, now time.Time) bool {
-	p.confirmations.add(now.Add(p.cfg.NudgeTTL), e, p.core)
+	p.confirmations.addNudge(now.Add(p.cfg.NudgeTTL), e, p.core)
 	switch {
 	case e.Start != nil:
 		p.core.start(now, *e.Start)

@@ -51,7 +51,7 @@ func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 	}
 	n := c.nodes[f.ID]
 	if n != nil && !n.restored && n.facts.BootID != f.BootID {
-		c.forget(now, n)
+		c.forgetNode(now, n)
 		n = nil
 	}
 	if n == nil {
@@ -89,7 +89,7 @@ func (c *core) heartbeat(now time.Time, h api.Heartbeat) {
 	}
 	for instance, cp := range n.copies {
 		if !listed[instance] {
-			c.drop(cp)
+			c.dropCopy(cp)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func (c *core) beat(now time.Time, n *node, beat api.Beat) {
 	s := slot{beat.App, beat.Version, beat.Index}
 	cp := c.copies[beat.Instance]
 	if cp != nil && (cp.node != n || cp.slot != s) {
-		c.drop(cp) // one instance id on two nodes: the latest message counts
+		c.dropCopy(cp) // one instance id on two nodes: the latest message counts
 		cp = nil
 	}
 	if cp == nil {
@@ -139,11 +139,11 @@ func (c *core) exited(e api.Exited) {
 		c.unbook(b)
 	}
 	if cp := c.copies[e.Instance]; cp != nil {
-		c.drop(cp)
+		c.dropCopy(cp)
 	}
 }
 
-func (c *core) drop(cp *copyOf) {
+func (c *core) dropCopy(cp *copyOf) {
 	delete(c.copies, cp.instance)
 	delete(cp.node.copies, cp.instance)
 	durable{c}.forgetAsked(cp.app, cp.instance)
@@ -152,9 +152,9 @@ func (c *core) drop(cp *copyOf) {
 	}
 }
 
-// forget removes a lost node. Its booked copies that no heartbeat listed become wanted again. The
+// forgetNode removes a lost node. Its booked copies that no heartbeat listed become wanted again. The
 // harmonizer detects the loss of the others.
-func (c *core) forget(now time.Time, n *node) {
+func (c *core) forgetNode(now time.Time, n *node) {
 	for _, b := range n.booked {
 		c.unbook(b)
 		if !b.stop {
@@ -162,7 +162,7 @@ func (c *core) forget(now time.Time, n *node) {
 		}
 	}
 	for _, cp := range n.copies {
-		c.drop(cp)
+		c.dropCopy(cp)
 	}
 	delete(c.nodes, n.facts.ID)
 	c.retry = true // a nudge may wait for this
@@ -172,7 +172,7 @@ func (c *core) forget(now time.Time, n *node) {
 func (c *core) expire(now time.Time) {
 	for _, n := range c.nodes {
 		if liveness.Silent(now, n.receivedAt, liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))) {
-			c.forget(now, n)
+			c.forgetNode(now, n)
 		}
 	}
 	for _, b := range c.bookings.byInstance {

@@ -13,8 +13,8 @@ type rows struct {
 	ran  map[string]map[int]string // app -> index -> node
 }
 
-// set stores a row. The row of another pool removes the app. It reports whether nodes were forgotten.
-func (r *rows) set(row api.App) (changed bool) {
+// setRow stores a row. The row of another pool removes the app. It reports whether nodes were forgotten.
+func (r *rows) setRow(row api.App) (changed bool) {
 	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
 		return r.remove(row.Name)
 	}

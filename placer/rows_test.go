@@ -27,7 +27,7 @@ func TestRowsDecideWhatIsDesiredAndStartable(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newCore(Config{Pool: "p"}, "").rows
-			r.set(tt.row)
+			r.setRow(tt.row)
 			if got := r.desired(tt.slot); got != tt.desired {
 				t.Errorf("desired = %v, want %v", got, tt.desired)
 			}
@@ -41,14 +41,14 @@ func TestRowsDecideWhatIsDesiredAndStartable(t *testing.T) {
 func TestRowsDropNodesOfRemovedIndices(t *testing.T) {
 	r := newCore(Config{Pool: "p"}, "").rows
 	row := api.App{Name: "web", Pool: "p", Instances: 2, Version: "v1"}
-	r.set(row)
+	r.setRow(row)
 	r.remember(slot{"web", "v1", 1}, "a")
 	r.remember(slot{"web", "v1", 7}, "a")
 	if got := r.ran["web"]; len(got) != 1 || got[1] != "a" {
 		t.Errorf("remembered %v, want only index 1", got)
 	}
 	row.Instances = 1
-	r.set(row)
+	r.setRow(row)
 	if got := r.ran["web"]; len(got) != 0 {
 		t.Errorf("remembered %v after the app shrank", got)
 	}

@@ -28,7 +28,7 @@ const (
 func (c *core) stop(now time.Time, m api.Stop) []refusal {
 	var refused []refusal
 	for _, instance := range slices.Sorted(maps.Keys(m.Instances)) {
-		cp := c.find(instance)
+		cp := c.findCopy(instance)
 		if cp == nil || c.stopping(now, cp) {
 			continue
 		}
@@ -37,7 +37,7 @@ func (c *core) stop(now time.Time, m api.Stop) []refusal {
 			c.held[instance] = now.Add(c.cfg.NudgeTTL)
 			continue
 		}
-		c.end(now, cp)
+		c.endCopy(now, cp)
 	}
 	return refused
 }
@@ -46,26 +46,26 @@ func (c *core) stop(now time.Time, m api.Stop) []refusal {
 // in the same slot, because the nudge did not refer to it.
 func (c *core) release(now time.Time) {
 	for _, instance := range slices.Sorted(maps.Keys(c.held)) {
-		cp := c.find(instance)
+		cp := c.findCopy(instance)
 		if cp == nil || now.After(c.held[instance]) {
 			delete(c.held, instance)
 		} else if _, wanted := c.rows.current(cp.slot); !wanted {
 			delete(c.held, instance)
-			c.end(now, cp)
+			c.endCopy(now, cp)
 		}
 	}
 }
 
-// find returns a copy that a heartbeat lists or that is booked.
-func (c *core) find(instance string) *copyOf {
+// findCopy returns a copy that a heartbeat lists or that is booked.
+func (c *core) findCopy(instance string) *copyOf {
 	if b := c.bookings.byInstance[instance]; b != nil {
 		return &copyOf{slot: b.slot, instance: instance, node: b.node}
 	}
 	return c.copies[instance]
 }
 
-// end stops a copy. A booked copy is stopped after the response of its node.
-func (c *core) end(now time.Time, cp *copyOf) {
+// endCopy stops a copy. A booked copy is stopped after the response of its node.
+func (c *core) endCopy(now time.Time, cp *copyOf) {
 	if b := c.bookings.byInstance[cp.instance]; b != nil {
 		b.stop = true
 		c.changed[b.app] = true

@@ -93,14 +93,14 @@ func (s service) read(ctx context.Context, poolTag string) (m Machine, err error
 	}{
 		{"instance-id", &m.ID}, {"instance-type", &m.Type}, {"placement/availability-zone", &m.Zone}, {"placement/region", &m.Region},
 	} {
-		if *one.into, err = s.get(ctx, one.path); err == nil {
+		if *one.into, err = s.getValue(ctx, one.path); err == nil {
 			err = checkName(*one.into)
 		}
 		if err != nil {
 			return m, fmt.Errorf("%s: %w", one.path, err)
 		}
 	}
-	list, err := s.get(ctx, "tags/instance")
+	list, err := s.getValue(ctx, "tags/instance")
 	if absent(err) {
 		m.NoTags = true
 		return m, nil
@@ -130,7 +130,7 @@ func (s service) read(ctx context.Context, poolTag string) (m Machine, err error
 
 // tag returns the value of a tag. A tag that was removed meanwhile is empty.
 func (s service) tag(ctx context.Context, key string) (string, error) {
-	value, err := s.get(ctx, "tags/instance/"+key)
+	value, err := s.getValue(ctx, "tags/instance/"+key)
 	if absent(err) {
 		return "", nil
 	}
@@ -140,8 +140,8 @@ func (s service) tag(ctx context.Context, key string) (string, error) {
 	return value, nil
 }
 
-// get returns one value.
-func (s service) get(ctx context.Context, path string) (string, error) {
+// getValue returns one value.
+func (s service) getValue(ctx context.Context, path string) (string, error) {
 	out, err := s.client.GetMetadata(ctx, &imds.GetMetadataInput{Path: path})
 	if err != nil {
 		return "", err

@@ -71,7 +71,7 @@ func (f *Follower) readNode(ctx context.Context, node string, n *followedNode) (
 		if err != nil {
 			return copies, err
 		}
-		found, more := n.take(reply)
+		found, more := n.recordReply(reply)
 		copies = append(copies, found...)
 		if !more {
 			break
@@ -96,8 +96,8 @@ func (n *followedNode) active() bool {
 	return false
 }
 
-// take records a reply, and returns the copies with new lines. more: the node has further output.
-func (n *followedNode) take(reply LogsReply) (found []CopyLog, more bool) {
+// recordReply records a reply, and returns the copies with new lines. more: the node has further output.
+func (n *followedNode) recordReply(reply LogsReply) (found []CopyLog, more bool) {
 	listed, size := map[string]bool{}, 0
 	for _, c := range reply.Copies {
 		listed[c.Instance] = true

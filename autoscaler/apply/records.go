@@ -55,7 +55,7 @@ func (rs Records) Returnable(s *snapshot.Snapshot) []api.Leaver {
 
 // groups returns the groups for the account of the pool, with these targets.
 func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) int) []resolve.Group {
-	leaving, aside := map[string][]api.Leaver{}, rs.aside(s)
+	leaving, quarantined := map[string][]api.Leaver{}, rs.quarantinedNodes(s)
 	if len(rs) > 0 {
 		there := make(map[string]bool, len(s.Nodes))
 		for _, n := range s.Nodes {
@@ -73,14 +73,14 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 	for i, g := range s.Groups {
 		out[i] = resolve.Group{
 			ID: g.ID, Target: target(g), Min: g.Min, Max: g.Max, Stale: g.Stale, Fulfilled: g.Fulfilled(), Leaving: leaving[g.ID],
-			Quarantined: aside[g.ID],
+			Quarantined: quarantined[g.ID],
 		}
 	}
 	return out
 }
 
-// aside returns the quarantined nodes that do not leave, by group.
-func (rs Records) aside(s *snapshot.Snapshot) map[string][]api.Leaver {
+// quarantinedNodes returns the quarantined nodes that do not leave, by group.
+func (rs Records) quarantinedNodes(s *snapshot.Snapshot) map[string][]api.Leaver {
 	var out map[string][]api.Leaver
 	leaving := map[string]bool(nil)
 	for _, n := range s.Nodes {

@@ -23,16 +23,16 @@ type poolState struct {
 	records Records
 }
 
-// aside returns the groups in backoff.
-func (p poolState) aside() map[string]api.GroupBackoff {
+// groupsInBackoff returns the groups in backoff.
+func (p poolState) groupsInBackoff() map[string]api.GroupBackoff {
 	return plan.InBackoff(p.state.Backoffs, p.state.Clock)
 }
 
 // room returns the weight by which the groups can be raised, less the pending increase.
 func (p poolState) room() float64 {
-	busy, held, sum := p.Busy(), p.aside(), -p.account.PendingIncrease()
+	busy, inBackoff, sum := p.Busy(), p.groupsInBackoff(), -p.account.PendingIncrease()
 	for _, g := range p.account.Groups {
-		if _, aside := held[g.ID]; !aside && !g.Stale && busy[g.ID] == "" {
+		if _, held := inBackoff[g.ID]; !held && !g.Stale && busy[g.ID] == "" {
 			sum += max(0, float64(g.Max)-max(float64(g.Target), g.Fulfilled))
 		}
 	}
@@ -44,11 +44,11 @@ func (p poolState) room() float64 {
 // do not count as joined. Those that were launched by since are not waited for: only newer nodes
 // must be healthy.
 func (p poolState) full(since time.Time) bool {
-	held, leaving, inPlace := p.aside(), p.records.Leaving(), p.records.InPlace()
+	inBackoff, leaving, inPlace := p.groupsInBackoff(), p.records.Leaving(), p.records.InPlace()
 	counts := map[string]bool{}
 	need, have := p.account.PendingIncrease(), 0.0
 	for _, g := range p.account.Groups {
-		if _, aside := held[g.ID]; aside || g.Stale {
+		if _, held := inBackoff[g.ID]; held || g.Stale {
 			continue
 		}
 		counts[g.ID] = true
@@ -71,8 +71,8 @@ func (p poolState) full(since time.Time) bool {
 // back, its nodes would stay cordoned without them.
 const unlistedGroup = time.Hour
 
-// views returns the nodes in the form for their drains. facts are newer than the snapshot.
-func (p poolState) views(facts []api.NodeFacts) map[string]drain.NodeSnapshot {
+// nodeSnapshots returns the nodes in the form for their drains. facts are newer than the snapshot.
+func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSnapshot {
 	views := make(map[string]drain.NodeSnapshot, len(p.Nodes))
 	busy := p.Busy()
 	for _, n := range p.Nodes {

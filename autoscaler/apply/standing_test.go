@@ -93,7 +93,7 @@ func TestViews(t *testing.T) {
 			if test.facts != "" {
 				facts = append(facts, api.NodeFacts{ID: test.facts})
 			}
-			if got := test.pool.views(facts)["a-2"]; got != test.want {
+			if got := test.pool.nodeSnapshots(facts)["a-2"]; got != test.want {
 				t.Errorf("view %+v, want %+v", got, test.want)
 			}
 		})

@@ -116,5 +116,5 @@ func (w *Writer) advance(ctx context.Context, now time.Time, s *snapshot.Snapsho
 	}
 	ctx, cancel := w.step(ctx)
 	defer cancel()
-	return w.drains.advance(ctx, now, w.poolState(s).views(w.ports.Scheduler.Facts(w.ports.Now())), r)
+	return w.drains.advance(ctx, now, w.poolState(s).nodeSnapshots(w.ports.Scheduler.Facts(w.ports.Now())), r)
 }

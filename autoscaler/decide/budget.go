@@ -11,12 +11,12 @@ import (
 // room is how far the target may go in one direction, and what limits it.
 type room struct {
 	by   float64
-	kind BarKind
+	kind BlockerKind
 	why  string
 }
 
 // narrow applies a limit if it is tighter than the earlier ones.
-func (r *room) narrow(by float64, kind BarKind, why string) {
+func (r *room) narrow(by float64, kind BlockerKind, why string) {
 	if by < r.by {
 		*r = room{by, kind, why}
 	}
@@ -26,9 +26,9 @@ func (r *room) narrow(by float64, kind BarKind, why string) {
 func rooms(in api.DecisionInput, s api.DecisionState, t float64) (up, down room) {
 	p := in.Policy
 	used := usedWithin(s, p.Period)
-	up = room{max(0, p.Limits.MaxAdd-used.Up), BarStep,
+	up = room{max(0, p.Limits.MaxAdd-used.Up), BlockerStep,
 		fmt.Sprintf("at most %s to add to %s", num(p.Limits.MaxAdd), num(t)) + usedUp(p, used.Up)}
-	down = room{max(0, p.Limits.MaxRemove-used.Down), BarStep,
+	down = room{max(0, p.Limits.MaxRemove-used.Down), BlockerStep,
 		fmt.Sprintf("at most %s to remove from %s", num(p.Limits.MaxRemove), num(t)) + usedUp(p, used.Down)}
 	for _, b := range p.Budgets {
 		r, change, used := &up, "raised", usedWithin(s, b.Within)
@@ -37,7 +37,7 @@ func rooms(in api.DecisionInput, s api.DecisionState, t float64) (up, down room)
 			r, change, gone = &down, "lowered", used.Down
 		}
 		most, kind := mostChange(b, t-(used.Up-used.Down))
-		r.narrow(max(0, most-gone), BarBudget, fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
+		r.narrow(max(0, most-gone), BlockerBudget, fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
 	}
 	if why := scaleInBlocked(in, s); why != "" {
 		down.narrow(0, blockedBy(in, s), "scale-in is barred ("+why+")")

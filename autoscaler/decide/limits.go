@@ -10,10 +10,10 @@ import (
 // limit moves the wanted target into [min, max], and its distance from t into the room of the
 // limits over time and the cooldowns. A t outside its limits returns in such steps.
 func limit(in api.DecisionInput, s api.DecisionState, t, wanted float64) api.Step {
-	after, bars := barred(in, s, t, wanted)
+	after, blockers := blockedTarget(in, s, t, wanted)
 	var why []string
-	for _, bar := range bars {
-		why = append(why, bar.Why)
+	for _, blocker := range blockers {
+		why = append(why, blocker.Why)
 	}
 	switch {
 	case why == nil:
@@ -26,29 +26,29 @@ func limit(in api.DecisionInput, s api.DecisionState, t, wanted float64) api.Ste
 	return api.Step{Rule: api.RuleLimits, Before: wanted, After: after, Why: strings.Join(why, ", ")}
 }
 
-// barred returns the target of limit, and what kept it from the wanted one.
-func barred(in api.DecisionInput, s api.DecisionState, t, wanted float64) (after float64, bars []Bar) {
+// blockedTarget returns the target of limit, and what kept it from the wanted one.
+func blockedTarget(in api.DecisionInput, s api.DecisionState, t, wanted float64) (after float64, blockers []Blocker) {
 	l := in.Policy.Limits
-	note := func(kind BarKind, why string) { bars = append(bars, Bar{kind, why}) }
+	block := func(kind BlockerKind, why string) { blockers = append(blockers, Blocker{kind, why}) }
 	inside := min(max(wanted, l.Min), l.Max)
 	if wanted < inside {
-		note(BarMin, fmt.Sprintf("%s is under min_capacity %s", num(wanted), num(l.Min)))
+		block(BlockerMin, fmt.Sprintf("%s is under min_capacity %s", num(wanted), num(l.Min)))
 	}
 	if wanted > inside {
-		note(BarMax, fmt.Sprintf("%s is over max_capacity %s", num(wanted), num(l.Max)))
+		block(BlockerMax, fmt.Sprintf("%s is over max_capacity %s", num(wanted), num(l.Max)))
 	}
 	inside, cooling := applyCooldown(in, s, t, inside)
 	if cooling != "" {
-		note(BarCooldown, cooling)
+		block(BlockerCooldown, cooling)
 	}
 	up, down := rooms(in, s, t)
 	switch d := inside - t; {
 	case d > up.by:
-		note(up.kind, up.why)
-		return t + up.by, bars
+		block(up.kind, up.why)
+		return t + up.by, blockers
 	case d < -down.by:
-		note(down.kind, down.why)
-		return t - down.by, bars
+		block(down.kind, down.why)
+		return t - down.by, blockers
 	}
-	return inside, bars
+	return inside, blockers
 }

@@ -29,7 +29,7 @@ type Group struct {
 // Account states the parts of the targets of a pool's groups. Weights are whole numbers, as targets
 // are.
 //
-//	per group  Target = Share + Surge + leaving + aside
+//	per group  Target = Share + Surge + leaving + quarantined
 //	per pool   sum of Share + Owed - Surplus = Wanted + Offset
 //	           Owed >= 0, Surplus >= 0, and one of them is 0
 //
@@ -63,7 +63,7 @@ func AccountOf(s api.PoolState, groups []Group) Account {
 
 func groupAccount(s api.PoolState, g Group) GroupAccount {
 	one := GroupAccount{Group: g}
-	one.Surge = max(0, min(s.Groups[g.ID].Surge, g.Target-one.leaving()-one.aside()))
+	one.Surge = max(0, min(s.Groups[g.ID].Surge, g.Target-one.leaving()-one.quarantinedPart()))
 	return one
 }
 
@@ -71,10 +71,10 @@ func groupAccount(s api.PoolState, g Group) GroupAccount {
 func (g GroupAccount) Share() int { return g.Target - g.Beside() }
 
 // Beside returns the rest of the target: surge, leaving nodes and quarantined nodes.
-func (g GroupAccount) Beside() int { return g.Surge + g.leaving() + g.aside() }
+func (g GroupAccount) Beside() int { return g.Surge + g.leaving() + g.quarantinedPart() }
 
-// aside returns the part of the target that quarantined nodes hold.
-func (g GroupAccount) aside() int {
+// quarantinedPart returns the part of the target that quarantined nodes hold.
+func (g GroupAccount) quarantinedPart() int {
 	sum := 0
 	for _, n := range g.quarantinedParts() {
 		sum += n

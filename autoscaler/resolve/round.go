@@ -88,7 +88,7 @@ func (r *Round) Planned() map[string]int {
 func (r *Round) Next() []TargetChange {
 	if r.refused {
 		r.refused = false
-		r.distribution, r.err = plan.Distribute(Bound(r.c, r.shares, r.held(), r.has), r.o.Decision.Target)
+		r.distribution, r.err = plan.Distribute(Bound(r.c, r.shares, r.groupsInBackoff(), r.has), r.o.Decision.Target)
 	}
 	if r.lowered {
 		return nil
@@ -169,8 +169,8 @@ func (r *Round) backOff(group string, err error) {
 	r.refused = true
 }
 
-// held returns the groups in backoff, including those of this Round.
-func (r *Round) held() map[string]api.GroupBackoff {
+// groupsInBackoff returns the groups in backoff, including those of this Round.
+func (r *Round) groupsInBackoff() map[string]api.GroupBackoff {
 	return InBackoff(r.c, r.backoffs, r.o.Decision.State.Clock)
 }
 
@@ -203,16 +203,16 @@ func (r *Round) raises() []TargetChange {
 // lowerings returns the targets of the groups in backoff whose target is larger than the weight
 // that they have.
 func (r *Round) lowerings() []TargetChange {
-	held := r.held()
+	inBackoff := r.groupsInBackoff()
 	var out []TargetChange
 	for _, g := range r.groups {
-		q, aside := held[g.ID]
+		backoff, held := inBackoff[g.ID]
 		target := max(g.Min, Whole(g.Fulfilled))
 		switch {
 		case g.reached: // it was granted more in this Round
 		case g.failed != nil && (!Refused(g.failed) || errors.Is(g.failed, pools.ErrThrottled)):
-		case aside && !q.KeepsTarget && !g.Stale && target < g.Target:
-			out = append(out, TargetChange{Group: g.ID, Target: target, Why: "set aside: " + q.Why})
+		case held && !backoff.KeepsTarget && !g.Stale && target < g.Target:
+			out = append(out, TargetChange{Group: g.ID, Target: target, Why: "set aside: " + backoff.Why})
 		}
 	}
 	return out

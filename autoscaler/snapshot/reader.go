@@ -103,10 +103,10 @@ func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bo
 	}
 	joined := r.joined
 	if r.unknown {
-		joined = s.up()
+		joined = s.joinedInstances()
 	}
-	s.join(r.ports.Scheduler.Facts(now), func(id string) bool { return s.Starting || joined[id] })
-	s.learn(joined, r.reported, released)
+	s.joinInstances(r.ports.Scheduler.Facts(now), func(id string) bool { return s.Starting || joined[id] })
+	s.setJoined(joined, r.reported, released)
 	s.Lost += r.gone
 	return s, nil
 }

@@ -38,7 +38,7 @@ type Snapshot struct {
 // Refresh returns the same groups, joined with newer reports.
 func (s *Snapshot) Refresh(facts []api.NodeFacts) *Snapshot {
 	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, joined: s.joined, reported: s.reported}
-	out.join(facts, func(id string) bool { return s.joined[id] })
+	out.joinInstances(facts, func(id string) bool { return s.joined[id] })
 	return out
 }
 
@@ -108,8 +108,8 @@ func (s *Snapshot) LaunchedBefore(group string, at time.Time) []pools.Instance {
 	return out
 }
 
-// up returns all instances that may have joined.
-func (s *Snapshot) up() map[string]bool {
+// joinedInstances returns all instances that may have joined.
+func (s *Snapshot) joinedInstances() map[string]bool {
 	ids := map[string]bool{}
 	for _, g := range s.Groups {
 		for _, i := range g.Instances {
@@ -121,9 +121,9 @@ func (s *Snapshot) up() map[string]bool {
 	return ids
 }
 
-// join adds the instances of all groups, with the reports of their nodes. expected reports whether
+// joinInstances adds the instances of all groups, with the reports of their nodes. expected reports whether
 // the node of an instance should report.
-func (s *Snapshot) join(facts []api.NodeFacts, expected func(id string) bool) {
+func (s *Snapshot) joinInstances(facts []api.NodeFacts, expected func(id string) bool) {
 	byID := make(map[string]*api.NodeFacts, len(facts))
 	for i := range facts {
 		byID[facts[i].ID] = &facts[i]
@@ -135,19 +135,19 @@ func (s *Snapshot) join(facts []api.NodeFacts, expected func(id string) bool) {
 		s.Fulfilled += g.Fulfilled()
 		s.Nodes = slices.Grow(s.Nodes, len(g.Instances))
 		for _, instance := range g.Instances {
-			s.add(instance, byID[instance.ID], expected)
+			s.addInstance(instance, byID[instance.ID], expected)
 		}
 	}
 	slices.Sort(s.Silent)
 }
 
-// add adds one instance. If facts is not nil, its node reports.
-func (s *Snapshot) add(instance pools.Instance, facts *api.NodeFacts, expected func(id string) bool) {
+// addInstance adds one instance. If facts is not nil, its node reports.
+func (s *Snapshot) addInstance(instance pools.Instance, facts *api.NodeFacts, expected func(id string) bool) {
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: api.NodeUnknown}
 	_, node.Unhealthy = s.Condition.Unhealthy[instance.ID]
 	switch {
 	case instance.State == api.InstancePending || instance.State == api.InstanceTerminating:
-	case facts != nil && instance.State == api.InstanceRunning && s.count(*facts, s.Quarantined(instance.ID)):
+	case facts != nil && instance.State == api.InstanceRunning && s.addUsage(*facts, s.Quarantined(instance.ID)):
 		node.Facts, node.State = *facts, api.NodeRunning
 		if p := facts.Priority; !math.IsNaN(p) && !math.IsInf(p, 0) {
 			node.Priority = p
@@ -166,9 +166,9 @@ func (s *Snapshot) add(instance pools.Instance, facts *api.NodeFacts, expected f
 	s.Nodes = append(s.Nodes, node)
 }
 
-// count adds the resources and the usage of a node. If the sum is invalid, it adds nothing and
+// addUsage adds the resources and the usage of a node. If the sum is invalid, it adds nothing and
 // returns false. A quarantined node offers nothing, but may still run tasks.
-func (s *Snapshot) count(f api.NodeFacts, aside bool) bool {
+func (s *Snapshot) addUsage(f api.NodeFacts, aside bool) bool {
 	totals, allocated := s.Totals.Add(f.Resources), s.Allocated.Add(f.Allocated)
 	if aside {
 		totals = s.Totals
@@ -180,9 +180,9 @@ func (s *Snapshot) count(f api.NodeFacts, aside bool) bool {
 	return true
 }
 
-// learn sets which instances have joined and have reported, and counts joined ones that disappeared
+// setJoined sets which instances have joined and have reported, and counts joined ones that disappeared
 // without a release.
-func (s *Snapshot) learn(before, reported, released map[string]bool) {
+func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
 	s.joined, s.reported = make(map[string]bool, len(s.Nodes)), make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
 		id := n.Instance.ID

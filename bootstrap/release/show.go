@@ -50,7 +50,7 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-func (r *Report) add(name string, err error, detail string) {
+func (r *Report) addCheck(name string, err error, detail string) {
 	if err != nil {
 		detail = err.Error()
 	}
@@ -63,19 +63,19 @@ func Verify(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Tru
 	report := Report{Ref: ref, Platform: platform}
 	w, err := readBucketRecord(ctx, b, ref, platform, retryTimeout(DefaultRetryTimeout))
 	if errors.Is(err, ErrCorrupt) {
-		report.add("manifest", err, "")
+		report.addCheck("manifest", err, "")
 		return report, nil
 	}
 	if err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", ref, err)
 	}
-	report.add("manifest", nil, fmt.Sprintf("%d files, %d bytes", len(w.manifest.Files), w.manifest.unpacked()))
+	report.addCheck("manifest", nil, fmt.Sprintf("%d files, %d bytes", len(w.manifest.Files), w.manifest.unpacked()))
 	if w.Yanked != nil {
-		report.add("yank", w.Yanked.err(), "")
+		report.addCheck("yank", w.Yanked.err(), "")
 	} else {
-		report.add("yank", nil, "not yanked")
+		report.addCheck("yank", nil, "not yanked")
 	}
-	report.add("signature", trust.admit(w.manifest, w.Raw, w.Signature), trust.describe(w))
+	report.addCheck("signature", trust.admit(w.manifest, w.Raw, w.Signature), trust.describe(w))
 	if err := report.checkArchive(ctx, b, w.manifest); err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", ref, classifyLocal(err))
 	}
@@ -110,7 +110,7 @@ func (r *Report) checkArchive(ctx context.Context, b Bucket, m Manifest) error {
 	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotFound) {
 		return err
 	}
-	r.add("archive", err, fmt.Sprintf("%d bytes, sha256 %v", m.Object.Size, m.Object.SHA256))
+	r.addCheck("archive", err, fmt.Sprintf("%d bytes, sha256 %v", m.Object.Size, m.Object.SHA256))
 	if err != nil {
 		return nil
 	}
@@ -118,6 +118,6 @@ func (r *Report) checkArchive(ctx context.Context, b Bucket, m Manifest) error {
 	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsafe) {
 		return err
 	}
-	r.add("files", err, "all match the manifest")
+	r.addCheck("files", err, "all match the manifest")
 	return nil
 }

@@ -45,7 +45,7 @@ func TestVenvCounts(t *testing.T) {
 			for i := range maxVenvPaths - free {
 				v.folders[fmt.Sprint("known", i)] = true
 			}
-			err = v.take(t.Context(), &tc.header, strings.NewReader(""))
+			err = v.unpackEntry(t.Context(), &tc.header, strings.NewReader(""))
 			if errors.Is(err, ErrUnsafe) != tc.refuse || err != nil && !tc.refuse {
 				t.Errorf("take = %v, refusal %v is wanted", err, tc.refuse)
 			}

@@ -68,7 +68,7 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // unpackEntry returns a better error
 			return nil, nil, brokenArchive(ctx, err)
 		}
-		if err := v.take(ctx, header, r); err != nil {
+		if err := v.unpackEntry(ctx, header, r); err != nil {
 			return nil, nil, markPathConflict(err)
 		}
 	}
@@ -86,7 +86,7 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 
 // unpackEntry unpacks a file or folder, and collects links for later: while files are written, no path leads through a
 // link.
-func (v *venv) take(ctx context.Context, header *tar.Header, r io.Reader) error {
+func (v *venv) unpackEntry(ctx context.Context, header *tar.Header, r io.Reader) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -29,8 +29,8 @@ func isScarcity(err error) bool {
 		func(scarce error) bool { return errors.Is(err, scarce) })
 }
 
-// count records an end, and returns the pause before the next start or giveUp.
-func (p *Process) count(why error, now time.Time) (delay time.Duration, giveUp bool) {
+// countEnd records an end, and returns the pause before the next start or giveUp.
+func (p *Process) countEnd(why error, now time.Time) (delay time.Duration, giveUp bool) {
 	if isExcused(why) {
 		p.excused = append(p.excused, now)
 		p.excused = p.excused[max(0, len(p.excused)-maxExcused):]

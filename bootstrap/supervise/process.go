@@ -260,7 +260,7 @@ func (p *Process) endOf(exit Exit) error {
 // fail waits until the next start is due. If the budget is spent, it waits until ctx ends, which Restart causes.
 func (p *Process) fail(ctx context.Context, why error) {
 	now := time.Now()
-	delay, giveUp := p.count(why, now)
+	delay, giveUp := p.countEnd(why, now)
 	p.set(func(s *Status) { s.State, s.Why, s.Excused = Backoff, why.Error(), isExcused(why) })
 	if giveUp {
 		p.set(func(s *Status) { s.State = Fatal })

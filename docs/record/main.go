@@ -92,7 +92,7 @@ func (s *session) play(ctx context.Context) (err error) {
 		return err
 	}
 	up.Stderr = up.Stdout
-	s.add(&s.up, "$ weir up")
+	s.addRow(&s.up, "$ weir up")
 	if err := up.Start(); err != nil {
 		return fmt.Errorf("start weir up: %w", err)
 	}
@@ -107,10 +107,10 @@ func (s *session) play(ctx context.Context) (err error) {
 		if err := s.expect(ctx, step.until); err != nil {
 			return err
 		}
-		s.add(&s.typed, "$ "+step.command)
+		s.addRow(&s.typed, "$ "+step.command)
 		text, err := s.command(ctx, step.command).CombinedOutput()
 		for line := range strings.Lines(string(text)) {
-			s.add(&s.typed, strings.TrimRight(line, "\n"))
+			s.addRow(&s.typed, strings.TrimRight(line, "\n"))
 		}
 		if err != nil {
 			return fmt.Errorf("run %s: %w: %s", step.command, err, text)
@@ -129,7 +129,7 @@ func (s *session) command(ctx context.Context, line string) *exec.Cmd {
 
 func (s *session) follow(output io.Reader) {
 	for lines := bufio.NewScanner(output); lines.Scan(); {
-		s.add(&s.up, lines.Text())
+		s.addRow(&s.up, lines.Text())
 		select {
 		case s.grown <- struct{}{}:
 		default:
@@ -137,7 +137,7 @@ func (s *session) follow(output io.Reader) {
 	}
 }
 
-func (s *session) add(to *[]row, text string) {
+func (s *session) addRow(to *[]row, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	*to = append(*to, row{at: time.Since(s.began), text: text})

@@ -292,7 +292,7 @@ func (r *Rows) reportChange(ctx context.Context, p *progress, entry jetstream.Ke
 	}
 	k := integrity.Key{Name: entry.Key(), Revision: entry.Revision(), Deleted: entry.Operation() != jetstream.KeyValuePut, Value: entry.Value()}
 	if k.Revision > p.last || !r.guard.IsUnknown(k.Name) {
-		r.guard.Note(k.Name, k.Revision, k.Deleted)
+		r.guard.StoreRevision(k.Name, k.Revision, k.Deleted)
 	}
 	if err := r.reportKey(ctx, p, k, report); err != nil {
 		return err

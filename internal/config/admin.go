@@ -64,12 +64,12 @@ func defaultAdmin() Admin {
 
 // Address returns the configured address of a daemon, or else its default.
 func (a Admin) Address(daemon string) (address string, isDefault bool) {
-	given := a.of(daemon)
-	return cmp.Or(given, defaultAdmin().of(daemon), AdminOff), given == ""
+	given := a.addressOf(daemon)
+	return cmp.Or(given, defaultAdmin().addressOf(daemon), AdminOff), given == ""
 }
 
-// of returns the value of a daemon's key.
-func (a Admin) of(daemon string) string {
+// addressOf returns the value of a daemon's key.
+func (a Admin) addressOf(daemon string) string {
 	v := reflect.ValueOf(a)
 	for i := range v.NumField() {
 		if v.Type().Field(i).Tag.Get("yaml") == daemon {
@@ -96,7 +96,7 @@ func adminBelow(a Admin, file string) Admin {
 func (a Admin) problems(d document) Problems {
 	var ps Problems
 	for _, daemon := range Daemons() {
-		if err := a.CheckAddress(a.of(daemon)); err != nil {
+		if err := a.CheckAddress(a.addressOf(daemon)); err != nil {
 			ps = append(ps, d.problem("admin."+daemon, err.Error()))
 		}
 	}

@@ -132,21 +132,21 @@ func (h *holds) addLimits() {
 	if wanted < before {
 		d = api.DirectionDown
 	}
-	for _, b := range decide.Bars(in, h.r.Result.Steps) {
+	for _, b := range decide.Blockers(in, h.r.Result.Steps) {
 		switch b.Kind {
-		case decide.BarMax:
+		case decide.BlockerMax:
 			h.addHold(api.DirectionUp, api.HoldLimit, string(b.Kind), b.Why)
-		case decide.BarMin:
+		case decide.BlockerMin:
 			h.addHold(api.DirectionDown, api.HoldLimit, string(b.Kind), b.Why)
-		case decide.BarCooldown:
+		case decide.BlockerCooldown:
 			h.addHold(d, api.HoldCooldown, string(d), b.Why)
-		case decide.BarBudget:
+		case decide.BlockerBudget:
 			h.addHold(d, api.HoldBudget, "budgets", b.Why)
-		case decide.BarStep:
+		case decide.BlockerStep:
 			h.addHold(d, api.HoldLimit, map[api.Direction]string{api.DirectionUp: "max_weight_to_add", api.DirectionDown: "max_weight_to_remove"}[d], b.Why)
-		case decide.BarLosses:
+		case decide.BlockerLosses:
 			h.addHold(api.DirectionDown, api.HoldIgnorance, "prevent_scale_down_after_capacity_loss", b.Why)
-		case decide.BarHealth:
+		case decide.BlockerHealth:
 			h.addHold(api.DirectionDown, api.HoldBreaker, string(api.RuleHealth), b.Why)
 		default:
 			h.addHold(api.DirectionDown, api.HoldIgnorance, "pool", b.Why)

@@ -45,7 +45,7 @@ func NewEvidence(js jetstream.JetStream, cluster, pool string, replicas int) (*E
 func (e *Evidence) Save(ctx context.Context, node string, data []byte) (name string, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	subject, err := e.of(node)
+	subject, err := e.subjectOf(node)
 	if err == nil && len(data) > maxEvidence {
 		err = fmt.Errorf("it has %d bytes, at most %d", len(data), maxEvidence)
 	}
@@ -69,7 +69,7 @@ func (e *Evidence) Save(ctx context.Context, node string, data []byte) (name str
 func (e *Evidence) Load(ctx context.Context, node string, visit func(name string, data []byte) error) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	subject, err := e.of(node)
+	subject, err := e.subjectOf(node)
 	if err != nil {
 		return fmt.Errorf("read evidence of node %.100s: %w", node, err)
 	}
@@ -113,8 +113,8 @@ func (e *Evidence) Nodes(ctx context.Context) (nodes []string, err error) {
 	return nodes, nil
 }
 
-// of returns the subject of a node.
-func (e *Evidence) of(node string) (string, error) {
+// subjectOf returns the subject of a node.
+func (e *Evidence) subjectOf(node string) (string, error) {
 	if node == "" || len(node) > maxEvidenceNode || strings.ContainsAny(node, " \t\r\n") {
 		return "", fmt.Errorf("its name has %d bytes or white space: want 1 to %d without white space", len(node), maxEvidenceNode)
 	}

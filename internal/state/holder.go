@@ -53,8 +53,8 @@ func (h *Holder) begin(ctx context.Context) (end func(), err error) {
 	return h.turn.give, nil
 }
 
-// put writes over the last known revision.
-func (h *Holder) put(ctx context.Context, key string, body []byte) error {
+// putKey writes over the last known revision.
+func (h *Holder) putKey(ctx context.Context, key string, body []byte) error {
 	before := h.savedValues[key].revision
 	revision, err := h.write(ctx, key, body, before)
 	if err != nil {
@@ -142,7 +142,7 @@ func (m *Memory) Save(ctx context.Context, data []byte) error {
 	if len(data) == 0 {
 		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, errNothing)
 	}
-	if err := h.put(ctx, m.key, slices.Clone(data)); err != nil {
+	if err := h.putKey(ctx, m.key, slices.Clone(data)); err != nil {
 		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, err)
 	}
 	return nil

@@ -59,7 +59,7 @@ func (r *Records) Put(ctx context.Context, record api.Drain) error {
 		return fmt.Errorf("put drain record of %s: %w", record.Node, err)
 	}
 	defer end()
-	return h.put(ctx, drainPrefix(h.pool)+record.Node, body)
+	return h.putKey(ctx, drainPrefix(h.pool)+record.Node, body)
 }
 
 // Delete removes the node's record. A missing record is not an error.

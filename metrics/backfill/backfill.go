@@ -128,7 +128,7 @@ func (r *run) line(text []byte, lines lineprotocol.Lines, isRecord bool) error {
 		return err
 	}
 	for _, s := range samples {
-		if err := r.check(s, isRecord); err != nil {
+		if err := r.checkSample(s, isRecord); err != nil {
 			r.refuse(r.result.Lines, 1, err)
 			continue
 		}
@@ -146,8 +146,8 @@ func (r *run) line(text []byte, lines lineprotocol.Lines, isRecord bool) error {
 // earliest is the year 1980, in unix seconds: an earlier time was written in another unit.
 const earliest = 315_532_800
 
-// check returns why no store takes a sample.
-func (r *run) check(s metrics.Sample, isRecord bool) error {
+// checkSample returns why no store takes a sample.
+func (r *run) checkSample(s metrics.Sample, isRecord bool) error {
 	err := metrics.CheckSample(r.config.Now, s)
 	early := s.Time.Unix() < earliest
 	switch {
@@ -184,7 +184,7 @@ func (r *run) flush(ctx context.Context) error {
 // write writes samples. If the store refuses or drops some of them, it writes each half of them
 // again, until it has found them: what is written again stays as it is.
 func (r *run) write(ctx context.Context, samples []metrics.Sample, lines []int) error {
-	dropped, err := r.put(ctx, samples)
+	dropped, err := r.putSamples(ctx, samples)
 	refused := err != nil && isRefusal(err)
 	if err != nil && !refused {
 		r.result.Unsure += len(samples)
@@ -218,7 +218,7 @@ func (r *run) write(ctx context.Context, samples []metrics.Sample, lines []int) 
 
 var errDropped = errors.New("the store does not keep it: it is older than the store keeps values, or its time was rewritten too often")
 
-func (r *run) put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
+func (r *run) putSamples(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
 	return r.store.Put(ctx, samples)

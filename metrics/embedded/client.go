@@ -87,7 +87,7 @@ func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series,
 	for {
 		p, err := c.page(ctx, request)
 		if err == nil {
-			err = g.add(p)
+			err = g.addPage(p)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read window of metric %q: %w", q.Name, err)
@@ -157,8 +157,8 @@ type windowAssembly struct {
 	points int
 }
 
-// add appends a page, which must follow the previous one.
-func (g *windowAssembly) add(p Page) error {
+// addPage appends a page, which must follow the previous one.
+func (g *windowAssembly) addPage(p Page) error {
 	for _, s := range p.Series {
 		if err := g.addSeries(s); err != nil {
 			return err

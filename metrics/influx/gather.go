@@ -57,7 +57,7 @@ func (w *window) read(r io.Reader) error {
 			t, err = w.open(a.columns, row)
 		}
 		if err == nil && t.line != nil {
-			err = w.add(t, row)
+			err = w.addPoint(t, row)
 		}
 		if err != nil {
 			return err
@@ -166,8 +166,8 @@ func (w *window) checkSeries() error {
 	return nil
 }
 
-// add adds one point.
-func (w *window) add(t table, row []string) error {
+// addPoint adds one point.
+func (w *window) addPoint(t table, row []string) error {
 	value, err := number(t.kind, row[t.value])
 	if err != nil {
 		return err

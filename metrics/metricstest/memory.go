@@ -48,7 +48,7 @@ func (m *Memory) Write(ctx context.Context, samples []metrics.Sample) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range samples {
-		m.seriesLocked(s).put(memoryPoint{s.Time.UnixMilli(), s.Value})
+		m.seriesLocked(s).putPoint(memoryPoint{s.Time.UnixMilli(), s.Value})
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (s *memorySeries) compare(other *memorySeries) int {
 	return cmp.Or(cmp.Compare(s.kind, other.kind), s.Identity.Compare(other.Identity))
 }
 
-func (s *memorySeries) put(p memoryPoint) {
+func (s *memorySeries) putPoint(p memoryPoint) {
 	i := s.from(p.ms)
 	if i < len(s.points) && s.points[i].ms == p.ms {
 		s.points[i] = p

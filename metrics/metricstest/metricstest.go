@@ -68,8 +68,8 @@ type suite struct {
 	base  time.Time // a whole second, half an hour ago
 }
 
-// at returns a sample of a system metric at a time after the base.
-func (s suite) at(name string, d metrics.Dimensions, after time.Duration, value float64) metrics.Sample {
+// sampleAt returns a sample of a system metric at a time after the base.
+func (s suite) sampleAt(name string, d metrics.Dimensions, after time.Duration, value float64) metrics.Sample {
 	return metrics.Sample{Type: metrics.System, Name: name, Dimensions: d, Time: s.base.Add(after), Value: value}
 }
 
@@ -122,7 +122,7 @@ func (s suite) line(name string, d metrics.Dimensions, points ...[2]float64) met
 func testNothing(t *testing.T, s suite) {
 	s.want(t, s.all("absent", nil))
 	s.write(t)
-	s.write(t, s.at("present", nil, 0, 1))
+	s.write(t, s.sampleAt("present", nil, 0, 1))
 	s.want(t, s.all("absent", nil))
 	s.want(t, s.all("present", metrics.Dimensions{"pool": "p"}))
 	empty := s.all("present", nil)
@@ -132,8 +132,8 @@ func testNothing(t *testing.T, s suite) {
 
 func testRoundTrip(t *testing.T, s suite) {
 	d := metrics.Dimensions{"cluster": "c", "pool": "p"}
-	s.write(t, s.at("cpus", d, 60*time.Second, 2), s.at("cpus", d, 0, 1), s.at("cpus", d, 120*time.Second, 3))
-	s.write(t, s.at("cpus", d, 180*time.Second, 4))
+	s.write(t, s.sampleAt("cpus", d, 60*time.Second, 2), s.sampleAt("cpus", d, 0, 1), s.sampleAt("cpus", d, 120*time.Second, 3))
+	s.write(t, s.sampleAt("cpus", d, 180*time.Second, 4))
 	s.want(t, s.all("cpus", nil), s.line("cpus", d, [2]float64{0, 1}, [2]float64{60, 2}, [2]float64{120, 3}, [2]float64{180, 4}))
 }
 
@@ -144,7 +144,7 @@ func testNames(t *testing.T, s suite) {
 	}
 	for i, name := range names {
 		d := metrics.Dimensions{"pool": name, fmt.Sprintf("dim,%d=日", i): "v"}
-		s.write(t, s.at(name, d, 0, float64(i)))
+		s.write(t, s.sampleAt(name, d, 0, float64(i)))
 	}
 	for i, name := range names {
 		d := metrics.Dimensions{"pool": name, fmt.Sprintf("dim,%d=日", i): "v"}
@@ -154,7 +154,7 @@ func testNames(t *testing.T, s suite) {
 
 func testTypes(t *testing.T, s suite) {
 	for i, kind := range metrics.Types() {
-		sample := s.at("same", nil, 0, float64(i))
+		sample := s.sampleAt("same", nil, 0, float64(i))
 		sample.Type = kind
 		s.write(t, sample)
 	}
@@ -168,7 +168,7 @@ func testTypes(t *testing.T, s suite) {
 func testDimensions(t *testing.T, s suite) {
 	none, a, ab, b := metrics.Dimensions(nil), metrics.Dimensions{"pool": "a"}, metrics.Dimensions{"pool": "a", "app": "b"}, metrics.Dimensions{"pool": "b"}
 	for i, d := range []metrics.Dimensions{none, a, ab, b} {
-		s.write(t, s.at("m", d, 0, float64(i)))
+		s.write(t, s.sampleAt("m", d, 0, float64(i)))
 	}
 	lineWithout, lineA, lineAB, lineB := s.line("m", none, [2]float64{0, 0}), s.line("m", a, [2]float64{0, 1}), s.line("m", ab, [2]float64{0, 2}), s.line("m", b, [2]float64{0, 3})
 	tests := map[string]struct {
@@ -196,14 +196,14 @@ func testOrderOfSeries(t *testing.T, s suite) {
 		want = append(want, s.line("m", d, [2]float64{0, 1}))
 	}
 	for i := range want {
-		s.write(t, s.at("m", want[len(want)-1-i].Dimensions, 0, 1))
+		s.write(t, s.sampleAt("m", want[len(want)-1-i].Dimensions, 0, 1))
 	}
 	s.want(t, s.all("m", nil), want...)
 }
 
 func testEnds(t *testing.T, s suite) {
 	for i := range 5 {
-		s.write(t, s.at("m", nil, time.Duration(i)*time.Second, float64(i)))
+		s.write(t, s.sampleAt("m", nil, time.Duration(i)*time.Second, float64(i)))
 	}
 	tests := map[string]struct {
 		from, to time.Duration
@@ -226,26 +226,26 @@ func testEnds(t *testing.T, s suite) {
 func testEqualSeconds(t *testing.T, s suite) {
 	var samples []metrics.Sample
 	for i, v := range []float64{5, -1, 3, 3, 0} {
-		samples = append(samples, s.at("m", nil, time.Second+time.Duration(i)*100*time.Millisecond, v))
+		samples = append(samples, s.sampleAt("m", nil, time.Second+time.Duration(i)*100*time.Millisecond, v))
 	}
-	s.write(t, append(samples, s.at("m", nil, 0, 9), s.at("m", nil, 2*time.Second, -9))...)
+	s.write(t, append(samples, s.sampleAt("m", nil, 0, 9), s.sampleAt("m", nil, 2*time.Second, -9))...)
 	s.want(t, s.all("m", nil), s.line("m", nil,
 		[2]float64{0, 9}, [2]float64{1, -1}, [2]float64{1, 0}, [2]float64{1, 3}, [2]float64{1, 3}, [2]float64{1, 5}, [2]float64{2, -9}))
 }
 
 // testEqualMilliseconds: one value of a millisecond is stored, and the rest of the write is complete.
 func testEqualMilliseconds(t *testing.T, s suite) {
-	s.write(t, s.at("m", nil, 0, 1), s.at("m", nil, 0, 2), s.at("m", nil, time.Second, 3), s.at("other", nil, 0, 4))
-	s.write(t, s.at("m", nil, time.Second, 5), s.at("m", nil, 2*time.Second, 6), s.at("m", nil, 0, 7))
+	s.write(t, s.sampleAt("m", nil, 0, 1), s.sampleAt("m", nil, 0, 2), s.sampleAt("m", nil, time.Second, 3), s.sampleAt("other", nil, 0, 4))
+	s.write(t, s.sampleAt("m", nil, time.Second, 5), s.sampleAt("m", nil, 2*time.Second, 6), s.sampleAt("m", nil, 0, 7))
 	s.want(t, s.all("m", nil), s.line("m", nil, [2]float64{0, 7}, [2]float64{1, 5}, [2]float64{2, 6}))
-	s.write(t, s.at("m", nil, 0, 1), s.at("m", nil, time.Second, 5)) // an earlier value, and the same value
+	s.write(t, s.sampleAt("m", nil, 0, 1), s.sampleAt("m", nil, time.Second, 5)) // an earlier value, and the same value
 	s.want(t, s.all("m", nil), s.line("m", nil, [2]float64{0, 1}, [2]float64{1, 5}, [2]float64{2, 6}))
 	s.want(t, s.all("other", nil), s.line("other", nil, [2]float64{0, 4}))
 }
 
 func testNotFinite(t *testing.T, s suite) {
 	for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		err := s.store.Write(s.ctx, []metrics.Sample{s.at("m", nil, 0, 1), s.at("m", nil, time.Second, value), s.at("n", nil, 0, 1)})
+		err := s.store.Write(s.ctx, []metrics.Sample{s.sampleAt("m", nil, 0, 1), s.sampleAt("m", nil, time.Second, value), s.sampleAt("n", nil, 0, 1)})
 		if !errors.Is(err, metrics.ErrNotFinite) {
 			t.Errorf("Write of %v = %v, want ErrNotFinite", value, err)
 		}
@@ -260,7 +260,7 @@ func testNotFinite(t *testing.T, s suite) {
 func testValues(t *testing.T, s suite) {
 	values := [][2]float64{{0, 0}, {1, 0.1}, {2, -0.1}, {3, math.MaxFloat64}, {4, -math.MaxFloat64}, {5, math.SmallestNonzeroFloat64}, {6, 1 << 53}, {7, math.Pi}}
 	for _, v := range values {
-		s.write(t, s.at("m", nil, time.Duration(v[0])*time.Second, v[1]))
+		s.write(t, s.sampleAt("m", nil, time.Duration(v[0])*time.Second, v[1]))
 	}
 	s.want(t, s.all("m", nil), s.line("m", nil, values...))
 }
@@ -268,8 +268,8 @@ func testValues(t *testing.T, s suite) {
 // testLate: a point half an hour late is inserted. A point years late may be dropped, without the others.
 func testLate(t *testing.T, s suite) {
 	now := 30 * time.Minute
-	s.write(t, s.at("m", nil, now, 3), s.at("n", nil, now, 3))
-	s.write(t, s.at("m", nil, 0, 1), s.at("m", nil, -100_000*time.Hour, 0), s.at("m", nil, time.Minute, 2), s.at("late", nil, 0, 4))
+	s.write(t, s.sampleAt("m", nil, now, 3), s.sampleAt("n", nil, now, 3))
+	s.write(t, s.sampleAt("m", nil, 0, 1), s.sampleAt("m", nil, -100_000*time.Hour, 0), s.sampleAt("m", nil, time.Minute, 2), s.sampleAt("late", nil, 0, 4))
 	s.want(t, s.all("m", nil), s.line("m", nil, [2]float64{0, 1}, [2]float64{60, 2}, [2]float64{now.Seconds(), 3}))
 	s.want(t, s.all("late", nil), s.line("late", nil, [2]float64{0, 4}))
 }
@@ -287,7 +287,7 @@ func testLargeWindow(t *testing.T, s suite) {
 		line := metrics.Series{Name: "m", Dimensions: d}
 		samples := make([]metrics.Sample, points)
 		for j := range samples {
-			samples[j] = s.at("m", d, time.Duration(j)*step, float64(j)/7)
+			samples[j] = s.sampleAt("m", d, time.Duration(j)*step, float64(j)/7)
 			line.Times = append(line.Times, samples[j].Time.Unix())
 			line.Values = append(line.Values, samples[j].Value)
 		}
@@ -303,7 +303,7 @@ func testManySeries(t *testing.T, s suite) {
 	var samples []metrics.Sample
 	for i := range 3000 {
 		d := metrics.Dimensions{"app": fmt.Sprintf("app-%04d", i), "pool": strings.Repeat("p", 300)}
-		samples = append(samples, s.at("m", d, 0, float64(i)))
+		samples = append(samples, s.sampleAt("m", d, 0, float64(i)))
 		want = append(want, s.line("m", d, [2]float64{0, float64(i)}))
 	}
 	s.write(t, samples...)
@@ -317,7 +317,7 @@ func testConcurrent(t *testing.T, s suite) {
 		d := metrics.Dimensions{"writer": fmt.Sprint(w)}
 		wg.Go(func() {
 			for i := range writes {
-				if err := s.store.Write(s.ctx, []metrics.Sample{s.at("m", d, time.Duration(i)*time.Second, float64(i))}); err != nil {
+				if err := s.store.Write(s.ctx, []metrics.Sample{s.sampleAt("m", d, time.Duration(i)*time.Second, float64(i))}); err != nil {
 					t.Errorf("Write: %v", err)
 					return
 				}
@@ -337,13 +337,13 @@ func testConcurrent(t *testing.T, s suite) {
 }
 
 func testEndedContext(t *testing.T, s suite) {
-	s.write(t, s.at("m", nil, 0, 1))
+	s.write(t, s.sampleAt("m", nil, 0, 1))
 	ctx, cancel := context.WithCancel(s.ctx)
 	cancel()
 	if got, err := s.store.Window(ctx, s.all("m", nil)); !errors.Is(err, context.Canceled) {
 		t.Errorf("Window = %v, %v, want context.Canceled", got, err)
 	}
-	if err := s.store.Write(ctx, []metrics.Sample{s.at("m", nil, 0, 1)}); !errors.Is(err, context.Canceled) {
+	if err := s.store.Write(ctx, []metrics.Sample{s.sampleAt("m", nil, 0, 1)}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Write = %v, want context.Canceled", err)
 	}
 }
@@ -352,7 +352,7 @@ func testEndedContext(t *testing.T, s suite) {
 func testArguments(t *testing.T, s suite) {
 	make3 := func() []metrics.Sample {
 		d := metrics.Dimensions{"pool": "p", "empty": ""}
-		return []metrics.Sample{s.at("m", d, 2*time.Second, 1), s.at("m", d, 0, 2), s.at("m", nil, time.Second, 3)}
+		return []metrics.Sample{s.sampleAt("m", d, 2*time.Second, 1), s.sampleAt("m", d, 0, 2), s.sampleAt("m", nil, time.Second, 3)}
 	}
 	samples := make3()
 	s.write(t, samples...)
@@ -364,23 +364,23 @@ func testArguments(t *testing.T, s suite) {
 // testAnswers: later writes do not change a window.
 func testAnswers(t *testing.T, s suite) {
 	d := metrics.Dimensions{"pool": "p"}
-	s.write(t, s.at("m", d, 0, 1))
+	s.write(t, s.sampleAt("m", d, 0, 1))
 	first := s.window(t, s.all("m", nil))
-	s.write(t, s.at("m", d, time.Second, 2))
+	s.write(t, s.sampleAt("m", d, time.Second, 2))
 	if want := []metrics.Series{s.line("m", d, [2]float64{0, 1})}; !slices.EqualFunc(want, first, equal) {
 		t.Errorf("window changed (-want +got):\n%s", cmp.Diff(want, first))
 	}
 }
 
 func testBackwards(t *testing.T, s suite) {
-	s.write(t, s.at("m", nil, 0, 1))
+	s.write(t, s.sampleAt("m", nil, 0, 1))
 	q := s.all("m", nil)
 	q.From, q.To = q.To, q.From
 	s.want(t, q)
 }
 
 func testFloor(t *testing.T, s suite) {
-	s.write(t, s.at("m", nil, 999*time.Millisecond, 1), s.at("m", nil, time.Second, 2), s.at("m", nil, 2500*time.Millisecond, 3))
+	s.write(t, s.sampleAt("m", nil, 999*time.Millisecond, 1), s.sampleAt("m", nil, time.Second, 2), s.sampleAt("m", nil, 2500*time.Millisecond, 3))
 	s.want(t, s.all("m", nil), s.line("m", nil, [2]float64{0, 1}, [2]float64{1, 2}, [2]float64{2, 3}))
 	for _, moment := range []time.Duration{2 * time.Second, 2999 * time.Millisecond} {
 		q := s.all("m", nil)

@@ -18,7 +18,7 @@ func (s suite) matching(pattern, prefix string, d metrics.Dimensions) metrics.Qu
 }
 
 func (s suite) app(name string, d metrics.Dimensions, value float64) metrics.Sample {
-	sample := s.at(name, d, 0, value)
+	sample := s.sampleAt(name, d, 0, value)
 	sample.Type = metrics.App
 	return sample
 }
@@ -29,7 +29,7 @@ func testRegex(t *testing.T, s suite) {
 	s.write(t,
 		s.app("web,requests", zone("a"), 1), s.app("web,requests", zone("b"), 2), s.app("web,errors", nil, 3),
 		s.app("shop,requests", zone("a"), 4), s.app("web.requests", nil, 5), s.app("new\nline,requests", nil, 6),
-		s.at("web,requests", zone("c"), 0, 7), // of another type
+		s.sampleAt("web,requests", zone("c"), 0, 7), // of another type
 	)
 	webA, webB := s.line("web,requests", zone("a"), [2]float64{0, 1}), s.line("web,requests", zone("b"), [2]float64{0, 2})
 	errs, shop := s.line("web,errors", nil, [2]float64{0, 3}), s.line("shop,requests", zone("a"), [2]float64{0, 4})

@@ -63,7 +63,7 @@ func (w *window) merge(read []metrics.Series, r reading) (earlierUnknown bool) {
 		merged, kept = append(merged, kept[0]), kept[1:]
 	}
 	for _, s := range read {
-		if len(kept) > 0 && kept[0].is(s) { // the usual case: the same series in the same order
+		if len(kept) > 0 && kept[0].isSeries(s) { // the usual case: the same series in the same order
 			next(s)
 			continue
 		}
@@ -71,7 +71,7 @@ func (w *window) merge(read []metrics.Series, r reading) (earlierUnknown bool) {
 		for len(kept) > 0 && kept[0].Compare(id) < 0 {
 			next(metrics.Series{})
 		}
-		if len(kept) > 0 && kept[0].is(s) {
+		if len(kept) > 0 && kept[0].isSeries(s) {
 			next(s)
 			continue
 		}
@@ -123,7 +123,7 @@ func newColumn(id metrics.Identity, s metrics.Series, lineage uint64) *column {
 	}
 }
 
-func (c *column) is(s metrics.Series) bool {
+func (c *column) isSeries(s metrics.Series) bool {
 	return c.name == s.Name && maps.Equal(c.dimensions, s.Dimensions)
 }
 
@@ -177,17 +177,17 @@ func (c *column) replace(s metrics.Series, r reading) (lost bool) {
 	same := known <= len(s.Times) &&
 		slices.Equal(c.times[cut:], s.Times[:known]) && slices.Equal(c.values[cut:], s.Values[:known])
 	if same {
-		c.add(s.Times[known:], s.Values[known:])
+		c.appendPoints(s.Times[known:], s.Values[known:])
 		return false
 	}
 	c.lineage = r.lineage.Add(1)
 	c.move(cut, len(s.Times))
-	c.add(s.Times, s.Values)
+	c.appendPoints(s.Times, s.Values)
 	return len(s.Times) < known
 }
 
-// add appends points, in new memory if there is no room.
-func (c *column) add(times []int64, values []float64) {
+// appendPoints appends points, in new memory if there is no room.
+func (c *column) appendPoints(times []int64, values []float64) {
 	if len(c.times)+len(times) > min(cap(c.times), cap(c.values)) {
 		c.move(len(c.times), len(times))
 	}

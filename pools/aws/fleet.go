@@ -130,7 +130,7 @@ func (f fleet) terminate(ctx context.Context, ids []string) error {
 		chosen[n] = v.ID
 	}
 	now := f.p.cfg.Now()
-	f.note(func(o *own) {
+	f.updateOwn(func(o *own) {
 		for _, id := range chosen {
 			o.lowered[id] = now
 		}
@@ -173,7 +173,7 @@ func (f fleet) end(ctx context.Context, ids []string) error {
 			return err
 		}
 		now := f.p.cfg.Now()
-		f.note(func(o *own) {
+		f.updateOwn(func(o *own) {
 			for _, id := range some {
 				o.ended[id] = now
 				delete(o.lowered, id)

@@ -140,7 +140,7 @@ func TestLower(t *testing.T) {
 			r := &reading{GroupSnapshot: pools.GroupSnapshot{Target: tc.target}}
 			for n := range tc.living {
 				id := string(rune('a' + n))
-				if err := r.add(instance{Instance: pools.Instance{ID: id, Weight: 1, State: api.InstanceRunning}}); err != nil {
+				if err := r.addInstance(instance{Instance: pools.Instance{ID: id, Weight: 1, State: api.InstanceRunning}}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -110,7 +110,7 @@ func readFleet(f ec2types.SpotFleetRequestConfig, members map[string]instance) (
 	for _, id := range slices.Sorted(maps.Keys(members)) {
 		m := members[id]
 		m.Stale, m.Weight = r.Stale, 1
-		if err := r.add(m); err != nil {
+		if err := r.addInstance(m); err != nil {
 			return nil, err
 		}
 	}

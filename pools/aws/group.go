@@ -77,8 +77,8 @@ func (g *group) wrote(target int) {
 	g.own.target = &ownTarget{target, g.p.cfg.Now(), moment}
 }
 
-// note changes the record of this process's writes.
-func (g *group) note(change func(*own)) {
+// updateOwn changes the record of this process's writes.
+func (g *group) updateOwn(change func(*own)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.own)

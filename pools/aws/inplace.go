@@ -148,7 +148,7 @@ func (g *group) begin(ctx context.Context, i ec2types.Instance, token string) (b
 
 func (g *group) remember(id string, b begun) {
 	b.at = g.p.cfg.Now()
-	g.note(func(o *own) { o.begun[id] = b })
+	g.updateOwn(func(o *own) { o.begun[id] = b })
 }
 
 // launchedAt returns when the instance was last started.

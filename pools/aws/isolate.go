@@ -106,14 +106,14 @@ func (g *group) cutPower(ctx context.Context, id string, state ec2types.Instance
 	switch state {
 	case ec2types.InstanceStateNameStopped, ec2types.InstanceStateNameTerminated:
 		var seen bool
-		g.note(func(o *own) {
+		g.updateOwn(func(o *own) {
 			_, seen = o.still[id]
 			o.still[id] = now
 		})
 		return seen, nil
 	}
 	var asked bool
-	g.note(func(o *own) {
+	g.updateOwn(func(o *own) {
 		delete(o.still, id)
 		at, ok := o.halted[id]
 		asked = ok && now.Sub(at) < retryFor
@@ -123,7 +123,7 @@ func (g *group) cutPower(ctx context.Context, id string, state ec2types.Instance
 	}
 	err := g.stop(ctx, id) // repeat it while the instance is stopping, in case the first stop was not by force
 	if err == nil {
-		g.note(func(o *own) { o.halted[id] = now })
+		g.updateOwn(func(o *own) { o.halted[id] = now })
 	}
 	return false, err
 }

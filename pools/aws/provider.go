@@ -101,7 +101,7 @@ func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
 		return nil, fmt.Errorf("read the groups of pool %s: %w", p.cfg.Pool, err)
 	}
 	p.troubles.forget(readings)
-	return p.keep(began, readings, p), nil
+	return p.storeReadings(began, readings, p), nil
 }
 
 // readings reads all data of the groups' snapshots.

@@ -133,7 +133,7 @@ func TestOwnBudget(t *testing.T) {
 func TestDeletedGroup(t *testing.T) {
 	_, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
 	g, _ := one(t, p)
-	p.keep(p.next(), nil, p)
+	p.storeReadings(p.next(), nil, p)
 	if _, err := g.Snapshot(t.Context()); err == nil {
 		t.Error("Snapshot of a group that the last round did not find = nil")
 	}

@@ -80,8 +80,8 @@ func (r *reading) snapshot() pools.GroupSnapshot {
 	return s
 }
 
-// add adds an instance to the reading.
-func (r *reading) add(i instance) error {
+// addInstance adds an instance to the reading.
+func (r *reading) addInstance(i instance) error {
 	_, twice := r.at[i.ID]
 	switch {
 	case i.ID == "":

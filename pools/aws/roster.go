@@ -38,9 +38,9 @@ func (r *roster) next() uint64 {
 	return r.moment
 }
 
-// keep stores the readings for the groups' snapshots, unless a read with a later start has already
+// storeReadings stores the readings for the groups' snapshots, unless a read with a later start has already
 // ended. It returns the groups in order of id. p is the provider of new groups.
-func (r *roster) keep(began uint64, readings map[string]*reading, p *Provider) []pools.Group {
+func (r *roster) storeReadings(began uint64, readings map[string]*reading, p *Provider) []pools.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = make(map[string]facts)

@@ -155,9 +155,9 @@ func (g scaling) end(ctx context.Context, id string, decrement bool) error {
 	now := g.p.cfg.Now()
 	switch {
 	case err == nil:
-		g.note(func(o *own) { o.ended[id] = now; delete(o.unconfirmed, id) })
+		g.updateOwn(func(o *own) { o.ended[id] = now; delete(o.unconfirmed, id) })
 	case mayHaveSucceeded(err):
-		g.note(func(o *own) { o.unconfirmed[id] = now })
+		g.updateOwn(func(o *own) { o.unconfirmed[id] = now })
 	}
 	return err
 }
@@ -210,7 +210,7 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 			return nil, fmt.Errorf("instance %s: %w", aws.ToString(i.InstanceId), err)
 		}
 		guarded := aws.ToBool(i.ProtectedFromScaleIn)
-		err = r.add(instance{guarded: guarded, Instance: pools.Instance{
+		err = r.addInstance(instance{guarded: guarded, Instance: pools.Instance{
 			ID: aws.ToString(i.InstanceId), State: state, Weight: w, Protected: guarded && !all,
 			Market: pools.Market{InstanceType: aws.ToString(i.InstanceType), Zone: aws.ToString(i.AvailabilityZone)},
 		}})

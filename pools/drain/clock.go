@@ -43,11 +43,11 @@ func (m *Machine) followClock(ctx context.Context, now time.Time) error {
 			moved = shiftedBy(moved, -ahead)
 		}
 		if moved != r && ValidateRecord(r) == nil {
-			m.keep(moved)
+			m.setRecord(moved)
 			behind = append(behind, moved)
 		}
 	}
 	failed := make([]error, len(behind))
-	err := m.each(ctx, len(behind), func(i int) { failed[i] = m.put(ctx, behind[i]) })
+	err := m.each(ctx, len(behind), func(i int) { failed[i] = m.putRecord(ctx, behind[i]) })
 	return errors.Join(append(failed, err)...)
 }

@@ -87,12 +87,12 @@ func (m *Machine) Add(ctx context.Context, now time.Time, choices ...Choice) err
 			errs = append(errs, err)
 			continue
 		}
-		errs = append(errs, m.add(ctx, c.record(now, m.config)))
+		errs = append(errs, m.addRecord(ctx, c.record(now, m.config)))
 	}
 	return errors.Join(errs...)
 }
 
-func (m *Machine) add(ctx context.Context, r api.Drain) error {
+func (m *Machine) addRecord(ctx context.Context, r api.Drain) error {
 	old, ok := m.record(r.Node)
 	if ok {
 		if err := ValidateRecord(old); err != nil {
@@ -102,10 +102,10 @@ func (m *Machine) add(ctx context.Context, r api.Drain) error {
 			return nil
 		}
 	}
-	err := m.put(ctx, r)
+	err := m.putRecord(ctx, r)
 	if err != nil && ValidateRecord(r) == nil && (!ok || old.State == api.DrainReturned) {
 		// The record may have been stored after all, so it must be deleted.
-		m.keep(api.Drain{
+		m.setRecord(api.Drain{
 			Node: r.Node, Group: r.Group, Weight: r.Weight, State: api.DrainReturned, Reason: r.Reason,
 			Since: r.Since, Deadline: r.Deadline, Why: "its drain record could not be stored",
 		})
@@ -127,7 +127,7 @@ func (m *Machine) TakeBack(ctx context.Context, now time.Time, nodes ...string) 
 			errs = append(errs, context.Cause(ctx))
 			break
 		}
-		if err := m.put(ctx, takenBackRecord(r, now, "the need has returned")); err != nil {
+		if err := m.putRecord(ctx, takenBackRecord(r, now, "the need has returned")); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -145,7 +145,7 @@ func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why stri
 		switch {
 		case r.Attempt != attempt || r.InService() || r.State == api.DrainGone || ValidateRecord(r) != nil:
 		case r.State.Leaving():
-			return errors.Join(err, m.put(ctx, takenBackRecord(r, now.Round(0), why)))
+			return errors.Join(err, m.putRecord(ctx, takenBackRecord(r, now.Round(0), why)))
 		default:
 			return errors.Join(err, fmt.Errorf("withdraw the repair of node %s: %w: it is %s", r.Node, pools.ErrBegun, r.State))
 		}
@@ -234,7 +234,7 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r api.Drain, v Nod
 // stored last.
 func (m *Machine) step(ctx context.Context, now time.Time, r api.Drain, action Action) (api.Drain, error) {
 	if old, _ := m.record(r.Node); old != r && action != DeleteRecord {
-		if err := m.put(ctx, r); err != nil {
+		if err := m.putRecord(ctx, r); err != nil {
 			return old, err
 		}
 	}
@@ -251,7 +251,7 @@ func (m *Machine) step(ctx context.Context, now time.Time, r api.Drain, action A
 	if done == r {
 		return r, nil
 	}
-	if err := m.put(ctx, done); err != nil {
+	if err := m.putRecord(ctx, done); err != nil {
 		return r, err
 	}
 	return done, nil
@@ -287,8 +287,8 @@ func (m *Machine) act(ctx context.Context, r api.Drain, action Action) (done boo
 	return true, nil
 }
 
-// put stores the record durably, and in memory only if that succeeded.
-func (m *Machine) put(ctx context.Context, r api.Drain) error {
+// putRecord stores the record durably, and in memory only if that succeeded.
+func (m *Machine) putRecord(ctx context.Context, r api.Drain) error {
 	if err := ValidateRecord(r); err != nil {
 		return err
 	}
@@ -297,11 +297,11 @@ func (m *Machine) put(ctx context.Context, r api.Drain) error {
 	if err := m.ports.Records.Put(ctx, r); err != nil {
 		return fmt.Errorf("put drain record of node %s as %s: %w", r.Node, r.State, err)
 	}
-	m.keep(r)
+	m.setRecord(r)
 	return nil
 }
 
-func (m *Machine) keep(r api.Drain) {
+func (m *Machine) setRecord(r api.Drain) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.records[r.Node] = r

@@ -85,7 +85,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 		case <-closed:
 			return fmt.Errorf("receive node facts: %w", nats.ErrConnectionClosed)
 		case m := <-in.Messages():
-			if err := n.take(time.Now(), m); err != nil {
+			if err := n.takeFacts(time.Now(), m); err != nil {
 				n.bad(m.Subject, err)
 			}
 		}
@@ -98,7 +98,7 @@ func (n *Nodes) bad(subject string, err error) {
 	n.dropLog.Do(func() { n.log.Warn("message dropped", "subject", subject, "dropped", n.dropped, "err", err) })
 }
 
-func (n *Nodes) take(now time.Time, m *nats.Msg) error {
+func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
 	f, err := wire.DecodeFacts(m.Data)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (a *allowance) obstacle(c *api.Candidate) api.KeptCause {
 	return ""
 }
 
-func (a *allowance) take(c *api.Candidate) {
+func (a *allowance) subtract(c *api.Candidate) {
 	a.weight += c.Weight
 	a.tasks -= max(c.Tasks, 0)
 	a.nodes--

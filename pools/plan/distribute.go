@@ -134,7 +134,7 @@ func pour(cols []column, need int) int {
 	left := need - cost(cols, lo)
 	for i := range cols {
 		c := &cols[i]
-		c.given = c.to(lo)
+		c.given = c.roomTo(lo)
 		if left > 0 && c.value+c.given == lo && c.given < c.room {
 			c.given++
 			left--
@@ -164,13 +164,13 @@ func fill(cols []column, short int) int {
 func cost(cols []column, level int) int {
 	sum := 0
 	for _, c := range cols {
-		sum += c.to(level)
+		sum += c.roomTo(level)
 	}
 	return sum
 }
 
-// to returns the amount that the column accepts up to the level.
-func (c column) to(level int) int { return min(c.room, max(0, level-c.value)) }
+// roomTo returns the amount that the column accepts up to the level.
+func (c column) roomTo(level int) int { return min(c.room, max(0, level-c.value)) }
 
 // share returns the share of a group whose column was filled up to the level.
 func share(g api.GroupTarget, c column, sign, level int) api.GroupShare {

@@ -31,7 +31,7 @@ func Orphans(in PruneInput, after time.Duration) []Choice {
 	var choices []Choice
 	for _, c := range found {
 		if left.obstacle(c) == "" {
-			left.take(c)
+			left.subtract(c)
 			choices = append(choices, choiceOf(c))
 		}
 	}

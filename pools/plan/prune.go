@@ -77,7 +77,7 @@ func Prune(in PruneInput) Pruned {
 	if !p.above() {
 		return Pruned{}
 	}
-	q := newQueue(in.Nodes, in.Limits, p.keep)
+	q := newQueue(in.Nodes, in.Limits, p.countKept)
 	lightest := math.Inf(1)
 	for _, r := range q.heap {
 		lightest = min(lightest, in.Nodes[r.index].Weight)
@@ -89,9 +89,9 @@ func Prune(in PruneInput) Pruned {
 		}
 		c := q.pop()
 		if why := p.obstacle(c); why != "" {
-			p.keep(c, why)
+			p.countKept(c, why)
 		} else {
-			p.take(c)
+			p.pruneCandidate(c)
 		}
 	}
 	if p.above() {
@@ -165,7 +165,7 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 	return ""
 }
 
-func (p *pruning) take(c *api.Candidate) {
+func (p *pruning) pruneCandidate(c *api.Candidate) {
 	p.fulfilled -= c.Weight
 	g := p.groups[c.Group]
 	g.fulfilled -= c.Weight
@@ -178,13 +178,13 @@ func (p *pruning) take(c *api.Candidate) {
 			p.fit -= c.Weight
 		}
 	}
-	p.left.take(c)
+	p.left.subtract(c)
 	p.out.Weight += c.Weight
 	p.out.Tasks += max(c.Tasks, 0)
 	p.out.Choices = append(p.out.Choices, choiceOf(c))
 }
 
-func (p *pruning) keep(c *api.Candidate, why api.KeptCause) {
+func (p *pruning) countKept(c *api.Candidate, why api.KeptCause) {
 	for i := range p.out.Kept {
 		if k := &p.out.Kept[i]; k.Why == why {
 			k.Nodes++
@@ -197,7 +197,7 @@ func (p *pruning) keep(c *api.Candidate, why api.KeptCause) {
 // keepRest counts the rest of the queue, if even the lightest candidate does not fit.
 func (p *pruning) keepRest(q *queue) {
 	rest := len(q.heap)
-	p.keep(q.pop(), api.KeptOverWeight)
+	p.countKept(q.pop(), api.KeptOverWeight)
 	for i := range p.out.Kept {
 		if k := &p.out.Kept[i]; k.Why == api.KeptOverWeight {
 			k.Nodes += rest - 1

@@ -194,7 +194,7 @@ func (p *peer) count(response json.RawMessage) {
 func (p *peer) unexpectedByte() (byte, bool) {
 	waiting, _ := p.reader.Peek(p.reader.Buffered()) // from memory
 	if len(waiting) == 0 {
-		waiting, _, _ = p.take(unix.MSG_PEEK)
+		waiting, _, _ = p.readAvailable(unix.MSG_PEEK)
 	}
 	for _, b := range waiting {
 		if !isSpace(b) {
@@ -210,7 +210,7 @@ func (p *peer) first() ([]byte, error) {
 		return p.reader.Peek(n)
 	}
 	for begin := time.Now(); time.Since(begin) < spinLimit; {
-		got, waiting, err := p.take(0)
+		got, waiting, err := p.readAvailable(0)
 		if err != nil || len(got) > 0 || !waiting {
 			return got, err
 		}
@@ -223,8 +223,8 @@ func (p *peer) first() ([]byte, error) {
 	return buffer[:n], err
 }
 
-// take reads what is available without blocking. waiting means that nothing is available.
-func (p *peer) take(flags int) (got []byte, waiting bool, err error) {
+// readAvailable reads what is available without blocking. waiting means that nothing is available.
+func (p *peer) readAvailable(flags int) (got []byte, waiting bool, err error) {
 	raw, err := p.conn.SyscallConn()
 	if err != nil {
 		return nil, false, err

@@ -43,12 +43,12 @@ func (t *Tail) Add(stream string, line []byte) {
 	defer t.mu.Unlock()
 	text := string(line[:min(len(line), t.maxBytes)])
 	for t.first < t.next && (t.next-t.first == uint64(len(t.ring)) || t.bytes+len(text) > t.maxBytes) {
-		oldest := t.at(t.first)
+		oldest := t.lineAt(t.first)
 		t.bytes -= len(oldest.Text)
 		*oldest = Line{}
 		t.first++
 	}
-	*t.at(t.next) = Line{Seq: t.next, Time: now, Stream: stream, Text: text}
+	*t.lineAt(t.next) = Line{Seq: t.next, Time: now, Stream: stream, Text: text}
 	t.bytes += len(text)
 	t.next++
 	if t.more != nil {
@@ -63,7 +63,7 @@ func (t *Tail) Since(seq uint64) (lines []Line, more <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for s := max(t.first, seq+1); s < t.next && s > seq; s++ {
-		lines = append(lines, *t.at(s))
+		lines = append(lines, *t.lineAt(s))
 	}
 	if t.more == nil {
 		t.more = make(chan struct{})
@@ -71,7 +71,7 @@ func (t *Tail) Since(seq uint64) (lines []Line, more <-chan struct{}) {
 	return lines, t.more
 }
 
-func (t *Tail) at(seq uint64) *Line { return &t.ring[seq%uint64(len(t.ring))] }
+func (t *Tail) lineAt(seq uint64) *Line { return &t.ring[seq%uint64(len(t.ring))] }
 
 // Mark adds a line about the child itself. It does nothing on a nil Tail.
 func (t *Tail) Mark(format string, args ...any) {

@@ -118,15 +118,15 @@ func (p pools) machines(ctx context.Context) (map[string]machine, error) {
 	found := map[string]machine{}
 	var errs []error
 	for _, name := range all {
-		if err := p.add(ctx, name, found); err != nil {
+		if err := p.addMachines(ctx, name, found); err != nil {
 			errs = append(errs, fmt.Errorf("read the machines of pool %s: %w", name, err))
 		}
 	}
 	return found, errors.Join(errs...)
 }
 
-// add adds the machines of one pool.
-func (p pools) add(ctx context.Context, name string, found map[string]machine) error {
+// addMachines adds the machines of one pool.
+func (p pools) addMachines(ctx context.Context, name string, found map[string]machine) error {
 	service, pool, err := config.Load(p.configs, p.cluster, name)
 	if err != nil {
 		return err

@@ -62,8 +62,8 @@ type fetches struct {
 	rejected map[release.Ref]bool // for each pinned release: whether its last fetch was rejected
 }
 
-// add counts a fetch. A fetch that was cancelled does not count.
-func (f *fetches) add(ctx context.Context, ref release.Ref, err error) {
+// countFetch counts a fetch. A fetch that was cancelled does not count.
+func (f *fetches) countFetch(ctx context.Context, ref release.Ref, err error) {
 	if err != nil && ctx.Err() != nil {
 		return
 	}

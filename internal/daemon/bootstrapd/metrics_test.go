@@ -34,13 +34,13 @@ func TestMetricsOfBootstrap(t *testing.T) {
 	c := newCollector(func() api.BootstrapStatus { return s }, &f)
 	a, b := release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, release.Ref{Namespace: "shop", Name: "rps", Version: "v2"}
 	f.pin([]release.Ref{a, b})
-	f.add(t.Context(), a, fmt.Errorf("fetch: %w", release.ErrUnsigned))
-	f.add(t.Context(), b, release.ErrYanked)
-	f.add(t.Context(), b, release.ErrUnavailable)
-	f.add(t.Context(), b, nil)
+	f.countFetch(t.Context(), a, fmt.Errorf("fetch: %w", release.ErrUnsigned))
+	f.countFetch(t.Context(), b, release.ErrYanked)
+	f.countFetch(t.Context(), b, release.ErrUnavailable)
+	f.countFetch(t.Context(), b, nil)
 	ended, end := context.WithCancel(t.Context())
 	end()
-	f.add(ended, a, context.Canceled)
+	f.countFetch(ended, a, context.Canceled)
 	got := scrape(t, c)
 	for series, want := range map[string]float64{
 		"configuration_rejected{}": 1, "autoscaler_running{}": 1, "autoscaler_overdue{}": 1, "autoscaler_restarts_total{}": 2,
@@ -77,12 +77,12 @@ func TestRejectedReleasesArePinned(t *testing.T) {
 		}
 	}
 	old := refsOf(pins("v2").Plan)
-	r.fetches.add(t.Context(), old[0], release.ErrNotFound)
+	r.fetches.countFetch(t.Context(), old[0], release.ErrNotFound)
 	rejected(1)
 	if err := r.follow(t.Context(), pins("v1"), old); err != nil {
 		t.Fatal(err)
 	}
 	rejected(0)
-	r.fetches.add(t.Context(), old[0], release.ErrNotFound) // this fetch began before
+	r.fetches.countFetch(t.Context(), old[0], release.ErrNotFound) // this fetch began before
 	rejected(0)
 }

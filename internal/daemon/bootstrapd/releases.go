@@ -89,7 +89,7 @@ func refsOf(p bootstrap.Plan) (refs []release.Ref) {
 
 // Fetch implements bootstrap.Fetcher.
 func (r *releases) Fetch(ctx context.Context, ref release.Ref) (in release.Installed, err error) {
-	defer func() { r.fetches.add(ctx, ref, err) }()
+	defer func() { r.fetches.countFetch(ctx, ref, err) }()
 	cache, bucket, service, err := r.open(ctx)
 	if err != nil {
 		return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, err)

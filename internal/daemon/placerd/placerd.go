@@ -100,8 +100,8 @@ type Placer struct {
 	failed  atomic.Pointer[string] // why it ended last; nil while it runs
 }
 
-// keep runs the placer until ctx ends. If it fails, it starts again after a pause.
-func (p *Placer) keep(ctx context.Context) error {
+// runRepeatedly runs the placer until ctx ends. If it fails, it starts again after a pause.
+func (p *Placer) runRepeatedly(ctx context.Context) error {
 	pauses := retry.Policy{First: time.Second, Longest: 30 * time.Second}.Pauses()
 	for {
 		began := time.Now()
@@ -202,7 +202,7 @@ func (p Process) serve(ctx context.Context, c admin.Config, all placers) error {
 		return parts.Stop(err)
 	}
 	for _, one := range all {
-		parts.Run("placer of pool "+one.pool, one.keep)
+		parts.Run("placer of pool "+one.pool, one.runRepeatedly)
 	}
 	parts.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, all.alive) })
 	<-parts.Context().Done()

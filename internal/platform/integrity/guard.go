@@ -127,7 +127,7 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 			g.alarm(p)
 		}
 	}
-	g.note(append(lost, g.seen.ended(filters, c)...)...)
+	g.storeLines(append(lost, g.seen.ended(filters, c)...)...)
 	g.adopt(c)
 	return c, nil
 }
@@ -186,12 +186,12 @@ func (g *Guard) adopt(c Contents) {
 	if len(g.problems) == 0 && c.Last > g.seen.last {
 		lines = append(lines, line{Last: c.Last})
 	}
-	g.note(lines...)
+	g.storeLines(lines...)
 }
 
-// note stores lines. If the file cannot be written, this process still checks with its memory.
-func (g *Guard) note(lines ...line) {
-	if err := g.seen.note(lines...); err != nil {
+// storeLines stores lines. If the file cannot be written, this process still checks with its memory.
+func (g *Guard) storeLines(lines ...line) {
+	if err := g.seen.storeLines(lines...); err != nil {
 		g.logLimit.Do(func() {
 			g.config.Log.Error("seen revisions not saved, fewer keys are checked after a restart",
 				"bucket", g.config.Bucket, "file", g.seen.path, "err", err)
@@ -199,12 +199,12 @@ func (g *Guard) note(lines ...line) {
 	}
 }
 
-// Note stores a change that the caller received live. It replaces any earlier revision and problem.
-func (g *Guard) Note(key string, revision uint64, deleted bool) {
+// StoreRevision stores a change that the caller received live. It replaces any earlier revision and problem.
+func (g *Guard) StoreRevision(key string, revision uint64, deleted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.problems, key)
-	g.note(line{Key: key, Revision: revision, Deleted: deleted})
+	g.storeLines(line{Key: key, Revision: revision, Deleted: deleted})
 }
 
 // Wrote stores a write of the reader itself, which is the only writer of its keys. A deletion has at least that revision.
@@ -215,7 +215,7 @@ func (g *Guard) Wrote(key string, revision uint64, deleted bool) {
 	l := line{Key: key, Revision: revision, Deleted: deleted}
 	g.written[key], g.readAt = l, time.Now()
 	if _, wrong := g.problems[key]; !wrong {
-		g.note(l)
+		g.storeLines(l)
 	}
 }
 
@@ -384,6 +384,6 @@ func (g *Guard) acceptLocked() {
 	for _, l := range g.written {
 		lines = append(lines, l)
 	}
-	g.note(lines...)
+	g.storeLines(lines...)
 	g.problems = map[string]Problem{}
 }

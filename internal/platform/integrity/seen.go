@@ -119,8 +119,8 @@ func (s *seen) apply(l line) {
 	s.last = max(s.last, l.Revision)
 }
 
-// note stores lines, in order.
-func (s *seen) note(lines ...line) error {
+// storeLines stores lines, in order.
+func (s *seen) storeLines(lines ...line) error {
 	for _, l := range lines {
 		s.apply(l)
 	}

@@ -20,7 +20,7 @@ func open(t *testing.T, path string) *seen {
 
 func note(t *testing.T, s *seen, lines ...line) {
 	t.Helper()
-	if err := s.note(lines...); err != nil {
+	if err := s.storeLines(lines...); err != nil {
 		t.Fatal(err)
 	}
 }

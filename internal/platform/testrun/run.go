@@ -139,7 +139,7 @@ var verdict = regexp.MustCompile(`^--- (PASS|FAIL|SKIP): (.+) \(([0-9.]+)s\)$`)
 func (o *output) line(line string) {
 	before, own, marked := strings.Cut(line, mark)
 	if before != "" || !marked {
-		o.of(o.current).WriteString(before + "\n")
+		o.bufferOf(o.current).WriteString(before + "\n")
 	}
 	if !marked {
 		return
@@ -162,7 +162,7 @@ func (o *output) ends(name, what, seconds string) {
 	if what == "FAIL" {
 		o.failed = append(o.failed, name)
 	}
-	waited := waitOf(o.of(name).String())
+	waited := waitOf(o.bufferOf(name).String())
 	if err == nil && !strings.Contains(name, "/") {
 		o.passed = append(o.passed, timed{name: name, took: took - waited})
 	}
@@ -183,7 +183,7 @@ func waitOf(text string) (total time.Duration) {
 	return total
 }
 
-func (o *output) of(name string) *bytes.Buffer {
+func (o *output) bufferOf(name string) *bytes.Buffer {
 	if o.text[name] == nil {
 		o.text[name] = &bytes.Buffer{}
 	}
@@ -209,7 +209,7 @@ func (o *output) failures() string {
 		if name != "" {
 			fmt.Fprintf(&b, "--- FAIL: %s\n", name)
 		}
-		b.WriteString(o.of(name).String())
+		b.WriteString(o.bufferOf(name).String())
 	}
 	return b.String()
 }

@@ -56,7 +56,7 @@ func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) 
 	for restored, tries := 0, 1; ; tries++ {
 		n, err := c.restoreFrom(ctx, in, m, restored)
 		if err == nil {
-			return m, c.keep(ctx, leases)
+			return m, c.putLeases(ctx, leases)
 		}
 		if n > restored {
 			restored, tries = n, 1
@@ -122,8 +122,8 @@ func (c Config) leases(ctx context.Context) []integrity.Key {
 	return slices.DeleteFunc(found.Keys, func(k integrity.Key) bool { return k.Deleted || k.Damaged })
 }
 
-// keep writes the leases to the restored bucket of state.
-func (c Config) keep(ctx context.Context, leases []integrity.Key) error {
+// putLeases writes the leases to the restored bucket of state.
+func (c Config) putLeases(ctx context.Context, leases []integrity.Key) error {
 	for _, k := range leases {
 		ctx, cancel := c.bound(ctx)
 		_, err := kvbucket.New(c.JS, names.StateBucket(c.Cluster)).Put(ctx, k.Name, k.Value)

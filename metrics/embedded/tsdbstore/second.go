@@ -32,8 +32,8 @@ const (
 // rewriteLabel is the label of rewrites. Dimensions have a prefix, so none has this name.
 const rewriteLabel = "weir_rewrite"
 
-// of returns the labels of a rewrite of a series.
-func (r rewrite) of(series labels.Labels) labels.Labels {
+// labelsOf returns the labels of a rewrite of a series.
+func (r rewrite) labelsOf(series labels.Labels) labels.Labels {
 	if r == original {
 		return series
 	}
@@ -63,8 +63,8 @@ const maxNewest = 2 * DefaultMaxSeries
 
 func newNewest() *newest { return &newest{at: map[uint64]int64{}} }
 
-// add notes samples that were written.
-func (n *newest) add(samples []metrics.Sample, series []labels.Labels) {
+// addSamples notes samples that were written.
+func (n *newest) addSamples(samples []metrics.Sample, series []labels.Labels) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.at)+len(samples) > maxNewest {

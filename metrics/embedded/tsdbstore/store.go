@@ -164,7 +164,7 @@ func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped i
 			dropped++
 			continue
 		}
-		series := rewrites[i].of(all[i])
+		series := rewrites[i].labelsOf(all[i])
 		if err := s.bounds.admit(ctx, s.db, transaction, sample, series); err != nil {
 			return 0, errors.Join(err, transaction.Rollback())
 		}
@@ -183,7 +183,7 @@ func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped i
 	if err := transaction.Commit(); err != nil {
 		return dropped, err
 	}
-	s.newest.add(samples, all)
+	s.newest.addSamples(samples, all)
 	return dropped, nil
 }
 

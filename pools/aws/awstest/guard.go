@@ -45,14 +45,14 @@ func (g *guard) throttles(action string, now time.Time) bool {
 		return true
 	}
 	for _, of := range []string{action, ""} {
-		if b := g.buckets[of]; b != nil && !b.take(now) {
+		if b := g.buckets[of]; b != nil && !b.takeToken(now) {
 			return true
 		}
 	}
 	return false
 }
 
-func (b *bucket) take(now time.Time) bool {
+func (b *bucket) takeToken(now time.Time) bool {
 	b.tokens = min(b.Size, b.tokens+b.Refill*now.Sub(b.at).Seconds())
 	b.at = now
 	if b.tokens < 1 {

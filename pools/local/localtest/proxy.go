@@ -47,7 +47,7 @@ func (p *Proxy) serve(listener net.Listener) {
 			return // closed
 		}
 		out, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", p.target)
-		if err != nil || !p.keep(in, out) {
+		if err != nil || !p.addPair(in, out) {
 			_ = in.Close() // no data was sent yet
 			continue
 		}
@@ -56,8 +56,8 @@ func (p *Proxy) serve(listener net.Listener) {
 	}
 }
 
-// keep adds a pair of connections, or rejects it.
-func (p *Proxy) keep(in, out net.Conn) bool {
+// addPair adds a pair of connections, or rejects it.
+func (p *Proxy) addPair(in, out net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.off {

@@ -90,7 +90,7 @@ type lineLog struct {
 	server string
 }
 
-func (l *lineLog) keep(format string, v []any) {
+func (l *lineLog) addLine(format string, v []any) {
 	l.in.mu.Lock()
 	defer l.in.mu.Unlock()
 	l.in.lines = append(l.in.lines, l.server+": "+fmt.Sprintf(format, v...))
@@ -99,6 +99,6 @@ func (l *lineLog) keep(format string, v []any) {
 func (l *lineLog) Noticef(string, ...any)         {}
 func (l *lineLog) Debugf(string, ...any)          {}
 func (l *lineLog) Tracef(string, ...any)          {}
-func (l *lineLog) Warnf(format string, v ...any)  { l.keep(format, v) }
-func (l *lineLog) Errorf(format string, v ...any) { l.keep(format, v) }
-func (l *lineLog) Fatalf(format string, v ...any) { l.keep(format, v) }
+func (l *lineLog) Warnf(format string, v ...any)  { l.addLine(format, v) }
+func (l *lineLog) Errorf(format string, v ...any) { l.addLine(format, v) }
+func (l *lineLog) Fatalf(format string, v ...any) { l.addLine(format, v) }

@@ -76,7 +76,7 @@ func (w *Wire) accept() {
 // serve passes the bytes of one connection, both ways.
 func (w *Wire) serve(near net.Conn) {
 	defer w.drop(near)
-	if !w.keep(near) || !w.whole() {
+	if !w.addConn(near) || !w.whole() {
 		return
 	}
 	far, err := net.Dial("tcp", w.address)
@@ -84,7 +84,7 @@ func (w *Wire) serve(near net.Conn) {
 		return
 	}
 	defer w.drop(far)
-	if !w.keep(far) {
+	if !w.addConn(far) {
 		return
 	}
 	var both sync.WaitGroup
@@ -125,8 +125,8 @@ func (w *Wire) whole() bool {
 	return false
 }
 
-// keep stores a connection for Mend. It returns false after the end of the test.
-func (w *Wire) keep(c net.Conn) bool {
+// addConn stores a connection for Mend. It returns false after the end of the test.
+func (w *Wire) addConn(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[c] = struct{}{}

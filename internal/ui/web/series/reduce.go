@@ -180,7 +180,7 @@ func badSignal(a api.AppSummaryTick) string {
 func (t *Tick) holds(s api.Summary) {
 	for _, h := range s.Holds {
 		switch {
-		case h.Direction == api.DirectionUp && h.Kind == api.HoldLimit && h.Name == string(decide.BarMax):
+		case h.Direction == api.DirectionUp && h.Kind == api.HoldLimit && h.Name == string(decide.BlockerMax):
 			t.note(AtMaximum, "", h.Why)
 		case h.Direction == api.DirectionUp && h.Kind == api.HoldInGroup:
 			t.reason(Backoff, h.Name, h.Why)

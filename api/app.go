@@ -240,8 +240,8 @@ const (
 	AppRuleUpdateRequired AppRule = "update_required" // the row is older than the last change of the app: rules.go
 	AppRulePackageState   AppRule = "package_state"   // the package cannot be started: starts.go
 
-	AppRuleFollow          AppRule = "follow"           // another harmonizer leads: fresh.go
-	AppRuleFreshness       AppRule = "freshness"        // a state is incomplete: fresh.go
+	AppRuleFollow          AppRule = "follow"           // another harmonizer leads: gate.go
+	AppRuleFreshness       AppRule = "freshness"        // a state is incomplete: gate.go
 	AppRuleDisruptionLimit AppRule = "disruption_limit" // too much was lost at once: disruption.go, rowloss.go
 	AppRuleQueue           AppRule = "queue"            // it waits in the queue: dispatch.go
 )

@@ -25,12 +25,6 @@ const (
 	manyLinesEvery = 30 * time.Second
 )
 
-// Metrics stores samples; it is the part of a metrics.Store that is needed here. After Write
-// returns, the caller may reuse the samples, but not their dimensions.
-type Metrics interface {
-	Write(ctx context.Context, samples []metrics.Sample) error
-}
-
 // countWriter writes counts in its own goroutine, so that a slow store does not block the
 // loop. Only the newest counts of each pool wait.
 type countWriter struct {

@@ -3,10 +3,9 @@ package harmonizer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +23,8 @@ const (
 	// sourceBacklog is small, so that heartbeats are processed between two slices of the
 	// expected state.
 	sourceBacklog = 4
+	// loopTimeout bounds the wait for the loop, whatever the caller's context allows.
+	loopTimeout = 5 * time.Second
 )
 
 // Harmonizer is the loop around an apps.Machine. New makes it.
@@ -61,6 +62,8 @@ type Harmonizer struct {
 	comparer     *cloudfoundry.Comparer // nil: nothing is compared
 	logLimit     *rate.Sometimes
 }
+
+var _ Handler = (*Harmonizer)(nil)
 
 // cause is the key that findings are counted by.
 type cause struct {
@@ -107,51 +110,16 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	return h, nil
 }
 
-// Run works until parent ends, then returns nil. It returns an error if a port fails
-// permanently.
-func (h *Harmonizer) Run(parent context.Context) error {
-	ctx, cancel := context.WithCancelCause(parent)
-	defer cancel(nil)
-	var wg sync.WaitGroup
-	work := func(what string, f func(context.Context) error) {
-		wg.Go(func() {
-			if err := f(ctx); err != nil && ctx.Err() == nil {
-				cancel(fmt.Errorf("%s: %w", what, err))
-			}
-		})
-	}
-	work("subscribe to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
-	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.reportRows) })
-	work("lead", h.lead)
-	if users := h.cfg.CloudFoundry.Users; users != nil {
-		work("count users", func(ctx context.Context) error {
-			return users.Run(ctx, func() { h.counters.add("users_failed", 1) })
-		})
-	}
-	if !h.cfg.Shadow {
-		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Enqueue) })
-		work("publish", h.publisher.run)
-		work("write metrics", h.countWriter.run)
-	}
-	h.loop(ctx)
-	wg.Wait()
-	h.term.Store(0)
-	if parent.Err() != nil {
-		return nil
-	}
-	return context.Cause(ctx)
-}
-
 // Enqueue implements Handler.
 func (h *Harmonizer) Enqueue(ctx context.Context, ev apps.Event) error {
-	return enqueue(ctx, h.busEvents, ev)
+	return sendEvent(ctx, h.busEvents, ev)
 }
 
 func (h *Harmonizer) reportRows(ctx context.Context, ev apps.Event) error {
-	return enqueue(ctx, h.rows, ev)
+	return sendEvent(ctx, h.rows, ev)
 }
 
-func enqueue(ctx context.Context, to chan<- apps.Event, ev apps.Event) error {
+func sendEvent(ctx context.Context, to chan<- apps.Event, ev apps.Event) error {
 	select {
 	case to <- ev:
 		return nil
@@ -163,33 +131,46 @@ func enqueue(ctx context.Context, to chan<- apps.Event, ev apps.Event) error {
 // Leading implements Handler.
 func (h *Harmonizer) Leading() bool { return h.term.Load() != 0 && !h.cfg.Shadow }
 
-// counters count events by name.
-type counters struct {
-	mu sync.Mutex
-	n  map[string]uint64
+// confirm has the loop check which of the waiting nudges are still right. If the loop does not
+// answer, no nudge is right. If the loop has ended, all are, because no event came since.
+func (h *Harmonizer) confirm(ctx context.Context, nudges []apps.Nudge) []bool {
+	right := make([]bool, len(nudges))
+	if len(nudges) == 0 {
+		return right
+	}
+	err := h.call(ctx, func(now time.Time) {
+		for i, n := range nudges {
+			right[i] = h.machine.Confirm(now, n)
+		}
+	})
+	for i := range right {
+		right[i] = right[i] || errors.Is(err, ErrNotRunning)
+	}
+	return right
 }
 
-func (c *counters) add(name string, n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n[name] += uint64(n)
-}
-
-func (c *counters) snapshot() map[string]uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.n)
-}
-
-// alarm wakes the waiting goroutine, once for any number of rings.
-type alarm chan struct{}
-
-func (a alarm) ring() {
+// call runs f in the loop and waits for it. If call returns an error, f did not run and will
+// not run.
+func (h *Harmonizer) call(ctx context.Context, f func(now time.Time)) error {
+	ctx, cancel := context.WithTimeout(ctx, loopTimeout)
+	defer cancel()
+	done := make(chan struct{})
 	select {
-	case a <- struct{}{}:
-	default:
+	case h.queries <- func(now time.Time) { f(now); close(done) }:
+		<-done
+		return nil
+	case <-h.ended:
+		return ErrNotRunning
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the harmonizer's loop: %w", ctx.Err())
 	}
 }
 
-// oncePerMinute returns a limiter for a log message that may repeat.
-func oncePerMinute() *rate.Sometimes { return &rate.Sometimes{Interval: time.Minute} }
+// leader returns the leader if this harmonizer follows; empty if it is unknown.
+func (h *Harmonizer) leader() string {
+	if h.Leading() {
+		return ""
+	}
+	holder, _ := h.ports.Lease.Standby()
+	return holder
+}

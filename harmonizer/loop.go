@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// period of the loop: the longest delay of a deadline, and how long changes of the counts
+	// loopPeriod is the longest delay of a deadline, and how long changes of the counts
 	// are collected before they are published.
-	period = 200 * time.Millisecond
+	loopPeriod = 200 * time.Millisecond
 	// applyPause is the time between two parts of a large event. Heartbeats are processed in
 	// between.
 	applyPause = time.Millisecond
@@ -29,7 +29,7 @@ func (h *Harmonizer) loop(ctx context.Context) {
 	if h.recording != nil {
 		defer h.recording.record.flush()
 	}
-	ticker := time.NewTicker(period)
+	ticker := time.NewTicker(loopPeriod)
 	defer ticker.Stop()
 	h.ticked = time.Now()
 	more := time.NewTimer(0) // while the machine has pending work

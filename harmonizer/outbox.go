@@ -45,11 +45,11 @@ type outbox struct {
 	unsaved  atomic.Int64  // since when saves fail, in unix nanoseconds; 0: they succeed
 
 	mu    sync.Mutex
-	batch batch
+	batch saveBatch
 }
 
-// batch is what waits: the newest memory of each app, and the nudges in order.
-type batch struct {
+// saveBatch is what waits: the newest memory of each app, and the nudges in order.
+type saveBatch struct {
 	term   uint64
 	memory map[string]apps.Memory
 	nodes  map[string]int // nil: unchanged
@@ -59,7 +59,7 @@ type batch struct {
 func newOutbox(ports Ports, term *atomic.Uint64, confirm func(context.Context, []apps.Nudge) []bool, c *counters, log *slog.Logger) *outbox {
 	return &outbox{
 		ports: ports, term: term, confirm: confirm, counters: c, log: log, logLimit: oncePerMinute(),
-		wake: make(alarm, 1), ended: make(chan struct{}), batch: batch{memory: map[string]apps.Memory{}},
+		wake: make(alarm, 1), ended: make(chan struct{}), batch: saveBatch{memory: map[string]apps.Memory{}},
 	}
 }
 
@@ -69,7 +69,7 @@ func (o *outbox) begin(term uint64) (unsent []apps.Nudge) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	unsent = o.batch.nudges
-	o.batch = batch{term: term, memory: map[string]apps.Memory{}}
+	o.batch = saveBatch{term: term, memory: map[string]apps.Memory{}}
 	return unsent
 }
 
@@ -100,16 +100,16 @@ func (o *outbox) waiting() (nudges, memories int) {
 	return len(o.batch.nudges), len(o.batch.memory)
 }
 
-func (o *outbox) takeBatch() batch {
+func (o *outbox) takeBatch() saveBatch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	b := o.batch
-	o.batch = batch{term: b.term, memory: map[string]apps.Memory{}}
+	o.batch = saveBatch{term: b.term, memory: map[string]apps.Memory{}}
 	return b
 }
 
 // returnBatch queues what could not be saved, unless a newer value waits.
-func (o *outbox) returnBatch(b batch) {
+func (o *outbox) returnBatch(b saveBatch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.batch.term != b.term {
@@ -146,15 +146,6 @@ func (o *outbox) run(ctx context.Context, enqueue Enqueue) error {
 	return nil
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}
-
 // deliver saves the queued memories, then sends the nudges. It returns the nudges that were
 // not sent, and an error if the memories must be saved again.
 func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
@@ -179,7 +170,7 @@ func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 }
 
 // sendStarts sends the starts of a batch. It returns the unsent starts, and the other nudges.
-func (o *outbox) sendStarts(ctx context.Context, b batch) (events []apps.NotSent, others []apps.Nudge) {
+func (o *outbox) sendStarts(ctx context.Context, b saveBatch) (events []apps.NotSent, others []apps.Nudge) {
 	var starts []apps.Nudge
 	for _, n := range b.nudges {
 		if n.Start != nil {
@@ -226,7 +217,7 @@ func notSent(wrong, failed []apps.Nudge) (events []apps.NotSent) {
 	return events
 }
 
-func (o *outbox) save(ctx context.Context, b batch) error {
+func (o *outbox) save(ctx context.Context, b saveBatch) error {
 	if o.ports.Memory == nil || len(b.memory) == 0 && b.nodes == nil {
 		return nil
 	}

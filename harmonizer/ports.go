@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
 var (
@@ -135,4 +136,8 @@ type Ports struct {
 	Record  Record  // nil: nothing is recorded
 }
 
-var _ Handler = (*Harmonizer)(nil)
+// Metrics stores samples; it is the part of a metrics.Store that is needed here. After Write
+// returns, the caller may reuse the samples, but not their dimensions.
+type Metrics interface {
+	Write(ctx context.Context, samples []metrics.Sample) error
+}

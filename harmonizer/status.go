@@ -18,8 +18,6 @@ const (
 	// statusLimit bounds the lists of a Status, so that it fits in a bus message.
 	statusLimit = 1000
 	silentLimit = 100 // silent nodes, and unanswered requests, in a Status
-	// loopTimeout bounds the wait for the loop, whatever the caller's context allows.
-	loopTimeout = 5 * time.Second
 )
 
 // labelValues bounds the values of one label that have sums: the first in order.
@@ -113,15 +111,6 @@ func (h *Harmonizer) totals() *api.HarmonizerTotals {
 		t.Labels[label] = sums
 	}
 	return t
-}
-
-// leader returns the leader if this harmonizer follows; empty if it is unknown.
-func (h *Harmonizer) leader() string {
-	if h.Leading() {
-		return ""
-	}
-	holder, _ := h.ports.Lease.Standby()
-	return holder
 }
 
 // Report implements Handler.
@@ -227,21 +216,4 @@ func (h *Harmonizer) refusal() error {
 		}
 	}
 	return ErrNotLeading
-}
-
-// call runs f in the loop and waits for it. If call returns an error, f did not run and will
-// not run.
-func (h *Harmonizer) call(ctx context.Context, f func(now time.Time)) error {
-	ctx, cancel := context.WithTimeout(ctx, loopTimeout)
-	defer cancel()
-	done := make(chan struct{})
-	select {
-	case h.queries <- func(now time.Time) { f(now); close(done) }:
-		<-done
-		return nil
-	case <-h.ended:
-		return ErrNotRunning
-	case <-ctx.Done():
-		return fmt.Errorf("wait for the harmonizer's loop: %w", ctx.Err())
-	}
 }

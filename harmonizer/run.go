@@ -2,11 +2,47 @@ package harmonizer
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
+
+// Run works until parent ends, then returns nil. It returns an error if a port fails
+// permanently.
+func (h *Harmonizer) Run(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	work := func(what string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	work("subscribe to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
+	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.reportRows) })
+	work("lead", h.lead)
+	if users := h.cfg.CloudFoundry.Users; users != nil {
+		work("count users", func(ctx context.Context) error {
+			return users.Run(ctx, func() { h.counters.add("users_failed", 1) })
+		})
+	}
+	if !h.cfg.Shadow {
+		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Enqueue) })
+		work("publish", h.publisher.run)
+		work("write metrics", h.countWriter.run)
+	}
+	h.loop(ctx)
+	wg.Wait()
+	h.term.Store(0)
+	if parent.Err() != nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
 
 // lead makes the machine lead while the elector holds the lease. In shadow mode the machine
 // leads without a lease.
@@ -61,22 +97,4 @@ func (h *Harmonizer) follow(now time.Time, why string) {
 	if len(unsent) > 0 {
 		h.step(now, apps.NotSent{Nudges: unsent})
 	}
-}
-
-// confirm has the loop check which of the waiting nudges are still right. If the loop does not
-// answer, no nudge is right. If the loop has ended, all are, because no event came since.
-func (h *Harmonizer) confirm(ctx context.Context, nudges []apps.Nudge) []bool {
-	right := make([]bool, len(nudges))
-	if len(nudges) == 0 {
-		return right
-	}
-	err := h.call(ctx, func(now time.Time) {
-		for i, n := range nudges {
-			right[i] = h.machine.Confirm(now, n)
-		}
-	})
-	for i := range right {
-		right[i] = right[i] || errors.Is(err, ErrNotRunning)
-	}
-	return right
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,8 +18,6 @@ const (
 	maxTries = 3
 	// retryDelay is the time between two tries.
 	retryDelay = 2 * time.Second
-	// tryTimeout is the timeout of one try. The autoscaler responds between two of its ticks.
-	tryTimeout = time.Minute
 )
 
 // actor carries out the orders of the judge, and reports the outcome of each. The Loop's goroutine
@@ -44,61 +41,6 @@ func (a *actor) addOrder(now time.Time, o judge.Order) {
 		began = now
 	}
 	a.executions[o.Attempt] = &execution{order: o, began: began, stage: "waits until it is saved"}
-}
-
-// release begins the orders that are durable, sorted by attempt, after the first snapshot.
-func (a *actor) release(ctx context.Context, now time.Time, j *judge.Judge) {
-	a.held = 0
-	for _, attempt := range slices.Sorted(maps.Keys(a.executions)) {
-		switch e := a.executions[attempt]; {
-		case e.cancel != nil || e.withdrawn:
-		case !j.Awaits(e.order.Node, attempt):
-			delete(a.executions, attempt)
-		case !a.memory.keeper.isDurable(e.gen) || !a.inventory.listed:
-			a.held++
-		default:
-			a.beginOrder(ctx, now, j, e)
-		}
-	}
-}
-
-func (a *actor) beginOrder(ctx context.Context, now time.Time, j *judge.Judge, e *execution) {
-	o := e.order
-	e.machine = a.inventory.machines[o.Node]
-	own, cancel := context.WithTimeout(ctx, max(0, o.Deadline.Sub(now)))
-	e.cancel = cancel
-	do := func(f func(ctx context.Context, e *execution) judge.Outcome) {
-		a.mail.Go(func() {
-			defer cancel()
-			select {
-			case a.calls <- struct{}{}:
-			case <-own.Done():
-				return
-			}
-			out := f(own, e)
-			<-a.calls
-			if out.Step != "" { // a failed send means that the Loop has ended
-				_ = a.mail.send(ctx, func(time.Time, *judge.Judge) batch { return of(a.finishOrder(e, out)...) })
-			}
-		})
-	}
-	switch {
-	case o.Kind == judge.OrderFence:
-		e.stage = "is being fenced"
-		do(a.fence)
-	case a.policy.Owner == api.OwnerProvider:
-		e.stage = "the provider is notified"
-		do(a.mark)
-	case o.Action.Name == api.ActionWorkflow && a.world.Workflow == nil:
-		do(func(context.Context, *execution) judge.Outcome {
-			return undone(errors.New("this pool has no workflow runner"))
-		})
-	case o.Resumed:
-		e.handed, e.stage = true, "its record is read"
-	default:
-		e.stage = "is handed over"
-		do(a.handOver)
-	}
 }
 
 // finishOrder ends an order and returns its outcome, or nil if the order has ended already.

@@ -118,14 +118,6 @@ func (a *announcer) activeAlarms() []api.HealthAlarm {
 	return all[:min(len(all), api.MaxRows)]
 }
 
-// truncate truncates a text to MaxWhy bytes.
-func truncate(s string) string {
-	if len(s) > api.MaxWhy {
-		s = s[:api.MaxWhy]
-	}
-	return strings.ToValidUTF8(s, "?")
-}
-
 func (a *announcer) countFinding(f api.HealthFinding) {
 	a.events[f.Event]++
 	result := ""

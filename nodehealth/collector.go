@@ -19,12 +19,6 @@ type collector struct {
 	*metric.Set
 }
 
-// Collector returns the metrics of the loop, with the prefix weir_health. It may be collected at
-// any time. While Run does not run, it is empty.
-func (l *Loop) Collector() prometheus.Collector {
-	return &collector{l, metric.NewSet(metric.HealthPrefix, metric.Health())}
-}
-
 // sample is one value, with its name and labels.
 type sample struct {
 	name   string

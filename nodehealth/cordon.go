@@ -15,8 +15,8 @@ const cordonAgain = 15 * time.Second
 // cordons keep new tasks off quarantined nodes. The Loop's goroutine owns them.
 type cordons struct {
 	*shared
-	keeper *keeper
-	nodes  map[string]*cordon
+	isDurable func(gen uint64) bool // whether the state of that number is durable
+	nodes     map[string]*cordon
 }
 
 // cordon is the cordon of one node. It is durable before the scheduler receives it, so that the
@@ -56,7 +56,7 @@ func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, liste
 		case !there && listed, !wanted && !one.may:
 			delete(c.nodes, node)
 		case wanted && one.set, !there:
-		case wanted && !c.keeper.isDurable(one.gen):
+		case wanted && !c.isDurable(one.gen):
 		default:
 			c.begin(ctx, node, one, wanted)
 		}

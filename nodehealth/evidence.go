@@ -3,12 +3,12 @@ package nodehealth
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
@@ -17,18 +17,6 @@ const (
 	evidenceTimeout = 10 * time.Second
 	maxConsole      = 64 << 10 // maximum length of Evidence.Console, in bytes
 )
-
-// EvidenceStore stores evidence. It may be used concurrently.
-type EvidenceStore interface {
-	// Save stores an Evidence in JSON durably, and returns its name in the store.
-	Save(ctx context.Context, node string, data []byte) (name string, err error)
-}
-
-// conditions are the conditions that a node reported, and when.
-type conditions struct {
-	at  time.Time
-	all []api.NodeCondition
-}
 
 // evidenceCollector saves evidence about machines before they are replaced or rebuilt.
 type evidenceCollector struct {
@@ -79,11 +67,20 @@ func (w *evidenceCollector) evidence(now time.Time, j *judge.Judge, e *execution
 	}
 }
 
-// report stores the conditions that nodes reported.
-func (v *inventory) report(facts []api.NodeFacts) {
-	for _, f := range facts {
-		if len(f.Conditions) > 0 && v.hasNode(f.ID) {
-			v.conditions[f.ID] = conditions{f.At, f.Conditions[:min(len(f.Conditions), pools.MaxConditions)]}
-		}
+// input returns the workflow input for the node of an order.
+func (k *shared) input(now time.Time, j *judge.Judge, e *execution) Input {
+	o := e.order
+	in := Input{
+		Cluster: k.config.Cluster, Pool: k.config.Pool, Node: o.Node, PhysicalID: o.Node,
+		Zone: e.machine.zone, Attempt: o.Attempt, Reason: truncate(o.Why),
 	}
+	known, _ := j.Explain(now, o.Node)
+	for _, w := range known.Modes {
+		line := fmt.Sprintf("%s: %s", w.Mode, w.Verdict)
+		if w.Reason != "" {
+			line += ": " + w.Reason
+		}
+		in.Evidence = append(in.Evidence, line)
+	}
+	return in
 }

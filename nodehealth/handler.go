@@ -16,6 +16,8 @@ import (
 // checkTimeout is the timeout of a check that an operator requests.
 const checkTimeout = 30 * time.Second
 
+var _ Handler = (*Loop)(nil)
+
 // listen passes the messages of the bus to the Loop until ctx ends.
 func (l *Loop) listen(ctx context.Context) {
 	for {
@@ -128,7 +130,7 @@ func (l *Loop) carryOut(now time.Time, o api.RepairOrder) api.RepairOrderRespons
 	}
 	for i := range a.Nodes {
 		if s, known := l.nodeStatus(now, a.Nodes[i].Node); known {
-			complete(&a.Nodes[i], l.acts(), o.Op, s, l.announcer.refusals[s.Node], l.announcer.requests[s.Node])
+			completeResponse(&a.Nodes[i], l.acts(), o.Op, s, l.announcer.refusals[s.Node], l.announcer.requests[s.Node])
 		}
 		a.OK = a.OK && a.Nodes[i].OK
 	}
@@ -237,7 +239,7 @@ type decision struct {
 	ok     bool
 }
 
-func done(why string, events ...judge.Event) decision {
+func accepted(why string, events ...judge.Event) decision {
 	return decision{events: events, why: why, ok: true}
 }
 
@@ -274,7 +276,7 @@ func pauseOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) dec
 		return refused(fmt.Sprintf("operators have %d pauses already, the maximum: end some, or pause the pool", api.MaxPauses))
 	}
 	ttl := cmp.Or(o.For, judge.DefaultPause)
-	return done("paused until "+now.Add(ttl).UTC().Format(time.RFC3339), judge.Pause{Node: id, Owner: owner, TTL: ttl, Why: o.Why})
+	return accepted("paused until "+now.Add(ttl).UTC().Format(time.RFC3339), judge.Pause{Node: id, Owner: owner, TTL: ttl, Why: o.Why})
 }
 
 func resumeOrder(j *judge.Judge, o api.RepairOrder, id string) decision {
@@ -282,7 +284,7 @@ func resumeOrder(j *judge.Judge, o api.RepairOrder, id string) decision {
 	if _, paused := j.Paused(id, owner); !paused {
 		return refused("no pause of " + owner + otherPauses(j, id, owner))
 	}
-	return done("resumed"+otherPauses(j, id, owner), judge.Resume{Node: id, Owner: owner})
+	return accepted("resumed"+otherPauses(j, id, owner), judge.Resume{Node: id, Owner: owner})
 }
 
 func operatorPauses(j *judge.Judge) (n int) {
@@ -313,9 +315,9 @@ func recoverOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) d
 	case known.State == api.StateFenceFailed:
 		return refused("its fencing failed: check the machine, then release it")
 	case known.Attempt != "" || known.State == api.StateClaimed:
-		return done("its repair is already in progress")
+		return accepted("its repair is already in progress")
 	}
-	return done("", judge.Recover{Node: id, By: cmp.Or(o.By, "an operator"), For: o.For})
+	return accepted("", judge.Recover{Node: id, By: cmp.Or(o.By, "an operator"), For: o.For})
 }
 
 func releaseOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
@@ -327,29 +329,29 @@ func releaseOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) d
 		if !slices.ContainsFunc(j.State().Breakers, func(b api.Breaker) bool { return b.Open }) {
 			return refused("the breaker is closed", all)
 		}
-		return done("", all, judge.Tick{})
+		return accepted("", all, judge.Tick{})
 	}
 	one := judge.Release{Node: id, By: cmp.Or(o.By, "an operator")}
 	known, _ := j.Explain(now, id)
 	if known.Requester != "" {
-		return done("the request of "+known.Requester+" is withdrawn", one)
+		return accepted("the request of "+known.Requester+" is withdrawn", one)
 	}
 	if known.State != api.StateQuarantined && known.State != api.StateHeld && known.State != api.StateFenceFailed {
 		return refused("it is not held: it is " + string(known.State))
 	}
-	return done("released", one)
+	return accepted("released", one)
 }
 
 func withdrawOrder(j *judge.Judge, o api.RepairOrder) decision {
 	if !slices.ContainsFunc(j.State().Nodes, func(n judge.NodeRecord) bool { return n.Requester != "" && n.Repair == nil }) {
 		return refused("no request to repair a node waits")
 	}
-	return done("", judge.Release{Requests: true, By: cmp.Or(o.By, "an operator")})
+	return accepted("", judge.Release{Requests: true, By: cmp.Or(o.By, "an operator")})
 }
 
-// complete adds the node's status to an answer and, for a recovery, the result. refusal is the
+// completeResponse adds the node's status to an answer and, for a recovery, the result. refusal is the
 // latest reason of a gate, and ended is why the request has ended already.
-func complete(a *api.RepairNodeResponse, acts bool, op string, s api.NodeHealth, refusal, ended string) {
+func completeResponse(a *api.RepairNodeResponse, acts bool, op string, s api.NodeHealth, refusal, ended string) {
 	a.Status = &s
 	if op != api.OpRecover || !a.OK || a.Why != "" {
 		return

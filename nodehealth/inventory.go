@@ -2,8 +2,6 @@ package nodehealth
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -143,56 +141,6 @@ type snapshot struct {
 	inspections map[string]pools.Inspection // nil: the provider does not inspect
 }
 
-// readSnapshot returns a snapshot of the pool for these modes. If groups is false, it reads the groups only
-// for load balancer modes.
-func (w *watcher) readSnapshot(ctx context.Context, modes []api.DetectionType, groups bool) (snapshot, error) {
-	var s snapshot
-	if groups || slices.ContainsFunc(modes, balanced) {
-		var err error
-		if s.groups, err = w.groups(ctx); err != nil {
-			return s, err
-		}
-	}
-	inspector, ok := w.world.Pool.(pools.Inspector)
-	if !ok {
-		return s, nil
-	}
-	lb, _ := w.policy.Detection.Mode(api.DetectLBStatus)
-	what := pools.Inspecting{Traffic: slices.ContainsFunc(modes, balanced), TargetGroups: lb.Options.TargetGroups}
-	inspected, err := inspector.Inspect(ctx, what)
-	if err != nil {
-		return s, fmt.Errorf("inspect the pool: %w", err)
-	}
-	if len(inspected) > maxNodes {
-		return s, fmt.Errorf("the provider inspected %d machines: want at most %d", len(inspected), maxNodes)
-	}
-	s.inspections = make(map[string]pools.Inspection, len(inspected))
-	for _, in := range inspected {
-		s.inspections[in.ID] = in
-	}
-	return s, nil
-}
-
-func (w *watcher) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
-	groups, err := w.world.Pool.Groups(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read the pool: %w", err)
-	}
-	var out []pools.GroupSnapshot
-	machines := 0
-	for _, g := range groups {
-		s, err := g.Snapshot(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read group %s: %w", g.ID(), err)
-		}
-		if machines += len(s.Instances); machines > maxNodes {
-			return nil, fmt.Errorf("the pool has more than %d machines", maxNodes)
-		}
-		out = append(out, s)
-	}
-	return out, nil
-}
-
 // provided returns a machine's state for the judge. A machine that is removed on purpose is
 // Leaving, whatever else it reports.
 func provided(i pools.Instance, in pools.Inspection) judge.Provided {
@@ -269,4 +217,19 @@ func (s snapshot) blamed() map[string]bool {
 	}
 	blame(s.groups...)
 	return out
+}
+
+// conditions are the conditions that a node reported, and when.
+type conditions struct {
+	at  time.Time
+	all []api.NodeCondition
+}
+
+// report stores the conditions that nodes reported.
+func (v *inventory) report(facts []api.NodeFacts) {
+	for _, f := range facts {
+		if len(f.Conditions) > 0 && v.hasNode(f.ID) {
+			v.conditions[f.ID] = conditions{f.At, f.Conditions[:min(len(f.Conditions), pools.MaxConditions)]}
+		}
+	}
 }

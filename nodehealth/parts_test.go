@@ -118,7 +118,7 @@ func TestCordonWaitsUntilItIsDurable(t *testing.T) {
 		m := &term{c: c, ctx: t.Context()}
 		k, keeper := kitOf(World{Cordon: m, Writer: m}), newKeeper()
 		k.policy.Mode = api.ModeAct
-		all := cordons{shared: k, keeper: keeper, nodes: map[string]*cordon{}}
+		all := cordons{shared: k, isDurable: keeper.isDurable, nodes: map[string]*cordon{}}
 		now := time.Now()
 		j := judge.New(plain(judge.Action{Name: api.ActionReboot}).WithDefaults())
 		s := j.State()

@@ -19,9 +19,6 @@ const (
 	poolPause = time.Hour
 	// drainGrace is how long a drain's pause lasts after the drain's deadline.
 	drainGrace = time.Minute
-	// drainRoom is the maximum number of waiting drain events. If more arrive, the records show the
-	// end of a repair.
-	drainRoom = 10_000
 )
 
 // pauses block repairs of nodes that leave for another reason, and of a pool that operators paused.

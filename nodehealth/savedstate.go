@@ -16,8 +16,6 @@ import (
 
 const (
 	saveTimeout = 10 * time.Second
-	retryFirst  = time.Second
-	retryLast   = 15 * time.Second
 	// durableTimeout is the maximum wait until an order is durable.
 	durableTimeout = 10 * time.Second
 	durableEvery   = 20 * time.Millisecond

@@ -3,12 +3,9 @@ package nodehealth
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/pools/disruption"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 func (l *Loop) status(now time.Time, q api.HealthQuery) api.HealthStatus {
@@ -106,72 +103,4 @@ func (l *Loop) publishCondition() {
 	l.exchange.mu.Lock()
 	defer l.exchange.mu.Unlock()
 	l.unhealthy, l.barred, l.budget, l.known = unhealthy, barred, l.judge.Budget(), true
-}
-
-// exchange holds the data that the autoscaler reads and reports. It may be used concurrently.
-type exchange struct {
-	*shared
-
-	mu        sync.Mutex
-	drained   []drain.Event // events that wait for the Loop
-	unhealthy map[string]string
-	barred    string
-	budget    disruption.Budget
-	known     bool // the fields above come from a judge
-
-	runs map[string]workflowRun // workflows whose records called Mend, by attempt
-}
-
-// Drained accepts the events of drain records, in order. It does not wait.
-func (x *exchange) Drained(events []drain.Event) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	room := max(0, drainRoom-len(x.drained))
-	x.drained = append(x.drained, events[:min(room, len(events))]...)
-	if len(events) > room {
-		x.mail.lose("drain events", len(events)-room)
-	}
-}
-
-func (x *exchange) takeDrainEvents() []drain.Event {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	events := x.drained
-	x.drained = nil
-	return events
-}
-
-// Unhealthy returns the unhealthy nodes with the reason. The caller must not change the map. Unhealthy does
-// not wait.
-func (x *exchange) Unhealthy() map[string]string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.unhealthy
-}
-
-// Budget returns the pool's disruption budget, with everything that is out of service. If the
-// policy does not act, it has no limit. The caller must not change the map. Budget does not wait.
-func (x *exchange) Budget() disruption.Budget {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.budget
-}
-
-// Unknown returns why the condition of the pool is not known yet, or an empty string if it is
-// known. In mode observe, or if the policy is not enabled, it is always known. Unknown does not
-// wait.
-func (x *exchange) Unknown() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.known || !x.acts() || !*x.policy.Enabled {
-		return ""
-	}
-	return "node health has not loaded its state yet: it is unknown which nodes are out of service"
-}
-
-// Barred returns why the pool must not shrink now, or an empty string if it may. It does not wait.
-func (x *exchange) Barred() string {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.barred
 }

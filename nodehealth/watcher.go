@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -251,4 +252,54 @@ func (w *watcher) takeRechecks() map[string]bool {
 	nodes := w.rechecks
 	w.rechecks = map[string]bool{}
 	return nodes
+}
+
+// readSnapshot returns a snapshot of the pool for these modes. If groups is false, it reads the groups only
+// for load balancer modes.
+func (w *watcher) readSnapshot(ctx context.Context, modes []api.DetectionType, groups bool) (snapshot, error) {
+	var s snapshot
+	if groups || slices.ContainsFunc(modes, balanced) {
+		var err error
+		if s.groups, err = w.groups(ctx); err != nil {
+			return s, err
+		}
+	}
+	inspector, ok := w.world.Pool.(pools.Inspector)
+	if !ok {
+		return s, nil
+	}
+	lb, _ := w.policy.Detection.Mode(api.DetectLBStatus)
+	what := pools.Inspecting{Traffic: slices.ContainsFunc(modes, balanced), TargetGroups: lb.Options.TargetGroups}
+	inspected, err := inspector.Inspect(ctx, what)
+	if err != nil {
+		return s, fmt.Errorf("inspect the pool: %w", err)
+	}
+	if len(inspected) > maxNodes {
+		return s, fmt.Errorf("the provider inspected %d machines: want at most %d", len(inspected), maxNodes)
+	}
+	s.inspections = make(map[string]pools.Inspection, len(inspected))
+	for _, in := range inspected {
+		s.inspections[in.ID] = in
+	}
+	return s, nil
+}
+
+func (w *watcher) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
+	groups, err := w.world.Pool.Groups(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the pool: %w", err)
+	}
+	var out []pools.GroupSnapshot
+	machines := 0
+	for _, g := range groups {
+		s, err := g.Snapshot(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read group %s: %w", g.ID(), err)
+		}
+		if machines += len(s.Instances); machines > maxNodes {
+			return nil, fmt.Errorf("the pool has more than %d machines", maxNodes)
+		}
+		out = append(out, s)
+	}
+	return out, nil
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -16,6 +19,15 @@ const (
 	patience = 5 * time.Second
 	// workRoom is the capacity of the queue. If it is full, send waits.
 	workRoom = 64
+	// tickEvery is the period of the ticks.
+	tickEvery = time.Second
+	// tryTimeout is the timeout of one try of a call. The autoscaler responds between two of its ticks.
+	tryTimeout = time.Minute
+	// fenceTimeout is the timeout of one call that fences a node or ends its fence.
+	fenceTimeout = 30 * time.Second
+	// retryFirst and retryLast are the pauses between two tries of a save, a load or a publication.
+	retryFirst = time.Second
+	retryLast  = 15 * time.Second
 )
 
 // work runs in the Loop's goroutine, which owns the state of all parts. It may read the judge. The
@@ -131,4 +143,34 @@ func wait(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// shared is shared by the parts of a Loop.
+type shared struct {
+	config Config
+	policy judge.Policy // with its defaults
+	world  *World
+	mail   *mailbox
+	log    *slog.Logger
+}
+
+// acts reports whether the policy carries out orders.
+func (k *shared) acts() bool { return k.policy.Mode == api.ModeAct }
+
+// call makes a provider call in a separate goroutine. The Loop's goroutine runs ended.
+func (k *shared) call(ctx context.Context, timeout time.Duration, f func(context.Context) error, ended func(now time.Time, err error)) {
+	k.mail.Go(func() {
+		try, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		err := k.world.Writer.Write(try, f)
+		_ = k.mail.notify(ctx, func(now time.Time) { ended(now, err) })
+	})
+}
+
+// truncate truncates a text to MaxWhy bytes.
+func truncate(s string) string {
+	if len(s) > api.MaxWhy {
+		s = s[:api.MaxWhy]
+	}
+	return strings.ToValidUTF8(s, "?")
 }

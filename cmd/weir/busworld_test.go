@@ -225,7 +225,7 @@ func (w *busWorld) startProcess(name string, args, line []string) *busDaemon {
 		w.Fatal(err)
 	}
 	d.cmd.Stderr = d.cmd.Stdout
-	if err := d.cmd.Start(); err != nil {
+	if err := offspring.Start(d.cmd); err != nil {
 		w.Fatal(err)
 	}
 	go func() {

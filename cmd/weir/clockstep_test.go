@@ -123,7 +123,7 @@ func TestStepClock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := clock.Start(); err != nil {
+	if err := offspring.Start(clock); err != nil {
 		t.Fatal(err)
 	}
 	answers := bufio.NewReader(out)

@@ -126,7 +126,7 @@ func watchOneChange(t *testing.T, from, to *os.File) string {
 	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), "app", "list", "--watch", "--data", data)
 	cmd.Env = append(os.Environ(), asWeir+"=1", "TERM=xterm-256color")
 	cmd.Stdout, cmd.Stderr = to, to
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	to.Close()

@@ -262,7 +262,7 @@ func (u *unit) run(ctx context.Context, cmd *exec.Cmd) error {
 	}
 	defer stdin.Close()
 	if u.host == nil {
-		err = cmd.Start()
+		err = offspring.Start(cmd)
 	} else {
 		u.host.power.Lock()
 		err = u.host.inside(cmd.Start)

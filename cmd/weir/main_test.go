@@ -13,12 +13,11 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/weirkeeper/weirkeeper/internal/cli"
 	"github.com/weirkeeper/weirkeeper/internal/cli/localworld"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/children"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 	s3test.RunIfChild()
 	supervised := len(os.Args) > 1 && (os.Args[1] == "keep" || os.Args[1] == "signal")
 	if os.Getenv(asWeir) != "" && !supervised { // it ends with the test that started it, also if the test is killed
-		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		if err := children.EndWithParent(); err != nil {
 			panic(err)
 		}
 	}
@@ -160,6 +159,9 @@ func weir(args ...string) result {
 
 // installations are the turns of tests that run whole installations.
 var installations turns.Turns
+
+// offspring starts what ends with this test binary.
+var offspring children.Starter
 
 // patience bounds each call of a test that has a deadline of its own.
 const patience = await.Patience

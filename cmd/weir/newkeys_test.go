@@ -146,7 +146,7 @@ func TestNewerSchemaIsNamed(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), "bootstrap", "--data", data, "--config-dir", configs) // it hides its process
 	cmd.Env = append(os.Environ(), asWeir+"=1")
-	if out, err := cmd.CombinedOutput(); err == nil || ctx.Err() != nil || !strings.Contains(string(out), want) {
+	if out, err := offspring.CombinedOutput(cmd); err == nil || ctx.Err() != nil || !strings.Contains(string(out), want) {
 		t.Errorf("weir bootstrap: %v, want %q:\n%s", err, want, out)
 	}
 }

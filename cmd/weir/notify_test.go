@@ -74,7 +74,7 @@ func startNotified(t *testing.T, args ...string) (notifySocket, *exec.Cmd) {
 	cmd := exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), args...)
 	cmd.Env = append(os.Environ(), asWeir+"=1", "NOTIFY_SOCKET="+path, "WATCHDOG_USEC=1000000")
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)

@@ -129,7 +129,7 @@ func (p *page) command(line int, command string, want []string) {
 		return
 	}
 	eventually(p.t, fmt.Sprintf("line %d: %s\nwith the output\n%s\n", line, command, strings.Join(want, "\n")), func() error {
-		out, err := p.shell(context.Background(), command).CombinedOutput()
+		out, err := offspring.CombinedOutput(p.shell(context.Background(), command))
 		if !pattern(want).Match(out) {
 			return fmt.Errorf("%s (%v)", out, err)
 		}
@@ -148,7 +148,7 @@ func (p *page) background(line int, command string, want []string) {
 	defer out.Close()
 	cmd := p.shell(context.Background(), "exec "+command)
 	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() {

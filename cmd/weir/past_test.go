@@ -74,7 +74,7 @@ func TestFollowEventsOfNewPool(t *testing.T) {
 	cmd.Env = append(os.Environ(), asWeir+"=1")
 	out, err := cmd.StdoutPipe()
 	if err == nil {
-		err = cmd.Start()
+		err = offspring.Start(cmd)
 	}
 	if err != nil {
 		t.Fatal(err)

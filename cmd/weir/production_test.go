@@ -211,7 +211,7 @@ func (p *production) command(host string, line int, command string, want []strin
 		what := fmt.Sprintf("line %d: on %s: %s\nwith the output\n%s\n", line, host, command, strings.Join(want, "\n"))
 		began, logged := time.Now(), false
 		eventually(p, what, func() error {
-			out, err := p.shell(host, command).CombinedOutput()
+			out, err := offspring.CombinedOutput(p.shell(host, command))
 			if !pattern(want).Match(out) {
 				if !logged && time.Since(began) > late {
 					logged = true
@@ -489,7 +489,7 @@ func (u *unitProcess) start() (end func()) {
 			cmd.Env, cmd.Stdout, cmd.Stderr = append(u.env, "NOTIFY_SOCKET="+filepath.Join(dir, "s")), &u.log, &u.log
 			cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 			cmd.WaitDelay = 20 * time.Second
-			err := cmd.Start()
+			err := offspring.Start(cmd)
 			if err == nil {
 				u.process.Store(int64(cmd.Process.Pid))
 				err = cmd.Wait()

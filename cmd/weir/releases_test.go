@@ -89,7 +89,7 @@ func TestPublishOnTag(t *testing.T) {
 		cmd.Dir = folder
 		cmd.Env = append(append(os.Environ(), proxy...), "PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1", "WEIR_DATA="+u.data,
 			"NAMESPACE=shop", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
-		if out, err := cmd.CombinedOutput(); err != nil {
+		if out, err := offspring.CombinedOutput(cmd); err != nil {
 			t.Fatalf("publish.sh in %s: %v\n%s", folder, err, out)
 		}
 	}

@@ -131,7 +131,7 @@ func (w *roleWorld) start(u roles.User, args ...string) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err := offspring.Start(cmd); err != nil {
 		w.Fatal(err)
 	}
 	done := make(chan struct{})

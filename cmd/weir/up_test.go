@@ -324,7 +324,7 @@ func TestUpWithFewFiles(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 64 && exec "$0" up --data "$1"`,
 		filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), t.TempDir())
-	out, err := cmd.CombinedOutput()
+	out, err := offspring.CombinedOutput(cmd)
 	if want := "this process may open 64 files, and needs 256: raise the limit (\"ulimit -n 1024\""; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("weir up with 64 files: %v, %s; want %q", err, out, want)
 	}

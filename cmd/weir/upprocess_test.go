@@ -56,7 +56,7 @@ func launchUpAs(tb testing.TB, user int, more []string, data string, args ...str
 		tb.Fatal(err)
 	}
 	u.cmd.Stderr = u.cmd.Stdout
-	if err := u.cmd.Start(); err != nil {
+	if err := offspring.Start(u.cmd); err != nil {
 		tb.Fatal(err)
 	}
 	go func() {

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -66,9 +67,12 @@ func On(t *testing.T, size int, below string) (folder string, inside bool) {
 // namespaces.
 func Repeat(t *testing.T, setting string, namespaces uintptr, capabilities ...uintptr) {
 	t.Helper()
+	runtime.LockOSThread() // Pdeathsig follows the thread
+	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+left(t))
 	cmd.Env = append(os.Environ(), setting)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Pdeathsig:   syscall.SIGKILL,
 		Cloneflags:  unix.CLONE_NEWUSER | namespaces,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},

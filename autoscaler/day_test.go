@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
@@ -473,6 +474,9 @@ func (d *day) checkTick(r *api.TickRecord) {
 // unknown. The need is met when any group has capacity.
 func TestDay(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDay(t)
 		defer func() { d.loop.Close() }()

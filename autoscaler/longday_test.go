@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -272,6 +273,9 @@ func (d *longDay) well() {
 // falls only with a known need. No machine is lost, and the need is met in the end.
 func TestLongDay(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		d := newLongDay(t)
 		defer func() { d.loop.Close() }()

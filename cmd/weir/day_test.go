@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -115,6 +116,9 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 // deaths of ours between any two calls. See check for what must hold.
 func TestDayOfAPool(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "cmd/weir") {
+		return
+	}
 	type part struct {
 		seed   uint64
 		length time.Duration

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -432,6 +433,9 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 // human changes targets, and groups are hidden or stale. No rule in pairoracle_internal_test.go may be broken, and the pool must settle. SOAK is the number of
 // days, FROM the first seed. SEED=n plays one day and prints its events.
 func TestTwoAutoscalers(t *testing.T) {
+	if testprograms.WithoutRace(t, "internal/state") {
+		return
+	}
 	if os.Getenv("SEED") != "" {
 		w := playPair(t, fromEnv(t, "SEED", 0), true)
 		t.Log(strings.Join(w.log, "\n"))

@@ -139,16 +139,12 @@ func (w *convergeWorld) newProcess() *convergeProcess {
 func (p *convergeProcess) start() {
 	w := p.world
 	w.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		w.Fatal(err)
-	}
-	p.cmd = exec.Command(self, "harmonizer", "--nats", w.url, "--cluster", convergeCluster, "--data", p.data,
+	p.cmd = exec.Command(weirOf(w), "harmonizer", "--nats", w.url, "--cluster", convergeCluster, "--data", p.data,
 		"--config", p.config, "--config-dir", filepath.Dir(p.config))
 	p.cmd.Env = append(os.Environ(), asWeir+"=1")
 	out, err := p.cmd.StderrPipe()
 	if err == nil {
-		err = p.cmd.Start()
+		err = offspring.Start(p.cmd)
 	}
 	if err != nil {
 		w.Fatal(err)

@@ -152,10 +152,7 @@ func (w *ward) own(each int) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		w.Fatal(err)
-	}
+	self := weirOf(w)
 	log := slog.New(slog.NewTextHandler(bookkeeper{w}, nil))
 	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{env, asWeir + "=1", self, "keep"}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {

@@ -401,18 +401,14 @@ func (w *twins) newTwin(name, bus string) *twin {
 func (a *twin) start() {
 	w := a.world
 	w.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		w.Fatal(err)
-	}
-	a.cmd = exec.Command(self, "autoscaler", "--data", a.data, "--config-dir", a.config, "--cluster", w.cluster)
+	a.cmd = exec.Command(weirOf(w), "autoscaler", "--data", a.data, "--config-dir", a.config, "--cluster", w.cluster)
 	a.cmd.Env = append(os.Environ(), asWeir+"=1")
 	out, err := a.cmd.StderrPipe()
 	if err != nil {
 		w.Fatal(err)
 	}
 	a.done = make(chan struct{})
-	if err := a.cmd.Start(); err != nil {
+	if err := offspring.Start(a.cmd); err != nil {
 		w.Fatal(err)
 	}
 	a.pid.Store(int64(a.cmd.Process.Pid))

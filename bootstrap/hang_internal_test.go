@@ -26,7 +26,7 @@ func (p *peer) awaitHang(t *testing.T, want string) {
 		if !strings.Contains(why, want) {
 			t.Errorf("it hangs because %q, want %q", why, want)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(await.Patience):
 		t.Fatal("the autoscaler is not found to hang")
 	}
 }

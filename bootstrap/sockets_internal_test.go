@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // nameOf returns an address unique to the test.
@@ -154,7 +156,7 @@ func TestListensOfAMember(t *testing.T) {
 	defer func() { syscall.Kill(-leader.Process.Pid, syscall.SIGKILL); leader.Wait() }()
 	file.Close()
 	l.Close()
-	late := time.After(10 * time.Second)
+	late := time.After(await.Patience)
 	for at, _ := look(t, address); hasSocket(leader.Process.Pid, at.inode); {
 		select {
 		case <-late:

@@ -151,7 +151,7 @@ func TestHealthSuccessResetsFailures(t *testing.T) {
 		}})
 	select {
 	case <-enough:
-	case <-time.After(10 * time.Second):
+	case <-time.After(await.Patience):
 		t.Fatalf("%d calls", calls.Load())
 	}
 	if err := p.stop(); err != nil {

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // The test binary is also the keeper, by its first argument, and other processes, by an environment variable.
@@ -235,8 +237,8 @@ func awaitEnd(t testing.TB, c *Child) Exit {
 	t.Helper()
 	select {
 	case <-c.Done():
-	case <-time.After(10 * time.Second):
-		t.Fatalf("process %d has not ended after 10 s", c.PID())
+	case <-time.After(await.Patience):
+		t.Fatalf("process %d has not ended after %v", c.PID(), await.Patience)
 	}
 	exit, _ := c.Exit()
 	return exit

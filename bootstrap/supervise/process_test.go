@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // quick restarts without noticeable pauses.
@@ -57,10 +59,10 @@ func superviseWith(t *testing.T, launcher *Launcher, config ProcessConfig) super
 	return supervised{process, statuses, stop}
 }
 
-// await returns the next status with a state. It fails after ten seconds.
+// await returns the next status with a state.
 func (s supervised) await(t *testing.T, state State) Status {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(await.Patience)
 	for {
 		select {
 		case status := <-s.statuses:
@@ -247,8 +249,8 @@ func TestOperatorRestart(t *testing.T) {
 					if status = got; got.State.String() != want {
 						t.Fatalf("state %s, want %s", got.State, want)
 					}
-				case <-time.After(10 * time.Second):
-					t.Fatalf("not %s after 10 s", want)
+				case <-time.After(await.Patience):
+					t.Fatalf("not %s after %v", want, await.Patience)
 				}
 			}
 		})

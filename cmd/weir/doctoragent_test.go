@@ -51,7 +51,7 @@ func calloutServer(t *testing.T, secret string) (url string) {
 	user, userFile := keyPair(t, dir, "auth.nk", nkeys.CreateUser)
 	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR")}
 	s := bustest.Serve(t, server.Options{
-		Accounts: accounts, AuthTimeout: 3, Nkeys: []*server.NkeyUser{{Nkey: user, Account: accounts[0]}},
+		Accounts: accounts, AuthTimeout: patience.Seconds(), Nkeys: []*server.NkeyUser{{Nkey: user, Account: accounts[0]}},
 		AuthCallout: &server.AuthCallout{Issuer: issuer, Account: "AUTH", AuthUsers: []string{user}},
 	})
 	text := fmt.Sprintf("auth:\n  issuer_key_file: %s\n  verifiers:\n    sharedsecret: {key_file: %s, pools: [web]}\n", issuerFile, secret)

@@ -160,7 +160,7 @@ func TestEveryCommandEndsWhenTheBusIsMute(t *testing.T) {
 						!strings.Contains(text, "no answer") || r.code == command.ExitOK && path != "status" && path != "pool status" {
 						t.Errorf("weir %s ended with %d and printed %s%s, want what did not answer", path, r.code, r.stdout, r.stderr)
 					}
-				case <-time.After(30 * time.Second):
+				case <-time.After(patience):
 					t.Errorf("weir %s waits for a mute bus without end", path)
 				}
 			})

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func TestWatcher(t *testing.T) {
@@ -48,7 +50,7 @@ func TestWatcher(t *testing.T) {
 		c.change()
 		select {
 		case <-w.Changes():
-		case <-time.After(10 * time.Second):
+		case <-time.After(await.Patience):
 			t.Fatalf("%s: no change reported", c.name)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -91,7 +92,7 @@ func TestFleetChangesWait(t *testing.T) {
 		}
 		ended <- err
 	}()
-	await(t, "a change is refused", func() bool {
+	await.True(t, "a change is refused", func() bool {
 		calls := s.Calls()
 		return slices.ContainsFunc(calls, func(c awstest.Call) bool { return c.Err == unmodifiable })
 	})

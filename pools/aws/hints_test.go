@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -27,7 +28,7 @@ func withQueue(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools
 func hinted(t *testing.T, hints <-chan pools.Notice, id, word string) {
 	t.Helper()
 	for {
-		n := receive(t, hints)
+		n := await.Value(t, "a notice", hints)
 		if n.Kind != pools.Hint || n.At.IsZero() || n.Done == nil {
 			t.Fatalf("%+v, want a hint with its time", n)
 		}
@@ -49,7 +50,7 @@ func testHints(t *testing.T) {
 	s.Advance(5 * time.Minute)
 	hinted(t, hints, all[0].ID, "EC2 Instance Terminate Successful")
 	s.Interrupt(all[2].ID)
-	n := receive(t, warnings)
+	n := await.Value(t, "a notice", warnings)
 	if n.Kind != pools.Interruption || n.Instance != all[2].ID {
 		t.Errorf("%+v, want the interruption among the warnings", n)
 	}
@@ -71,7 +72,7 @@ func noticesAfterAFailure(t *testing.T) {
 		s.Send(body)
 	}
 	s.Interrupt(s.Instances("web")[0].ID)
-	if n := receive(t, warnings); n.Kind != pools.Interruption || time.Since(began) > time.Second {
+	if n := await.Value(t, "a notice", warnings); n.Kind != pools.Interruption || time.Since(began) > time.Second {
 		t.Errorf("%+v after %s, want the warning within a second", n, time.Since(began))
 	}
 }
@@ -86,7 +87,7 @@ func testHintsOnceAndOurs(t *testing.T) {
 	body := func(id, instance string) string {
 		return `{"id": "` + id + `", "detail-type": "` + stateEvent + `", "time": "2024-01-02T00:00:00Z", "detail": {"instance-id": "` + instance + `", "state": "stopped"}}`
 	}
-	await(t, "the launches are of no use any more", func() bool { s.Advance(time.Minute); return s.QueueLength() == 0 })
+	await.True(t, "the launches are of no use any more", func() bool { s.Advance(time.Minute); return s.QueueLength() == 0 })
 	for len(hints) > 0 {
 		<-hints
 	}
@@ -94,11 +95,11 @@ func testHintsOnceAndOurs(t *testing.T) {
 		s.Send(body(id, all[0].ID))
 	}
 	s.Send(body("c", s.Instances("other")[0].ID))
-	await(t, "ours are deleted", func() bool { return s.QueueLength() == 1 })
+	await.True(t, "ours are deleted", func() bool { return s.QueueLength() == 1 })
 	if len(hints) != 2 {
 		t.Errorf("%d hints, want one each of two events", len(hints))
 	}
-	await(t, "the other's is deleted once it is of no use", func() bool { s.Advance(time.Minute); return s.QueueLength() == 0 })
+	await.True(t, "the other's is deleted once it is of no use", func() bool { s.Advance(time.Minute); return s.QueueLength() == 0 })
 }
 
 // Hints without a receiver do not block warnings.
@@ -115,10 +116,10 @@ func testHintsWithoutReceiver(t *testing.T) {
 		s.Incident("AWS_EC2_OPERATIONAL_ISSUE", all[0].ID)
 	}
 	s.Rebalance(all[1].ID)
-	if n := receive(t, warnings); n.Instance != all[1].ID {
+	if n := await.Value(t, "a notice", warnings); n.Instance != all[1].ID {
 		t.Errorf("%+v, want the warning", n)
 	}
-	await(t, "useless messages are deleted", func() bool { return s.QueueLength() == 1 })
+	await.True(t, "useless messages are deleted", func() bool { return s.QueueLength() == 1 })
 }
 
 func TestParseHints(t *testing.T) {

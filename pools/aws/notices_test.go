@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -33,16 +34,16 @@ func testNotices(t *testing.T) {
 
 	want := map[string]pools.NoticeKind{taken: pools.Interruption, risky: pools.Rebalance}
 	for len(want) > 0 {
-		n := receive(t, out)
+		n := await.Value(t, "a notice", out)
 		if n.Kind != want[n.Instance] || n.At.IsZero() || n.Why == "" {
 			t.Errorf("%+v, want %q of %s", n, want[n.Instance], n.Instance)
 		}
 		delete(want, n.Instance)
 		n.Done()
 	}
-	await(t, "what is done is deleted", func() bool { return s.QueueLength() == 2 })
+	await.True(t, "what is done is deleted", func() bool { return s.QueueLength() == 2 })
 	s.Advance(10 * time.Minute)
-	await(t, "useless messages are deleted", func() bool { return s.QueueLength() == 0 })
+	await.True(t, "useless messages are deleted", func() bool { return s.QueueLength() == 0 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("Notices = %v", err)
@@ -63,9 +64,9 @@ func testNoticeIsRepeated(t *testing.T) {
 	out, ended := make(chan pools.Notice), make(chan error, 1)
 	go func() { ended <- p.ReceiveNotices(ctx, out, nil) }()
 	s.Rebalance(s.Instances("web")[0].ID)
-	first := receive(t, out)
+	first := await.Value(t, "a notice", out)
 	s.Advance(visibility * 2 * time.Second)
-	if again := receive(t, out); again.Instance != first.Instance {
+	if again := await.Value(t, "a notice", out); again.Instance != first.Instance {
 		t.Errorf("%+v, want %s again", again, first.Instance)
 	}
 	cancel()
@@ -76,32 +77,6 @@ func TestNoQueue(t *testing.T) {
 	p := &Provider{}
 	if err := p.ReceiveNotices(t.Context(), nil, nil); err == nil {
 		t.Error("without a queue the error is nil")
-	}
-}
-
-func receive(t *testing.T, out <-chan pools.Notice) pools.Notice {
-	t.Helper()
-	select {
-	case n := <-out:
-		return n
-	case <-time.After(20 * time.Second):
-		t.Fatal("no notice came")
-		return pools.Notice{}
-	}
-}
-
-// await waits for a condition without a notification.
-func await(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.After(20 * time.Second)
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("timed out: %s", what)
-		}
 	}
 }
 

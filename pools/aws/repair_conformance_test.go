@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
@@ -178,7 +179,7 @@ func TestInspectorConformance(t *testing.T) {
 					Spot: func(t *testing.T, id string) {
 						warnings := receiveWarnings(t, r.provider, nil)
 						r.server.Interrupt(id)
-						receive(t, warnings)
+						await.Value(t, "a notice", warnings)
 					},
 				}
 				if kind == AutoScaling { // a fleet does not list a stopped instance

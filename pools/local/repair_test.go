@@ -126,7 +126,7 @@ func TestReleaseRepair(t *testing.T) {
 		t.Errorf("inspection = %+v", got)
 	}
 	for _, f := range c.nodes.Received(time.Now()) {
-		if f.BootID == "" || time.Since(f.At) > localtest.WaitLimit {
+		if f.BootID == "" || time.Since(f.At) > 20*time.Second {
 			t.Errorf("received %+v", f)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -43,7 +44,7 @@ func TestRequestNodes(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	until := time.After(20 * time.Second)
+	until := time.After(await.Patience)
 	for nc.NumSubscriptions() == 0 || nc.Flush() != nil {
 		select {
 		case <-until:

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -264,7 +265,7 @@ func TestServeEndsWithItsConnection(t *testing.T) {
 		if !errors.Is(err, nats.ErrConnectionClosed) {
 			t.Errorf("Serve = %v, want ErrConnectionClosed", err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(await.Patience):
 		t.Error("Serve goes on")
 	}
 }

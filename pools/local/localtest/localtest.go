@@ -25,6 +25,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
@@ -32,7 +33,7 @@ import (
 )
 
 // WaitLimit is the time limit of every wait in a test.
-const WaitLimit = 20 * time.Second
+const WaitLimit = await.Patience
 
 // busFolder is the variable with the folder of a child's bus.
 const busFolder = "WEIR_TEST_BUS"
@@ -208,16 +209,7 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 // Until repeats ok until it returns true.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(WaitLimit)
-	again := time.NewTicker(10 * time.Millisecond)
-	defer again.Stop()
-	for !ok() {
-		select {
-		case <-deadline:
-			t.Fatalf("timed out: %s", what)
-		case <-again.C:
-		}
-	}
+	await.True(t, what, ok)
 }
 
 // Log returns a logger that writes to the test.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -148,13 +147,9 @@ func (w *ward) note(h happening) {
 // own runs the owner of the machines until the test ends. Each group is a zone.
 func (w *ward) own(each int) {
 	w.Helper()
-	env, err := exec.LookPath("env")
-	if err != nil {
-		w.Fatal(err)
-	}
 	self := weirOf(w)
 	log := slog.New(slog.NewTextHandler(bookkeeper{w}, nil))
-	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{env, asWeir + "=1", self, "keep"}, Log: slog.New(slog.DiscardHandler)})
+	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{self, "keep"}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -154,7 +154,11 @@ func compileAll(ctx context.Context, all string, found []*pkg) error {
 		batches[b] = append(batches[b], p)
 	}
 	for _, b := range order {
-		out := filepath.Join(all, fmt.Sprintf("%s-race=%v-%d", strings.ReplaceAll(b.module, "/", "-"), b.race, b.number))
+		kind := "plain"
+		if b.race {
+			kind = "raced"
+		}
+		out := filepath.Join(all, b.module, fmt.Sprintf("%s-%d", kind, b.number))
 		if err := compile(ctx, b, out, batches[b]); err != nil {
 			return err
 		}

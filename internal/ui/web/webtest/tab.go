@@ -3,6 +3,7 @@ package webtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -125,11 +126,12 @@ func (b *Tab) Await(expression string) {
 	b.Run(chromedp.Poll(expression, nil, chromedp.WithPollingTimeout(await.Patience)))
 }
 
-// Text returns the text of the first element.
-func (b *Tab) Text(selector string) (text string) {
+// Text returns the text of the first element, when it is visible. One expression finds and reads it, because the page may
+// replace an element in between.
+func (b *Tab) Text(selector string) string {
 	b.t.Helper()
-	b.Run(chromedp.Text(selector, &text, chromedp.ByQuery))
-	return text
+	b.Run(chromedp.WaitVisible(selector, chromedp.ByQuery))
+	return Eval[string](b, fmt.Sprintf("document.querySelector(%q).innerText", selector))
 }
 
 // Eval returns the value of an expression.

@@ -63,7 +63,8 @@ func startConvergeBus(tb testing.TB) *convergeBus {
 func (b *convergeBus) start() {
 	b.tb.Helper()
 	s, err := natsserver.NewServer(&natsserver.Options{
-		ServerName: convergeCluster, Host: "127.0.0.1", Port: b.port, JetStream: true, StoreDir: b.dir, NoSigs: true, NoLog: true,
+		ServerName: convergeCluster, Host: "127.0.0.1", Port: b.port, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: b.dir, JetStreamMaxStore: bustest.MaxStore,
 	})
 	if err != nil {
 		b.tb.Fatal(err)

@@ -5,6 +5,7 @@
 package bustest
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -18,6 +19,10 @@ import (
 // patience bounds the start of a server on a busy machine.
 const patience = time.Minute
 
+// MaxStore bounds the streams of a server, in bytes. The default of the server is three quarters of the space that is free
+// at its start, and streams reserve their limits in it.
+const MaxStore = 1 << 50
+
 // Serve runs a NATS server on loopback until the test ends, on a free port unless the options have one. When Serve
 // returns, the server accepts connections.
 func Serve(tb testing.TB, o server.Options) *server.Server {
@@ -26,6 +31,7 @@ func Serve(tb testing.TB, o server.Options) *server.Server {
 	if o.Port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
+	o.JetStreamMaxStore = cmp.Or(o.JetStreamMaxStore, MaxStore)
 	s, err := server.NewServer(&o)
 	if err != nil {
 		tb.Fatal(err)

@@ -27,7 +27,7 @@ import (
 )
 
 // perProcessor is the number of turns for each processor. An installation waits more than it computes.
-const perProcessor = 2
+const perProcessor = 3
 
 // every is the pause between two attempts to get a turn.
 const every = 50 * time.Millisecond

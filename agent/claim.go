@@ -28,8 +28,8 @@ const (
 // ErrRival: another agent of this node runs.
 var ErrRival = errors.New("another agent of this node runs")
 
-// ClaimRequest is the claim of an agent to be a node.
-type ClaimRequest struct {
+// claimRequest is the claim of an agent to be a node.
+type claimRequest struct {
 	Agent string    `json:"agent"` // random, of this run
 	Since time.Time `json:"since"` // its start, by its own clock
 	Host  string    `json:"host"`
@@ -39,18 +39,18 @@ type ClaimRequest struct {
 }
 
 // before reports whether c keeps the node, of two agents that start at the same time.
-func (c ClaimRequest) before(other ClaimRequest) bool {
+func (c claimRequest) before(other claimRequest) bool {
 	return cmp.Or(c.Since.Compare(other.Since), cmp.Compare(c.Agent, other.Agent)) < 0
 }
 
-// ClaimReply is the response of another agent of the node.
-type ClaimReply struct {
-	ClaimRequest
+// claimReply is the response of another agent of the node.
+type claimReply struct {
+	claimRequest
 	Held bool `json:"held"` // the agent that responds keeps the node
 }
 
 // where returns host and process of an agent, for people.
-func (c ClaimRequest) where() string {
+func (c claimRequest) where() string {
 	return clip(fmt.Sprintf("process %d on host %.100s", c.PID, c.Host))
 }
 
@@ -61,9 +61,9 @@ type claims struct {
 	subject string
 	log     *slog.Logger
 
-	own     ClaimRequest
+	own     claimRequest
 	settled bool // the node is ours: no other agent may begin with it
-	answers chan ClaimReply
+	answers chan claimReply
 
 	rival   string // the other agent
 	rivalAt time.Time
@@ -76,12 +76,12 @@ func newClaims(cfg Config, token string, nc *nats.Conn, log *slog.Logger) *claim
 	}
 	return &claims{
 		nc: nc, node: cfg.ID, subject: wire.Subject(cfg.Cluster, cfg.Pool, cfg.ID, wire.OpClaim), log: log,
-		own: ClaimRequest{Agent: token, Host: host, PID: os.Getpid()}, answers: make(chan ClaimReply),
+		own: claimRequest{Agent: token, Host: host, PID: os.Getpid()}, answers: make(chan claimReply),
 	}
 }
 
 // begin returns the first claim of an agent that starts now.
-func (c *claims) begin(now time.Time) ClaimRequest {
+func (c *claims) begin(now time.Time) claimRequest {
 	c.own.Since = now
 	first := c.own
 	first.First = true
@@ -89,20 +89,20 @@ func (c *claims) begin(now time.Time) ClaimRequest {
 }
 
 // claim sends a claim. A reply without an agent means that none responded. The error is that the claim was not sent.
-func (c *claims) claim(ctx context.Context, own ClaimRequest) (ClaimReply, error) {
+func (c *claims) claim(ctx context.Context, own claimRequest) (claimReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, claimTimeout)
 	defer cancel()
-	var reply ClaimReply
+	var reply claimReply
 	err := call.Request(ctx, c.nc, c.subject, own, &reply)
 	switch {
 	case errors.Is(err, nats.ErrPermissionViolation):
-		return ClaimReply{}, err
+		return claimReply{}, err
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), err != nil && ctx.Err() != nil:
-		return ClaimReply{}, nil
+		return claimReply{}, nil
 	case err != nil:
-		return ClaimReply{}, err
+		return claimReply{}, err
 	case reply.Agent == own.Agent:
-		return ClaimReply{}, nil
+		return claimReply{}, nil
 	}
 	return reply, nil
 }
@@ -115,27 +115,27 @@ func (c *claims) unsent(err error) {
 
 // first sends the first claim. It returns an error if this agent must not begin: another agent has the node, or the
 // credentials are not those of the node, so that it would publish nothing that others receive.
-func (c *claims) first(ctx context.Context, now time.Time) (own ClaimRequest, err error) {
+func (c *claims) first(ctx context.Context, now time.Time) (own claimRequest, err error) {
 	own = c.begin(now)
 	other, err := c.claim(ctx, own)
 	switch {
 	case errors.Is(err, nats.ErrPermissionViolation):
 		return own, fmt.Errorf("agent %s: claim the node: %w; these credentials are not those of an agent of node %s: give this machine the key of its node, or the id of its key with --id or agent.id", c.node, err, c.node)
 	case other.Held:
-		return own, c.refused(other.ClaimRequest)
+		return own, c.refused(other.claimRequest)
 	}
 	c.unsent(err)
 	return own, nil
 }
 
 // refused returns the error of an agent whose node another agent has.
-func (c *claims) refused(r ClaimRequest) error {
+func (c *claims) refused(r claimRequest) error {
 	return fmt.Errorf("agent %s: %w: %s; stop that one, or give this machine an id of its own with --id or agent.id", c.node, ErrRival, r.where())
 }
 
 // repeatClaim repeats the claim until ctx ends. The first one is sent when the agent receives claims itself, so of two
 // agents that start at the same time one receives the claim of the other.
-func (c *claims) repeatClaim(ctx context.Context, own ClaimRequest) {
+func (c *claims) repeatClaim(ctx context.Context, own claimRequest) {
 	again := time.NewTicker(claimEvery)
 	defer again.Stop()
 	for {
@@ -157,13 +157,13 @@ func (c *claims) repeatClaim(ctx context.Context, own ClaimRequest) {
 
 // claimed processes the response to a claim of this agent. It returns an error if this agent must end: before it has
 // settled, so that it has started nothing that runs on.
-func (c *claims) claimed(now time.Time, r ClaimReply) error {
+func (c *claims) claimed(now time.Time, r claimReply) error {
 	settled := c.settled
 	if r.Agent != "" {
 		if r.Held && !settled {
-			return c.refused(r.ClaimRequest)
+			return c.refused(r.claimRequest)
 		}
-		c.recordRival(now, r.ClaimRequest)
+		c.recordRival(now, r.claimRequest)
 	}
 	c.settled = true
 	return nil
@@ -172,7 +172,7 @@ func (c *claims) claimed(now time.Time, r ClaimReply) error {
 // answer responds to a claim. Its own claim has no response. It returns an error if this agent must end, because it
 // starts at the same time as an earlier one.
 func (c *claims) answer(now time.Time, m *nats.Msg) error {
-	var r ClaimRequest
+	var r claimRequest
 	if err := call.Decode(m.Data, wire.MaxRequest, &r); err != nil {
 		c.respond(m, nil, err)
 		return nil
@@ -181,7 +181,7 @@ func (c *claims) answer(now time.Time, m *nats.Msg) error {
 		return nil
 	}
 	yields := r.First && !c.settled && r.before(c.own)
-	c.respond(m, ClaimReply{c.own, !yields}, nil)
+	c.respond(m, claimReply{c.own, !yields}, nil)
 	if yields {
 		return c.refused(r)
 	}
@@ -190,7 +190,7 @@ func (c *claims) answer(now time.Time, m *nats.Msg) error {
 }
 
 // recordRival records another agent of this node, for log and facts.
-func (c *claims) recordRival(now time.Time, r ClaimRequest) {
+func (c *claims) recordRival(now time.Time, r claimRequest) {
 	text := r.where()
 	if text != c.rival || now.Sub(c.rivalAt) >= rivalFor {
 		c.log.Error("another agent has the id of this node: stop it, or give its machine another id", "other", text)

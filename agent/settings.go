@@ -13,7 +13,7 @@ import (
 
 // Values of Settings.Metadata.
 const (
-	MetadataEC2 = "ec2" // default
+	metadataEC2 = "ec2" // default
 	MetadataOff = "off"
 )
 
@@ -70,8 +70,8 @@ func (s Settings) Check() (ps strictyaml.Problems) {
 			}
 		}
 	}
-	if s.Metadata != "" && s.Metadata != MetadataEC2 && s.Metadata != MetadataOff {
-		at("metadata", "is %q: want %s or %s", s.Metadata, MetadataEC2, MetadataOff)
+	if s.Metadata != "" && s.Metadata != metadataEC2 && s.Metadata != MetadataOff {
+		at("metadata", "is %q: want %s or %s", s.Metadata, metadataEC2, MetadataOff)
 	}
 	if u, err := url.Parse(s.MetadataEndpoint); s.MetadataEndpoint != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		at("metadata_endpoint", "is %q: want http://HOST[:PORT] of an instance metadata service", s.MetadataEndpoint)

@@ -215,11 +215,11 @@ func TestDirectoryFitsItsLine(t *testing.T) {
 	long := strings.Repeat("\x01", 3*maxRemark)
 	endpoint := Endpoint{Address: long[:maxAddress], Group: 1 << 22, Version: long[:128], Down: clip(long)}
 	d := Directory{Revision: 1 << 40, Config: make([]byte, MaxPlanConfig)}
-	for range MaxSignals {
+	for range maxSignals {
 		d.Signals = append(d.Signals, Entry{App: long[:maxAddress], Endpoint: endpoint, Candidate: &Candidate{Endpoint: endpoint, Tolerance: 1e-100}})
 	}
 	line, n := lineOf(t, d), 2*MaxRequestConfigs
-	if got := line + n + 2*MaxSignals*len(`,"question":`); got >= maxDirectory {
+	if got := line + n + 2*maxSignals*len(`,"question":`); got >= maxDirectory {
 		t.Errorf("the largest line has %d bytes, at most %d", got, maxDirectory)
 	}
 }

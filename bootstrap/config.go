@@ -40,7 +40,7 @@ type Config struct {
 	// default signal.
 	ReadyTimeout time.Duration
 	// SwapTimeout bounds how long a new version may take, in addition to its time limit, to answer on live windows.
-	// After that the swap is retried later. 0 means DefaultSwapTimeout.
+	// After that the swap is retried later. 0 means defaultSwapTimeout.
 	SwapTimeout time.Duration
 	// Trials stores the outcomes of shadows; nil: in memory until bootstrap ends.
 	Trials Trials
@@ -49,12 +49,12 @@ type Config struct {
 	policy supervise.Policy // of processes that the pool needs; set by tests only
 }
 
-// DefaultSwapTimeout replaces a Config.SwapTimeout of zero.
-const DefaultSwapTimeout = 30 * time.Second
+// defaultSwapTimeout replaces a Config.SwapTimeout of zero.
+const defaultSwapTimeout = 30 * time.Second
 
 func (c Config) swapTimeout() time.Duration {
 	if c.SwapTimeout == 0 {
-		return DefaultSwapTimeout
+		return defaultSwapTimeout
 	}
 	return c.SwapTimeout
 }

@@ -92,8 +92,8 @@ var errInvalidStream = errors.New("invalid data on the stream")
 func decodeDirectory(line []byte) (Directory, error) {
 	var d Directory
 	err := json.Unmarshal(line, &d)
-	if err == nil && len(d.Signals) > MaxSignals {
-		err = fmt.Errorf("%d signals, at most %d", len(d.Signals), MaxSignals)
+	if err == nil && len(d.Signals) > maxSignals {
+		err = fmt.Errorf("%d signals, at most %d", len(d.Signals), maxSignals)
 	}
 	if err != nil {
 		return Directory{}, fmt.Errorf("read directory: %w: %w", errInvalidStream, err)

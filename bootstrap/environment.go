@@ -17,13 +17,13 @@ const (
 	VarPool       = "CMAN_POOL" // unset: "default"
 	VarArgs       = "CMAN_ARGS"
 	VarBucket     = "CMAN_SIGNALS_BUCKET"
-	VarVersions   = "CMAN_VERSIONS_TO_FETCH" // distinct versions
-	VarVersion    = "CMAN_SIGNAL_VERSIONS"
-	VarNamespace  = "CMAN_SIGNAL_NAMESPACES"
-	VarName       = "CMAN_SIGNAL_NAMES"
-	VarApp        = "CMAN_SIGNAL_APPS"
-	VarNumVersion = "CMAN_NUM_VERSIONS" // number of distinct versions
-	VarNumSignal  = "CMAN_NUM_SIGNALS"
+	varVersions   = "CMAN_VERSIONS_TO_FETCH" // distinct versions
+	varVersion    = "CMAN_SIGNAL_VERSIONS"
+	varNamespace  = "CMAN_SIGNAL_NAMESPACES"
+	varName       = "CMAN_SIGNAL_NAMES"
+	varApp        = "CMAN_SIGNAL_APPS"
+	varNumVersion = "CMAN_NUM_VERSIONS" // number of distinct versions
+	varNumSignal  = "CMAN_NUM_SIGNALS"
 )
 
 const defaultPool = "default"
@@ -43,9 +43,9 @@ func (p Plan) Environment(bucket, args string) []string {
 	list := func(name string, words []string) string { return name + "=" + strings.Join(words, " ") }
 	return []string{
 		VarCluster + "=" + p.Cluster, VarPool + "=" + p.Pool, VarArgs + "=" + args, VarBucket + "=" + bucket,
-		list(VarVersions, distinct), list(VarVersion, versions), list(VarNamespace, namespaces),
-		list(VarName, names), list(VarApp, apps),
-		VarNumVersion + "=" + strconv.Itoa(len(distinct)), VarNumSignal + "=" + strconv.Itoa(len(apps)),
+		list(varVersions, distinct), list(varVersion, versions), list(varNamespace, namespaces),
+		list(varName, names), list(varApp, apps),
+		varNumVersion + "=" + strconv.Itoa(len(distinct)), varNumSignal + "=" + strconv.Itoa(len(apps)),
 	}
 }
 
@@ -58,17 +58,17 @@ func PlanFromEnvironment(getenv func(string) string) (plan Plan, ok bool, err er
 		plan.Pool = defaultPool
 	}
 	words := func(name string) []string { return strings.Fields(getenv(name)) }
-	versions, namespaces, names, apps := words(VarVersion), words(VarNamespace), words(VarName), words(VarApp)
+	versions, namespaces, names, apps := words(varVersion), words(varNamespace), words(varName), words(varApp)
 	if n := len(versions); len(namespaces) != n || len(names) != n || len(apps) != n {
 		return Plan{}, false, fmt.Errorf("lists of unequal length: %s has %d, %s %d, %s %d, %s %d",
-			VarVersion, len(versions), VarNamespace, len(namespaces), VarName, len(names), VarApp, len(apps))
+			varVersion, len(versions), varNamespace, len(namespaces), varName, len(names), varApp, len(apps))
 	}
 	for i := range versions {
 		plan.Signals = append(plan.Signals, NewSignalPlan(apps[i], namespaces[i], names[i], versions[i]))
 	}
-	if err := errors.Join(checkDefault(apps), checkSet(words(VarVersions), versions),
-		checkCount(VarNumVersion, getenv(VarNumVersion), len(set(versions))),
-		checkCount(VarNumSignal, getenv(VarNumSignal), len(apps))); err != nil {
+	if err := errors.Join(checkDefault(apps), checkSet(words(varVersions), versions),
+		checkCount(varNumVersion, getenv(varNumVersion), len(set(versions))),
+		checkCount(varNumSignal, getenv(varNumSignal), len(apps))); err != nil {
 		return Plan{}, false, err
 	}
 	return plan, len(apps) > 0, nil
@@ -83,7 +83,7 @@ func set(words []string) []string {
 
 func checkDefault(apps []string) error {
 	if i := slices.Index(apps, sigproto.DefaultApp); i > 0 {
-		return fmt.Errorf("%s: the default signal's app %s is entry %d, want it first", VarApp, sigproto.DefaultApp, i+1)
+		return fmt.Errorf("%s: the default signal's app %s is entry %d, want it first", varApp, sigproto.DefaultApp, i+1)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func checkDefault(apps []string) error {
 // checkSet compares the versions to fetch, if set, with those of the signals.
 func checkSet(fetch, versions []string) error {
 	if len(fetch) != 0 && !slices.Equal(set(fetch), set(versions)) {
-		return fmt.Errorf("%s is %q, but the signals' versions are %q", VarVersions, set(fetch), set(versions))
+		return fmt.Errorf("%s is %q, but the signals' versions are %q", varVersions, set(fetch), set(versions))
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// MaxSignals bounds the signals of one plan.
-	MaxSignals = 1000
+	// maxSignals bounds the signals of one plan.
+	maxSignals = 1000
 
 	// MaxPlanConfig bounds Plan.Config, in bytes.
 	MaxPlanConfig = 1 << 20
@@ -37,8 +37,8 @@ func (p Plan) Validate() error {
 	} else if p.Signals[0].App != sigproto.DefaultApp {
 		errs = append(errs, fmt.Errorf("the plan's first signal is of app %q, want the default signal, of app %s", p.Signals[0].App, sigproto.DefaultApp))
 	}
-	if len(p.Signals) > MaxSignals {
-		return fmt.Errorf("plan has %d signals, at most %d", len(p.Signals), MaxSignals)
+	if len(p.Signals) > maxSignals {
+		return fmt.Errorf("plan has %d signals, at most %d", len(p.Signals), maxSignals)
 	}
 	if len(p.Config) > MaxPlanConfig {
 		errs = append(errs, fmt.Errorf("the autoscaler's configuration has %d bytes, at most %d", len(p.Config), MaxPlanConfig))

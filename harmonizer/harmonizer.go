@@ -144,7 +144,7 @@ func (h *Harmonizer) confirm(ctx context.Context, nudges []apps.Nudge) []bool {
 		}
 	})
 	for i := range right {
-		right[i] = right[i] || errors.Is(err, ErrNotRunning)
+		right[i] = right[i] || errors.Is(err, errNotRunning)
 	}
 	return right
 }
@@ -160,7 +160,7 @@ func (h *Harmonizer) call(ctx context.Context, f func(now time.Time)) error {
 		<-done
 		return nil
 	case <-h.ended:
-		return ErrNotRunning
+		return errNotRunning
 	case <-ctx.Done():
 		return fmt.Errorf("wait for the harmonizer's loop: %w", ctx.Err())
 	}

@@ -209,8 +209,8 @@ func TestRunEndsWithItsPorts(t *testing.T) {
 		if err := h.Run(t.Context()); !errors.Is(err, errAway) {
 			t.Errorf("Run = %v, want %v", err, errAway)
 		}
-		if _, err := h.Status(t.Context(), api.HarmonizerQuery{}); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("Status after Run = %v, want %v", err, ErrNotRunning)
+		if _, err := h.Status(t.Context(), api.HarmonizerQuery{}); !errors.Is(err, errNotRunning) {
+			t.Errorf("Status after Run = %v, want %v", err, errNotRunning)
 		}
 	})
 }

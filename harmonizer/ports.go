@@ -19,8 +19,8 @@ var (
 	// ErrNothing answers an order that has no effect: the disruption limit holds nothing, or
 	// no instance of the app crashed.
 	ErrNothing = errors.New("there is nothing to do")
-	// ErrNotRunning is returned by requests to the loop when Run has ended.
-	ErrNotRunning = errors.New("the harmonizer is not running")
+	// errNotRunning is returned by requests to the loop when Run has ended.
+	errNotRunning = errors.New("the harmonizer is not running")
 )
 
 // Bus receives the messages of nodes and sends nudges. In shadow mode the harmonizer calls

@@ -18,8 +18,8 @@ const (
 )
 
 const (
-	// FutureWindow is how far ahead of the clock a sample's time may be.
-	FutureWindow = 10 * time.Minute
+	// futureWindow is how far ahead of the clock a sample's time may be.
+	futureWindow = 10 * time.Minute
 	// MinSecond is the year 1900 in unix seconds, the earliest valid time.
 	MinSecond = -2_208_988_800
 )
@@ -36,7 +36,7 @@ func CheckSample(now time.Time, s Sample) error {
 	if s.Time.Unix() < MinSecond {
 		return fmt.Errorf("%w: time %s", ErrMalformed, shown(s.Time))
 	}
-	if s.Time.After(now.Add(FutureWindow)) {
+	if s.Time.After(now.Add(futureWindow)) {
 		return fmt.Errorf("%w: %s, at %s", ErrFuture, shown(s.Time), shown(now))
 	}
 	return nil

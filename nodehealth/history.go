@@ -10,8 +10,8 @@ import (
 
 // Maximum sizes of a history. Beyond them the oldest entries are dropped.
 const (
-	HistoryNode = 32  // entries of one node
-	HistoryPool = 512 // entries of a pool
+	historyNode = 32  // entries of one node
+	historyPool = 512 // entries of a pool
 	historyText = 160 // bytes of a text of an entry
 )
 
@@ -44,13 +44,13 @@ func (h *history) trim(node string) {
 		}
 	}
 	h.entries = slices.DeleteFunc(h.entries, func(e api.HealthHistory) bool {
-		if e.Node != node || count <= HistoryNode {
+		if e.Node != node || count <= historyNode {
 			return false
 		}
 		count--
 		return true
 	})
-	h.entries = slices.Delete(h.entries, 0, max(0, len(h.entries)-HistoryPool))
+	h.entries = slices.Delete(h.entries, 0, max(0, len(h.entries)-historyPool))
 }
 
 // ended records the result of an attempt. The first result counts, but a later confirmation of a
@@ -86,7 +86,7 @@ func (h *history) entriesOf(nodes []string) []api.HealthHistory {
 // restore adopts the entries that an earlier process saved.
 func (h *history) restore(now time.Time, saved []api.HealthHistory) {
 	h.entries = nil
-	for _, e := range saved[max(0, len(saved)-HistoryPool):] {
+	for _, e := range saved[max(0, len(saved)-historyPool):] {
 		if e.At.After(now) {
 			e.At = now
 		}

@@ -65,22 +65,22 @@ func TestHistoryIsBounded(t *testing.T) {
 	var h history
 	now := time.Unix(0, 0)
 	long := strings.Repeat("x", 10_000)
-	for i := range 2 * HistoryNode {
+	for i := range 2 * historyNode {
 		h.addFinding(now, api.HealthFinding{Event: api.HealthRepairStarted, Node: "n", Attempt: fmt.Sprint("n.", i), Why: long, By: long})
 	}
 	first := h.entriesOf([]string{"n"})
-	if len(first) != HistoryNode || first[0].Attempt != fmt.Sprint("n.", HistoryNode) || len(first[0].Why)+len(first[0].By) > 2*historyText {
+	if len(first) != historyNode || first[0].Attempt != fmt.Sprint("n.", historyNode) || len(first[0].Why)+len(first[0].By) > 2*historyText {
 		t.Errorf("%d entries, the first of %s", len(first), first[0].Attempt)
 	}
-	for i := range 2 * HistoryPool {
+	for i := range 2 * historyPool {
 		h.addFinding(now, api.HealthFinding{Event: api.HealthNodeQuarantined, Node: fmt.Sprint("m", i)})
 	}
-	if all := h.entriesOf(nil); len(all) != HistoryPool || all[0].Node != fmt.Sprint("m", HistoryPool) {
+	if all := h.entriesOf(nil); len(all) != historyPool || all[0].Node != fmt.Sprint("m", historyPool) {
 		t.Errorf("%d entries, the first of %s", len(all), all[0].Node)
 	}
 	var again history
-	again.restore(now, append(h.entriesOf(nil), make([]api.HealthHistory, 3*HistoryPool)...))
-	if len(again.entriesOf(nil)) > HistoryPool {
+	again.restore(now, append(h.entriesOf(nil), make([]api.HealthHistory, 3*historyPool)...))
+	if len(again.entriesOf(nil)) > historyPool {
 		t.Errorf("restored %d entries", len(again.entriesOf(nil)))
 	}
 }

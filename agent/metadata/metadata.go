@@ -28,8 +28,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Timeout bounds a Read. Away from EC2 the address of the service usually does not answer.
-const Timeout = 5 * time.Second
+// timeout bounds a Read. Away from EC2 the address of the service usually does not answer.
+const timeout = 5 * time.Second
 
 // DefaultPoolTag is the default key of the tag that names cluster and pool.
 const DefaultPoolTag = "weir:pool"
@@ -65,9 +65,9 @@ func groupTags() []string {
 	return []string{"aws:autoscaling:groupName", "aws:ec2spot:fleet-request-id", "aws:ec2:fleet-id"}
 }
 
-// Read reads the machine. It fails without IMDSv2, and ends within Timeout.
+// Read reads the machine. It fails without IMDSv2, and ends within timeout.
 func Read(ctx context.Context, c Config) (Machine, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	client := bounded{awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
@@ -75,7 +75,7 @@ func Read(ctx context.Context, c Config) (Machine, error) {
 	s := service{imds.New(imds.Options{Endpoint: c.Endpoint, EnableFallback: aws.FalseTernary, HTTPClient: client})}
 	m, err := s.read(ctx, cmp.Or(c.PoolTag, DefaultPoolTag))
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("no complete answer within %v; in a container the hop limit of the instance's metadata options must be 2: %w", Timeout, err)
+		err = fmt.Errorf("no complete answer within %v; in a container the hop limit of the instance's metadata options must be 2: %w", timeout, err)
 	}
 	if err != nil {
 		return Machine{}, fmt.Errorf("read the EC2 instance metadata: %w", err)

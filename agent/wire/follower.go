@@ -65,7 +65,7 @@ func (f *Follower) readNode(ctx context.Context, node string, n *followedNode) (
 			request.After[instance] = c.at
 		}
 		reply, err := f.client.Logs(ctx, node, request)
-		if errors.Is(err, ErrBusy) {
+		if errors.Is(err, errBusy) {
 			return copies, nil // the next Read requests again
 		}
 		if err != nil {

@@ -132,7 +132,7 @@ func (c *Client) Stop(ctx context.Context, node, instance string) error {
 }
 
 // Cordon sets or removes the cordon of the node. A cordoned node accepts no new copies. If the agent
-// has accepted a later request, the error is ErrLate.
+// has accepted a later request, the error is errLate.
 func (c *Client) Cordon(ctx context.Context, node string, on bool, at pools.Sequence) error {
 	as := c.As(at.Epoch)
 	if at.Number > 0 {
@@ -196,11 +196,11 @@ func sentinel(code string) error {
 	case CodeLaunch:
 		return ErrLaunch
 	case CodeLate:
-		return ErrLate
+		return errLate
 	case CodeStale:
 		return ErrStale
 	case CodeBusy:
-		return ErrBusy
+		return errBusy
 	case call.CodeInvalid:
 		return ErrInvalid
 	}
@@ -264,12 +264,12 @@ var (
 	ErrStale = errors.New("the scheduler has lost its lease")
 	// ErrInvalid: the request is unreadable or invalid.
 	ErrInvalid = errors.New("invalid request")
-	// ErrLate: the agent has accepted a later request of that kind.
-	ErrLate = errors.New("request is late")
+	// errLate: the agent has accepted a later request of that kind.
+	errLate = errors.New("request is late")
 	// ErrNoAgent: no agent responds for that node.
 	ErrNoAgent = errors.New("no agent responds for the node")
-	// ErrBusy: the agent answers too many requests of that kind. A later request may succeed.
-	ErrBusy = errors.New("agent is busy")
+	// errBusy: the agent answers too many requests of that kind. A later request may succeed.
+	errBusy = errors.New("agent is busy")
 )
 
 // Codes of the errors on the wire. Frozen.

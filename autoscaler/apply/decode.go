@@ -13,8 +13,8 @@ import (
 // ErrLaterSchema means that a later version of weir wrote the state.
 var ErrLaterSchema = errors.New("a later version of weir wrote it")
 
-// Decode reads a saved state. It returns ErrLaterSchema before it reads any other key of a later schema.
-func Decode(data []byte) (m Saved, err error) {
+// decodeSaved reads a saved state. It returns ErrLaterSchema before it reads any other key of a later schema.
+func decodeSaved(data []byte) (m Saved, err error) {
 	var of struct {
 		Schema int    `json:"schema"`
 		Weir   string `json:"weir"`

@@ -59,7 +59,7 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 		j.loaded = true
 		return nil, false, nil
 	}
-	m, err := Decode(data)
+	m, err := decodeSaved(data)
 	if err == nil {
 		err = resolve.ValidateState(m.State)
 	}

@@ -25,7 +25,7 @@ func ValidatePolicy(p api.DecisionPolicy) error {
 	report(p.Combine == "" || p.Combine == api.CombineSum || p.Combine == api.CombineMax, "combine is %q: want sum or max", p.Combine)
 	report(p.Period >= 0, "period is %v: want at least 0", p.Period)
 	for i, b := range p.Budgets {
-		if err := ValidateBudget(b); err != nil {
+		if err := validateBudget(b); err != nil {
 			problems = append(problems, fmt.Errorf("budgets[%d]: %w", i, err))
 		}
 	}
@@ -33,11 +33,11 @@ func ValidatePolicy(p api.DecisionPolicy) error {
 	report(p.Cooldown.Down >= 0, "cooldown down is %v: want at least 0", p.Cooldown.Down)
 	report(p.UnknownNeedMax >= 0, "ignorance_max is %v: want at least 0", p.UnknownNeedMax)
 	report(p.LossThreshold >= 0, "instance_loss_threshold is %d: want at least 0", p.LossThreshold)
-	return errors.Join(append(problems, ValidateLimits(p.Limits))...)
+	return errors.Join(append(problems, validateLimits(p.Limits))...)
 }
 
-// ValidateBudget returns the first mistake of b, or nil.
-func ValidateBudget(b api.ChangeBudget) error {
+// validateBudget returns the first mistake of b, or nil.
+func validateBudget(b api.ChangeBudget) error {
 	switch {
 	case b.Direction != api.DirectionUp && b.Direction != api.DirectionDown:
 		return fmt.Errorf("direction is %q: want up or down", b.Direction)
@@ -51,8 +51,8 @@ func ValidateBudget(b api.ChangeBudget) error {
 	return nil
 }
 
-// ValidateLimits returns all mistakes of l, joined, or nil.
-func ValidateLimits(l api.TargetLimits) error {
+// validateLimits returns all mistakes of l, joined, or nil.
+func validateLimits(l api.TargetLimits) error {
 	var problems []error
 	report := func(ok bool, format string, args ...any) {
 		if !ok {

@@ -42,9 +42,9 @@ func Resolve(c api.Case) Outcome {
 	in := c.Input
 	in.State = c.State.DecisionState
 	o := Outcome{Decision: decide.Decide(in)}
-	groups, has := TakenBack(c, &o)
-	held := InBackoff(c, c.State.Backoffs, o.Decision.State.Clock)
-	bound := Bound(c, groups, held, has)
+	groups, has := takenBack(c, &o)
+	held := heldGroups(c, c.State.Backoffs, o.Decision.State.Clock)
+	bound := boundGroups(c, groups, held, has)
 	distribution, err := plan.Distribute(bound, o.Decision.Target)
 	if err != nil {
 		o.Refused = err.Error()
@@ -79,7 +79,7 @@ func plannedChanges(c api.Case, o Outcome, groups []api.GroupTarget, reached, lo
 	for _, more := range o.Surge {
 		d.Ordered += more
 	}
-	shares, prunedWeight := o.Distribution.Targets(), PrunedWeight(c, o.Pruned.Choices)
+	shares, prunedWeight := o.Distribution.Targets(), weightOfPruned(c, o.Pruned.Choices)
 	for _, g := range groups {
 		if g.Stale {
 			continue
@@ -105,9 +105,9 @@ func lostSurge(c api.Case, groups []api.GroupTarget, held map[string]api.GroupBa
 	return out
 }
 
-// PrunedWeight returns by how much the target of each group falls, beyond its surge, when the chosen nodes
+// weightOfPruned returns by how much the target of each group falls, beyond its surge, when the chosen nodes
 // have left.
-func PrunedWeight(c api.Case, choices []plan.Choice) map[string]int {
+func weightOfPruned(c api.Case, choices []plan.Choice) map[string]int {
 	weights, out := map[string]float64{}, map[string]int{}
 	for _, one := range choices {
 		weights[one.Group] += one.Weight
@@ -134,9 +134,9 @@ func (o Outcome) Result() api.CaseResult {
 	}
 }
 
-// TakenBack chooses the leaving nodes that are needed again. It returns the groups, and the weight
+// takenBack chooses the leaving nodes that are needed again. It returns the groups, and the weight
 // that they have, with these nodes.
-func TakenBack(c api.Case, o *Outcome) ([]api.GroupTarget, map[string]int) {
+func takenBack(c api.Case, o *Outcome) ([]api.GroupTarget, map[string]int) {
 	need, kept := o.Decision.Target-SumOfTargets(c), map[string]float64{}
 	for _, l := range c.Leaving {
 		if !(need > resource.Slack) {
@@ -175,21 +175,21 @@ func SumOfTargets(c api.Case) float64 {
 	return sum
 }
 
-// InBackoff returns the groups in backoff at that time, without the busy ones.
-func InBackoff(c api.Case, backoffs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
+// heldGroups returns the groups in backoff at that time, without the busy ones.
+func heldGroups(c api.Case, backoffs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
 	held := plan.InBackoff(backoffs, now)
 	maps.DeleteFunc(held, func(group string, _ api.GroupBackoff) bool { _, busy := c.Busy[group]; return busy })
 	return held
 }
 
-// Bound returns the groups with the limits for the distribution. A group in backoff stays at the
+// boundGroups returns the groups with the limits for the distribution. A group in backoff stays at the
 // weight that it has, and a busy group at its target.
-func Bound(c api.Case, groups []api.GroupTarget, held map[string]api.GroupBackoff, has map[string]int) []api.GroupTarget {
-	return plan.FixTargets(plan.FixTargets(groups, held, Short(held, has)), c.Busy, nil)
+func boundGroups(c api.Case, groups []api.GroupTarget, held map[string]api.GroupBackoff, has map[string]int) []api.GroupTarget {
+	return plan.FixTargets(plan.FixTargets(groups, held, shortWeight(held, has)), c.Busy, nil)
 }
 
-// Short returns the weight of those groups that do not keep their targets.
-func Short(held map[string]api.GroupBackoff, has map[string]int) map[string]int {
+// shortWeight returns the weight of those groups that do not keep their targets.
+func shortWeight(held map[string]api.GroupBackoff, has map[string]int) map[string]int {
 	has = maps.Clone(has)
 	maps.DeleteFunc(has, func(group string, _ int) bool { return held[group].KeepsTarget })
 	return has

@@ -63,8 +63,8 @@ func (c TargetChange) Raises() bool { return c.Why == "" }
 // NewRound returns a Round without changes. a is the account of the groups as they were read.
 func NewRound(c api.Case, o Outcome, a Account) *Round {
 	r := &Round{c: c, o: o, distribution: o.Distribution, backoffs: c.State.Backoffs}
-	r.shares, r.has = TakenBack(c, &Outcome{Decision: o.Decision})
-	prunedWeight := PrunedWeight(c, o.Pruned.Choices)
+	r.shares, r.has = takenBack(c, &Outcome{Decision: o.Decision})
+	prunedWeight := weightOfPruned(c, o.Pruned.Choices)
 	r.groups = make([]roundGroup, len(a.Groups))
 	for i, g := range a.Groups {
 		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l api.Leaver) bool { return slices.Contains(o.TakeBack, l) })
@@ -88,7 +88,7 @@ func (r *Round) Planned() map[string]int {
 func (r *Round) Next() []TargetChange {
 	if r.refused {
 		r.refused = false
-		r.distribution, r.err = plan.Distribute(Bound(r.c, r.shares, r.groupsInBackoff(), r.has), r.o.Decision.Target)
+		r.distribution, r.err = plan.Distribute(boundGroups(r.c, r.shares, r.groupsInBackoff(), r.has), r.o.Decision.Target)
 	}
 	if r.lowered {
 		return nil
@@ -171,7 +171,7 @@ func (r *Round) backOff(group string, err error) {
 
 // groupsInBackoff returns the groups in backoff, including those of this Round.
 func (r *Round) groupsInBackoff() map[string]api.GroupBackoff {
-	return InBackoff(r.c, r.backoffs, r.o.Decision.State.Clock)
+	return heldGroups(r.c, r.backoffs, r.o.Decision.State.Clock)
 }
 
 // raises returns the targets of the groups that grow, that get a surge, or that keep their share

@@ -80,7 +80,7 @@ func TestRound(t *testing.T) {
 				c.Has[g.ID] = min(g.Share(), Whole(g.Fulfilled))
 			}
 			o.Decision = decide.Decision{Target: test.target, State: api.DecisionState{Clock: noon}}
-			distribution, err := plan.Distribute(Bound(c, c.Groups, InBackoff(c, c.State.Backoffs, noon), c.Has), test.target)
+			distribution, err := plan.Distribute(boundGroups(c, c.Groups, heldGroups(c, c.State.Backoffs, noon), c.Has), test.target)
 			if err != nil {
 				t.Fatal(err)
 			}

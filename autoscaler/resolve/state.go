@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// NextState returns the state of c with s as the state of the rules.
-func NextState(c api.Case, s api.DecisionState) api.PoolState {
+// nextState returns the state of c with s as the state of the rules.
+func nextState(c api.Case, s api.DecisionState) api.PoolState {
 	out := c.State
 	out.DecisionState = s
 	if out.Joined == nil {
@@ -50,7 +50,7 @@ type Done struct {
 // So weight that was wanted before stays a pending increase while no group has room. A new need
 // without room does not.
 func Conclude(c api.Case, o Outcome, d Done) api.PoolState {
-	s := NextState(c, o.Decision.State)
+	s := nextState(c, o.Decision.State)
 	before := poolTarget(c)
 	want := float64(o.Distribution.Want)
 	if o.Distribution.Shares == nil { // no change was possible
@@ -121,7 +121,7 @@ func longest(p api.DecisionPolicy) time.Duration {
 // Untouched returns the state for the next tick if nothing was done: the state of the rules,
 // without an offset that was not carried out.
 func Untouched(c api.Case, o Outcome) api.PoolState {
-	s := NextState(c, o.Decision.State)
+	s := nextState(c, o.Decision.State)
 	s.Offset = c.State.Offset
 	return s
 }

@@ -85,7 +85,7 @@ func (a *attachment) Start(context.Context) error {
 	case a.hello = <-a.handshakes:
 		return a.hello.err
 	case <-a.closed:
-		return ErrClosed
+		return errClosed
 	}
 }
 
@@ -141,7 +141,7 @@ func (a *attachment) dial(ctx context.Context, _ string) (net.Conn, error) {
 	defer a.mu.Unlock()
 	if a.closing {
 		conn.Close()
-		return nil, ErrClosed
+		return nil, errClosed
 	}
 	a.conn = conn
 	return conn, nil

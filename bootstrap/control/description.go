@@ -46,10 +46,10 @@ type RequiredMetric struct {
 // Columnar reports whether the signal accepts columnar bodies.
 func (d Description) Columnar() bool { return slices.Contains(d.Encodings, signalv1.EncodingColumnar) }
 
-// newDescription checks a response. It returns ErrDescription with every problem.
+// newDescription checks a response. It returns errDescription with every problem.
 func newDescription(answer *signalv1.DescribeResponse, protocol int) (Description, error) {
 	if err := errors.Join(checkTexts(answer), checkLists(answer), checkWire(answer), checkSchema(answer)); err != nil {
-		return Description{}, fmt.Errorf("%w: %w", ErrDescription, err)
+		return Description{}, fmt.Errorf("%w: %w", errDescription, err)
 	}
 	d := Description{
 		Name: answer.GetName(), Version: answer.GetVersion(), SDK: answer.GetSdk(),

@@ -47,7 +47,7 @@ func TestNewDescriptionRefuses(t *testing.T) {
 				}
 				return
 			}
-			checkError(t, err, ErrDescription, test.wantText)
+			checkError(t, err, errDescription, test.wantText)
 		})
 	}
 }
@@ -71,7 +71,7 @@ func FuzzDescription(f *testing.F) {
 		}
 		d, err := newDescription(answer, 1)
 		if err != nil {
-			if !errors.Is(err, ErrDescription) {
+			if !errors.Is(err, errDescription) {
 				t.Errorf("error %v", err)
 			}
 			return

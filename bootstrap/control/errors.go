@@ -12,9 +12,9 @@ var (
 	// is final for the session.
 	ErrProtocol = errors.New("no common version of the control protocol")
 
-	// ErrDescription: the response to Describe exceeds a limit, or requires an unsupported wire version.
-	ErrDescription = errors.New("invalid description")
+	// errDescription: the response to Describe exceeds a limit, or requires an unsupported wire version.
+	errDescription = errors.New("invalid description")
 
-	// ErrClosed: the session is closed.
-	ErrClosed = errors.New("session closed")
+	// errClosed: the session is closed.
+	errClosed = errors.New("session closed")
 )

@@ -203,7 +203,7 @@ func (s *Session) forwardedLine(stream string, line []byte) {
 }
 
 // Describe waits for the handshake and requests the process's description. It returns ErrHandshake, ErrProtocol or
-// ErrDescription for errors of the process, and ctx's cause if ctx ends. It takes at most 10 s.
+// errDescription for errors of the process, and ctx's cause if ctx ends. It takes at most 10 s.
 func (s *Session) Describe(ctx context.Context) (Description, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -251,7 +251,7 @@ func (s *Session) callError(ctx context.Context, err error) error {
 	}
 	select {
 	case <-s.link.closed:
-		return ErrClosed
+		return errClosed
 	default:
 		return err
 	}

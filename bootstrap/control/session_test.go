@@ -72,7 +72,7 @@ func TestSession(t *testing.T) {
 		t.Error("a process that has ended is well")
 	}
 	h.Close()
-	if _, err := h.Describe(t.Context()); !errors.Is(err, ErrClosed) {
+	if _, err := h.Describe(t.Context()); !errors.Is(err, errClosed) {
 		t.Errorf("Describe after Close: %v", err)
 	}
 }
@@ -184,7 +184,7 @@ func TestWrongPlugins(t *testing.T) {
 		want  error
 		words []string
 	}{
-		{"control characters", "loud about", ErrDescription, []string{`"bell\a"`}},
+		{"control characters", "loud about", errDescription, []string{`"bell\a"`}},
 		{"a description that is too long", "long about", nil, []string{"larger than max"}},
 		{"other versions", "versions 2 and 3", ErrProtocol, []string{`version "2"`, "bootstrap has version 1"}},
 		{"our version among others", "versions 1 and 2", nil, nil},

@@ -52,7 +52,7 @@ func read(ctx context.Context, b Bucket, key string, limit int64, wait retryTime
 
 // write puts an object and retries until it exists. It returns ErrExists if the object existed before.
 func write(ctx context.Context, b Bucket, key string, body io.ReadSeeker, size int64) error {
-	return retryTimeout(DefaultRetryTimeout).retry(ctx, func(ctx context.Context, alive func()) error {
+	return retryTimeout(defaultRetryTimeout).retry(ctx, func(ctx context.Context, alive func()) error {
 		if _, err := body.Seek(0, io.SeekStart); err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wai
 		return nil, Manifest{}, err
 	}
 	k := key(ref, platform, manifestName)
-	raw, err := read(ctx, b, k, MaxManifest, wait)
+	raw, err := read(ctx, b, k, maxManifest, wait)
 	if errors.Is(err, ErrNotFound) {
 		err = withAvailable(ctx, b, ref, platform, err)
 	}
@@ -64,7 +64,7 @@ func readSignature(ctx context.Context, b Bucket, ref Ref, platform Platform, wa
 
 // decodeManifestOf decodes the manifest of ref for platform, or returns ErrCorrupt.
 func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) {
-	m, err := DecodeManifest(raw)
+	m, err := decodeManifest(raw)
 	if err == nil && (m.Ref != ref || m.Platform != platform) {
 		err = fmt.Errorf("%w: it is the manifest of %s for %s", ErrCorrupt, m.Ref, m.Platform)
 	}

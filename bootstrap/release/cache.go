@@ -26,7 +26,7 @@ const (
 type Config struct {
 	Dir      string   // the cache's folder; created if missing
 	Platform Platform // of the fetched releases; zero: that of this process
-	// RetryTimeout bounds how long an unavailable or silent bucket is retried. Zero means DefaultRetryTimeout. The
+	// RetryTimeout bounds how long an unavailable or silent bucket is retried. Zero means defaultRetryTimeout. The
 	// bound is shorter if the release is in the cache.
 	RetryTimeout time.Duration
 	Trust        Trust // decides whose releases are accepted
@@ -43,7 +43,7 @@ func (c Config) WithDefaults() Config {
 		c.Platform = Host()
 	}
 	if c.RetryTimeout == 0 {
-		c.RetryTimeout = DefaultRetryTimeout
+		c.RetryTimeout = defaultRetryTimeout
 	}
 	if c.Progress == nil {
 		c.Progress = func(Ref, int64, int64) {}

@@ -38,13 +38,13 @@ type tarball struct {
 // Validate returns the first problem that unpacking could not have produced.
 func (t tarball) Validate() error {
 	m := Manifest{Files: t.Files}
-	for len(m.Files) > MaxFiles { // validateFiles rejects more than MaxFiles
+	for len(m.Files) > maxFiles { // validateFiles rejects more than maxFiles
 		part := m
-		part.Files = m.Files[:MaxFiles]
+		part.Files = m.Files[:maxFiles]
 		if err := part.validateFiles(); err != nil {
 			return err
 		}
-		m.Files = m.Files[MaxFiles:]
+		m.Files = m.Files[maxFiles:]
 	}
 	for _, one := range t.Links {
 		if !safePath(one.Path) {
@@ -193,8 +193,8 @@ type tarballFetch struct {
 }
 
 func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p tarballFetch) (in Installed, err error) {
-	if p.stat.Size <= 0 || p.stat.Size > MaxObject {
-		return in, fmt.Errorf("%s: %w: it has %d bytes: want 1 to %d", b.URL(p.object), ErrUnsafe, p.stat.Size, int64(MaxObject))
+	if p.stat.Size <= 0 || p.stat.Size > maxObject {
+		return in, fmt.Errorf("%s: %w: it has %d bytes: want 1 to %d", b.URL(p.object), ErrUnsafe, p.stat.Size, int64(maxObject))
 	}
 	err = c.folder.WithTemp(ctx, func(temp string) error {
 		object, err := os.Create(filepath.Join(temp, "object"))

@@ -184,7 +184,7 @@ func inspect(index, path string, named refSet) (digest Digest, stays bool) {
 	}
 	var w bucketRecord
 	var m Manifest
-	if strictjson.Within(data, maxRecord, &w) != nil || strictjson.Within(w.Raw, MaxManifest, &m) != nil {
+	if strictjson.Within(data, maxRecord, &w) != nil || strictjson.Within(w.Raw, maxManifest, &m) != nil {
 		return Digest{}, false
 	}
 	return m.Object.SHA256, named.refs[m.Ref]

@@ -20,7 +20,7 @@ func FuzzDecodeYanked(f *testing.F) {
 	f.Add([]byte(`{"why": "too large", "at": "2026-03-04T05:06:07Z"}`))
 	f.Add([]byte(`{"why": "a\nb"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		y, err := DecodeYanked(data)
+		y, err := decodeYanked(data)
 		if err != nil {
 			if !isCorrupt(err) {
 				t.Fatalf("DecodeYanked = %v, want ErrCorrupt", err)
@@ -31,7 +31,7 @@ func FuzzDecodeYanked(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := DecodeYanked(again); err != nil || back.Why != y.Why || !back.At.Equal(y.At) {
+		if back, err := decodeYanked(again); err != nil || back.Why != y.Why || !back.At.Equal(y.At) {
 			t.Errorf("round trip of %v = %v, %v", y, back, err)
 		}
 	})

@@ -44,7 +44,7 @@ func detect(path string, m Manifest) (Manifest, error) {
 	if !ok {
 		return m, nil
 	}
-	calls, err := contains(io.NewSectionReader(f, 0, MaxUnpacked), []byte(pluginMain))
+	calls, err := contains(io.NewSectionReader(f, 0, maxUnpacked), []byte(pluginMain))
 	if err != nil || !calls {
 		return m, err
 	}

@@ -40,7 +40,7 @@ func List(ctx context.Context, b Bucket, namespace, name string) ([]Published, e
 // list is List for a prefix. It reads at most limit keys.
 func list(ctx context.Context, b Bucket, prefix string, limit int) ([]Published, error) {
 	var folders map[location]map[string]bool // names of the relevant objects
-	err := retryTimeout(DefaultRetryTimeout).retry(ctx, func(ctx context.Context, alive func()) error {
+	err := retryTimeout(defaultRetryTimeout).retry(ctx, func(ctx context.Context, alive func()) error {
 		folders = map[location]map[string]bool{}
 		n := 0
 		for k, err := range b.List(ctx, prefix) {
@@ -112,7 +112,7 @@ func compareVersions(a, b string) int {
 // ReadManifest returns the manifest of a release. It returns ErrNotFound if it is not published for the platform, and
 // ErrCorrupt if the manifest is damaged or belongs to another release.
 func ReadManifest(ctx context.Context, b Bucket, ref Ref, platform Platform) (Manifest, error) {
-	_, m, err := readManifest(ctx, b, ref, platform, retryTimeout(DefaultRetryTimeout))
+	_, m, err := readManifest(ctx, b, ref, platform, retryTimeout(defaultRetryTimeout))
 	return m, err
 }
 

@@ -16,11 +16,11 @@ import (
 
 // Limits of a release. A larger one is neither published nor fetched.
 const (
-	MaxManifest = 4 << 20 // bytes of manifest.json
-	MaxObject   = 1 << 30 // bytes of the archive
-	MaxUnpacked = 4 << 30 // bytes of all files
-	MaxFiles    = 10_000
-	MaxFolders  = 10_000 // folders that contain the files
+	maxManifest = 4 << 20 // bytes of manifest.json
+	maxObject   = 1 << 30 // bytes of the archive
+	maxUnpacked = 4 << 30 // bytes of all files
+	maxFiles    = 10_000
+	maxFolders  = 10_000 // folders that contain the files
 	MaxDepth    = 32     // elements of a file's path
 	maxPath     = 512    // bytes of a file's path
 	maxLabel    = 128    // bytes of the SDK's name
@@ -110,9 +110,9 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// DecodeManifest decodes one manifest. Trailing data, unknown keys and what Validate rejects are ErrCorrupt.
-func DecodeManifest(data []byte) (Manifest, error) {
-	return decode[Manifest](data, MaxManifest, "manifest: ")
+// decodeManifest decodes one manifest. Trailing data, unknown keys and what Validate rejects are ErrCorrupt.
+func decodeManifest(data []byte) (Manifest, error) {
+	return decode[Manifest](data, maxManifest, "manifest: ")
 }
 
 func (m Manifest) encode() ([]byte, error) {
@@ -124,8 +124,8 @@ func (m Manifest) encode() ([]byte, error) {
 		return nil, err
 	}
 	data = append(data, '\n')
-	if len(data) > MaxManifest {
-		return nil, fmt.Errorf("manifest is larger than %d bytes", MaxManifest)
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("manifest is larger than %d bytes", maxManifest)
 	}
 	return data, nil
 }
@@ -140,8 +140,8 @@ func (m Manifest) Validate() error {
 	}
 	check(m.Format == manifestFormat, "format %d: want %d", m.Format, manifestFormat)
 	files := m.validateFiles()
-	if files == nil && m.folders() > MaxFolders {
-		files = fmt.Errorf("%w: %d folders: want at most %d", ErrUnsafe, m.folders(), MaxFolders)
+	if files == nil && m.folders() > maxFolders {
+		files = fmt.Errorf("%w: %d folders: want at most %d", ErrUnsafe, m.folders(), maxFolders)
 	}
 	errs = append(errs, m.Ref.Validate(), m.Platform.Validate(), files)
 	year := m.Created.Year()
@@ -149,15 +149,15 @@ func (m Manifest) Validate() error {
 	check(len(m.SDK) <= maxLabel && !hasControl(m.SDK), "sdk %.150q: want up to %d printable bytes", m.SDK, maxLabel)
 	check(m.Protocol >= 0, "protocol %d: want 0 or more", m.Protocol)
 	check(m.Object.Name == objectName(m.Object.SHA256), "object %.150q: want %s", m.Object.Name, objectName(m.Object.SHA256))
-	check(m.Object.Size > 0 && m.Object.Size <= MaxObject, "object has %d bytes: want 1 to %d", m.Object.Size, int64(MaxObject))
+	check(m.Object.Size > 0 && m.Object.Size <= maxObject, "object has %d bytes: want 1 to %d", m.Object.Size, int64(maxObject))
 	entry, ok := m.file(m.Entry)
 	check(ok && entry.Mode == Executable, "entry %.100q: want one of the files, with mode %v", m.Entry, Executable)
 	return errors.Join(errs...)
 }
 
 func (m Manifest) validateFiles() error {
-	if len(m.Files) > MaxFiles {
-		return fmt.Errorf("%w: %d files: want at most %d", ErrUnsafe, len(m.Files), MaxFiles)
+	if len(m.Files) > maxFiles {
+		return fmt.Errorf("%w: %d files: want at most %d", ErrUnsafe, len(m.Files), maxFiles)
 	}
 	var errs []error
 	var total int64
@@ -169,9 +169,9 @@ func (m Manifest) validateFiles() error {
 			errs = append(errs, fmt.Errorf("file %.100q: want each once, in order of paths", f.Path))
 		case f.Mode != Plain && f.Mode != Executable:
 			errs = append(errs, fmt.Errorf("file %.100q: mode %v: want %v or %v", f.Path, f.Mode, Plain, Executable))
-		case f.Size < 0 || f.Size > MaxUnpacked-total:
+		case f.Size < 0 || f.Size > maxUnpacked-total:
 			return errors.Join(append(errs, fmt.Errorf("%w: file %.100q has %d bytes: want at most %d in all files",
-				ErrUnsafe, f.Path, f.Size, int64(MaxUnpacked)))...)
+				ErrUnsafe, f.Path, f.Size, int64(maxUnpacked)))...)
 		default:
 			total += f.Size
 		}

@@ -85,7 +85,7 @@ func publish(ctx context.Context, b Bucket, m Manifest, src Source) (Manifest, e
 // published returns the bucket's manifest of this release, and signs it if there is a key. It returns ErrNotFound if
 // it is missing, ErrExists if its files or its signing key differ, and ErrYanked.
 func published(ctx context.Context, b Bucket, m Manifest, signer *minisign.PrivateKey) (Manifest, error) {
-	before, err := readBucketRecord(ctx, b, m.Ref, m.Platform, retryTimeout(DefaultRetryTimeout))
+	before, err := readBucketRecord(ctx, b, m.Ref, m.Platform, retryTimeout(defaultRetryTimeout))
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -114,7 +114,7 @@ func addSignature(ctx context.Context, b Bucket, w bucketRecord, signer minisign
 		if err = writeBytes(ctx, b, k, signature); !errors.Is(err, ErrExists) {
 			return err
 		}
-		if w.Signature, err = readSignature(ctx, b, w.manifest.Ref, w.manifest.Platform, retryTimeout(DefaultRetryTimeout)); err != nil {
+		if w.Signature, err = readSignature(ctx, b, w.manifest.Ref, w.manifest.Platform, retryTimeout(defaultRetryTimeout)); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func claim(ctx context.Context, b Bucket, m Manifest, signer *minisign.PrivateKe
 			return m, encoded, err
 		}
 	}
-	left, err := readSignature(ctx, b, m.Ref, m.Platform, retryTimeout(DefaultRetryTimeout))
+	left, err := readSignature(ctx, b, m.Ref, m.Platform, retryTimeout(defaultRetryTimeout))
 	if err != nil || (left == nil && signer == nil) {
 		return m, encoded, err
 	}
@@ -245,8 +245,8 @@ func walk(dir string) (paths []string, err error) {
 			return fmt.Errorf("%w: %s is not a regular file", ErrUnsafe, filepath.Join(dir, p))
 		case !safePath(p):
 			return fmt.Errorf("%w: %.100q is not a valid path in an archive: want up to %d elements and %d bytes", ErrUnsafe, p, MaxDepth, maxPath)
-		case len(paths) == MaxFiles || total > MaxUnpacked:
-			return fmt.Errorf("%w: %s holds more than %d files or %d bytes", ErrUnsafe, dir, MaxFiles, int64(MaxUnpacked))
+		case len(paths) == maxFiles || total > maxUnpacked:
+			return fmt.Errorf("%w: %s holds more than %d files or %d bytes", ErrUnsafe, dir, maxFiles, int64(maxUnpacked))
 		}
 		paths = append(paths, p)
 		return nil

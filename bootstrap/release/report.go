@@ -18,7 +18,7 @@ type Shown struct {
 // Show returns the bucket's record of a release, without its files, and checks the signature against the trusted keys.
 // A yank or a bad signature is not an error. Other errors are ErrNotFound and ErrCorrupt.
 func Show(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Trust) (Shown, error) {
-	w, err := readBucketRecord(ctx, b, ref, platform, retryTimeout(DefaultRetryTimeout))
+	w, err := readBucketRecord(ctx, b, ref, platform, retryTimeout(defaultRetryTimeout))
 	if err != nil {
 		return Shown{}, fmt.Errorf("show %s: %w", ref, err)
 	}
@@ -61,7 +61,7 @@ func (r *Report) addCheck(name string, err error, detail string) {
 // could not be completed. Problems of the release are in the report.
 func Verify(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Trust) (Report, error) {
 	report := Report{Ref: ref, Platform: platform}
-	w, err := readBucketRecord(ctx, b, ref, platform, retryTimeout(DefaultRetryTimeout))
+	w, err := readBucketRecord(ctx, b, ref, platform, retryTimeout(defaultRetryTimeout))
 	if errors.Is(err, ErrCorrupt) {
 		report.addCheck("manifest", err, "")
 		return report, nil
@@ -106,7 +106,7 @@ func (r *Report) checkArchive(ctx context.Context, b Bucket, m Manifest) error {
 	}
 	defer object.Close()
 	t := newTransfer(b, m, object, func(int64, int64) {})
-	err = t.run(ctx, retryTimeout(DefaultRetryTimeout))
+	err = t.run(ctx, retryTimeout(defaultRetryTimeout))
 	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrNotFound) {
 		return err
 	}

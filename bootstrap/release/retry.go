@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
-// DefaultRetryTimeout bounds how long an unavailable bucket is retried.
-const DefaultRetryTimeout = 15 * time.Second
+// defaultRetryTimeout bounds how long an unavailable bucket is retried.
+const defaultRetryTimeout = 15 * time.Second
 
 // retryTimeout bounds how long a bucket is retried after errors, and how long a transfer may be silent.
 type retryTimeout time.Duration

@@ -41,7 +41,7 @@ func TestVenvCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer root.Close()
-			v := &venv{root: root, files: map[string]File{}, links: map[string]link{}, folders: map[string]bool{}, left: MaxUnpacked}
+			v := &venv{root: root, files: map[string]File{}, links: map[string]link{}, folders: map[string]bool{}, left: maxUnpacked}
 			for i := range maxVenvPaths - free {
 				v.folders[fmt.Sprint("known", i)] = true
 			}
@@ -70,7 +70,7 @@ func TestManifestFolders(t *testing.T) {
 	}
 	deep := strings.Repeat("d/", MaxDepth-1)
 	var many []string // each file in its own folder inside another
-	for i := range MaxFolders/2 + 1 {
+	for i := range maxFolders/2 + 1 {
 		many = append(many, fmt.Sprintf("%05d/d/x", i))
 	}
 	for _, tc := range []struct {
@@ -80,7 +80,7 @@ func TestManifestFolders(t *testing.T) {
 	}{
 		{"deep", of(deep + "x"), nil},
 		{"too deep", of("d/" + deep + "x"), ErrUnsafe},
-		{"many folders", of(many[:MaxFolders/2]...), nil},
+		{"many folders", of(many[:maxFolders/2]...), nil},
 		{"too many folders", of(many...), ErrUnsafe},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -58,8 +58,8 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 	if err != nil {
 		return nil, nil, brokenArchive(ctx, err)
 	}
-	v := &venv{root: root, files: map[string]File{}, links: map[string]link{}, folders: map[string]bool{}, left: MaxUnpacked}
-	r := tar.NewReader(io.LimitReader(gz, MaxUnpacked+maxVenvPaths*tarOverhead))
+	v := &venv{root: root, files: map[string]File{}, links: map[string]link{}, folders: map[string]bool{}, left: maxUnpacked}
+	r := tar.NewReader(io.LimitReader(gz, maxUnpacked+maxVenvPaths*tarOverhead))
 	for {
 		header, err := r.Next()
 		if err == io.EOF {
@@ -134,7 +134,7 @@ func (v *venv) count(p string, kind byte) int {
 // write unpacks a file and keeps its modification time: Python uses it to check its compiled files.
 func (v *venv) write(ctx context.Context, p string, header *tar.Header, r io.Reader) error {
 	if header.Size < 0 || header.Size > v.left {
-		return fmt.Errorf("%w: archive: more than %d bytes", ErrUnsafe, int64(MaxUnpacked))
+		return fmt.Errorf("%w: archive: more than %d bytes", ErrUnsafe, int64(maxUnpacked))
 	}
 	v.left -= header.Size
 	file := File{Path: p, Size: header.Size, Mode: modeOf(fs.FileMode(header.Mode))}

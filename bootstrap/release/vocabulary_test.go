@@ -108,7 +108,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := DecodeManifest(data)
+	got, err := decodeManifest(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,10 +152,10 @@ func TestDecodeManifestRefuses(t *testing.T) {
 		{"path twice", edit(`"lib/a"`, `"run"`)},
 		{"no such entry", edit(`"entry": "run"`, `"entry": "go"`)},
 		{"entry is not executable", edit(`"entry": "run"`, `"entry": "lib/a"`)},
-		{"too long", `{"sdk": "` + strings.Repeat("x", MaxManifest) + `"}`},
+		{"too long", `{"sdk": "` + strings.Repeat("x", maxManifest) + `"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := DecodeManifest([]byte(tc.text)); err == nil {
+			if _, err := decodeManifest([]byte(tc.text)); err == nil {
 				t.Error("DecodeManifest = nil, want an error")
 			} else if !isCorrupt(err) {
 				t.Errorf("DecodeManifest = %v, want ErrCorrupt", err)
@@ -172,7 +172,7 @@ func FuzzDecodeManifest(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"files":[{"path":"../x"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := DecodeManifest(data)
+		m, err := decodeManifest(data)
 		if err != nil {
 			if !isCorrupt(err) {
 				t.Fatalf("DecodeManifest = %v, want ErrCorrupt", err)
@@ -183,7 +183,7 @@ func FuzzDecodeManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := DecodeManifest(again)
+		back, err := decodeManifest(again)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,8 +40,8 @@ func (y Yanked) err() error {
 	return fmt.Errorf("%w since %s: %s", ErrYanked, y.At.Format(time.RFC3339), y.Why)
 }
 
-// DecodeYanked decodes one yanked.json, or returns ErrCorrupt.
-func DecodeYanked(data []byte) (Yanked, error) { return decode[Yanked](data, maxYanked, "yank: ") }
+// decodeYanked decodes one yanked.json, or returns ErrCorrupt.
+func decodeYanked(data []byte) (Yanked, error) { return decode[Yanked](data, maxYanked, "yank: ") }
 
 // decode decodes exactly one valid value, or returns ErrCorrupt.
 func decode[T interface{ Validate() error }](data []byte, limit int, what string) (T, error) {
@@ -98,7 +98,7 @@ func yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) e
 	if !errors.Is(err, ErrExists) {
 		return err
 	}
-	before, readErr := readYanked(ctx, b, ref, platform, retryTimeout(DefaultRetryTimeout))
+	before, readErr := readYanked(ctx, b, ref, platform, retryTimeout(defaultRetryTimeout))
 	if readErr != nil || before == nil {
 		return errors.Join(err, readErr)
 	}
@@ -133,7 +133,7 @@ func readYanked(ctx context.Context, b Bucket, ref Ref, platform Platform, wait 
 		return nil, nil
 	}
 	if err == nil {
-		y, decodeErr := DecodeYanked(data)
+		y, decodeErr := decodeYanked(data)
 		if err = decodeErr; err == nil {
 			return &y, nil
 		}

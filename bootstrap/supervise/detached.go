@@ -116,7 +116,7 @@ func (l *Launcher) attendAdopted(id Identity, name string, grace time.Duration, 
 	}
 	if !l.enterDetached(c) {
 		handle.Close()
-		return nil, fmt.Errorf("adopt %s: %w", name, ErrClosed)
+		return nil, fmt.Errorf("adopt %s: %w", name, errClosed)
 	}
 	return c, nil
 }

@@ -140,7 +140,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 }
 
 // Start starts a child. It waits until the launcher runs, at most until ctx ends; ctx does not affect the child. After
-// the launcher has ended it returns ErrClosed. The caller may close the files of the spec afterwards.
+// the launcher has ended it returns errClosed. The caller may close the files of the spec afterwards.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
@@ -153,7 +153,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	select {
 	case thread <- request{spec, replies}:
 	case <-l.closed:
-		return nil, fmt.Errorf("start %s: %w", spec.Name, ErrClosed)
+		return nil, fmt.Errorf("start %s: %w", spec.Name, errClosed)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("start %s: %w", spec.Name, context.Cause(ctx))
 	}

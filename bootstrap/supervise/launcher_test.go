@@ -342,7 +342,7 @@ func TestLauncherEnd(t *testing.T) {
 	if left := marked(t, mark); len(left) > 0 {
 		t.Errorf("left: %d", left)
 	}
-	if _, err := launcher.Start(t.Context(), shell("true", mark, &listing{})); !errors.Is(err, ErrClosed) {
+	if _, err := launcher.Start(t.Context(), shell("true", mark, &listing{})); !errors.Is(err, errClosed) {
 		t.Errorf("Start after the end = %v, want ErrClosed", err)
 	}
 }

@@ -116,8 +116,8 @@ func (l Limits) settings() []setting {
 }
 
 // neededFiles is how many files a launcher's process must be able to open: a child gets its
-// executable as ExecutableFD.
-const neededFiles = ExecutableFD + 56
+// executable as executableFD.
+const neededFiles = executableFD + 56
 
 // enoughFiles returns an error if this process may open too few files to start children.
 func enoughFiles() error {

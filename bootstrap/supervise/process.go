@@ -99,7 +99,7 @@ func NewProcess(launcher *Launcher, config ProcessConfig) (*Process, error) {
 }
 
 // Run supervises until ctx ends and then stops the child. It returns nil if no process of the child is left, and
-// ErrSurvivors otherwise. If the launcher ends first, it returns ErrClosed. In state fatal, Run waits for Restart. Call
+// ErrSurvivors otherwise. If the launcher ends first, it returns errClosed. In state fatal, Run waits for Restart. Call
 // it once.
 func (p *Process) Run(ctx context.Context) error {
 	defer p.end()
@@ -108,7 +108,7 @@ func (p *Process) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return p.left
 		}
-		if errors.Is(err, ErrClosed) {
+		if errors.Is(err, errClosed) {
 			return fmt.Errorf("supervise %s: %w", p.config.Name, err)
 		}
 	}
@@ -124,7 +124,7 @@ func (p *Process) round(ctx context.Context, restarts int) error {
 	if p.left != nil {
 		p.config.Log.Error("processes survive", "process", p.config.Name, "err", p.left)
 	}
-	if ctx.Err() == nil && !errors.Is(failure, ErrClosed) {
+	if ctx.Err() == nil && !errors.Is(failure, errClosed) {
 		p.fail(ctx, failure)
 	}
 	if r, ok := errors.AsType[*restartError](context.Cause(ctx)); ok {

@@ -122,7 +122,7 @@ func TestProcessLife(t *testing.T) {
 	if left := marked(t, mark); len(left) > 0 {
 		t.Errorf("left: %d", left)
 	}
-	if err := p.Ready(t.Context()); !errors.Is(err, ErrStopped) {
+	if err := p.Ready(t.Context()); !errors.Is(err, errStopped) {
 		t.Errorf("Ready after the end = %v, want ErrStopped", err)
 	}
 }
@@ -178,7 +178,7 @@ func TestProcessGivesUp(t *testing.T) {
 				p.await(t, Fatal)
 			}
 			err := p.Ready(t.Context())
-			if !errors.Is(err, ErrFatal) || !strings.Contains(err.Error(), test.why) {
+			if !errors.Is(err, errFatal) || !strings.Contains(err.Error(), test.why) {
 				t.Errorf("Ready = %v, want ErrFatal and %q", err, test.why)
 			}
 			if status := p.Status(); status.Why != test.why || status.Restarts != 2 || status.PID != 0 {
@@ -277,7 +277,7 @@ func TestProcessWithoutLauncher(t *testing.T) {
 		t.Errorf("launcher: %v", err)
 	}
 	p.await(t, Stopped)
-	if err := p.stop(); !errors.Is(err, ErrClosed) {
+	if err := p.stop(); !errors.Is(err, errClosed) {
 		t.Errorf("Run = %v, want ErrClosed", err)
 	}
 }

@@ -16,7 +16,7 @@ func ReachableByOthers(path string) error {
 		if info.Mode()&executable == 0 {
 			return fmt.Errorf("%s has mode %04o, and other users need execute permission on it", path, info.Mode().Perm())
 		}
-		if isSelf := path == OwnProgram; isSelf || path == string(filepath.Separator) {
+		if isSelf := path == ownProgram; isSelf || path == string(filepath.Separator) {
 			return nil // the kernel does not check the folders above a running program
 		}
 		path = filepath.Dir(path)
@@ -25,5 +25,5 @@ func ReachableByOthers(path string) error {
 	return err
 }
 
-// OwnProgram is the path of this process's program, even if the file was moved.
-const OwnProgram = "/proc/self/exe"
+// ownProgram is the path of this process's program, even if the file was moved.
+const ownProgram = "/proc/self/exe"

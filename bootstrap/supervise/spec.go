@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// ExecutableFD is the child's descriptor of Spec.Executable.
-	ExecutableFD = 200
+	// executableFD is the child's descriptor of Spec.Executable.
+	executableFD = 200
 
 	// FirstExtraFD is the child's descriptor of Spec.ExtraFiles[0].
 	FirstExtraFD = 3
 
-	// DefaultStopGrace replaces a Spec.StopGrace of zero.
-	DefaultStopGrace = 5 * time.Second
+	// defaultStopGrace replaces a Spec.StopGrace of zero.
+	defaultStopGrace = 5 * time.Second
 
 	maxUser = math.MaxInt32 // higher ids have a meaning to the kernel or to other systems
 )
@@ -57,7 +57,7 @@ type Spec struct {
 	// ExtraFiles are inherited. Entry i is the child's descriptor 3+i.
 	ExtraFiles []*os.File
 
-	// StopGrace is the time from SIGTERM to SIGKILL; zero: DefaultStopGrace.
+	// StopGrace is the time from SIGTERM to SIGKILL; zero: defaultStopGrace.
 	StopGrace time.Duration
 
 	// Lines receives the child's output, line by line, without the newline. If nil, only Tail receives it. The slice is
@@ -103,8 +103,8 @@ func (s Spec) Validate() error {
 	case s.Executable == nil && !filepath.IsAbs(s.Argv[0]):
 		errs = append(errs, fmt.Errorf("argv[0] %q is not an absolute path", s.Argv[0]))
 	}
-	if n := FirstExtraFD + len(s.ExtraFiles); n > ExecutableFD {
-		errs = append(errs, fmt.Errorf("%d extra files, at most %d", len(s.ExtraFiles), ExecutableFD-FirstExtraFD))
+	if n := FirstExtraFD + len(s.ExtraFiles); n > executableFD {
+		errs = append(errs, fmt.Errorf("%d extra files, at most %d", len(s.ExtraFiles), executableFD-FirstExtraFD))
 	}
 	if slices.Contains(s.ExtraFiles, nil) {
 		errs = append(errs, errors.New("an extra file is nil"))
@@ -126,7 +126,7 @@ func (s Spec) Validate() error {
 
 func (s Spec) path() string {
 	if s.Executable != nil {
-		return "/proc/self/fd/" + strconv.Itoa(ExecutableFD)
+		return "/proc/self/fd/" + strconv.Itoa(executableFD)
 	}
 	return s.Argv[0]
 }
@@ -144,7 +144,7 @@ func (s Spec) argv() []string {
 func (s Spec) files(stdin, stdout, stderr *os.File) []*os.File {
 	files := append([]*os.File{cmp.Or(s.Stdin, stdin), cmp.Or(s.Stdout, stdout), cmp.Or(s.Stderr, stderr)}, s.ExtraFiles...)
 	if s.Executable != nil {
-		files = append(files, make([]*os.File, ExecutableFD-len(files))...)
+		files = append(files, make([]*os.File, executableFD-len(files))...)
 		files = append(files, s.Executable)
 	}
 	return files
@@ -161,7 +161,7 @@ func (s Spec) closeFiles() {
 
 func (s Spec) stopGrace() time.Duration {
 	if s.StopGrace == 0 {
-		return DefaultStopGrace
+		return defaultStopGrace
 	}
 	return s.StopGrace
 }

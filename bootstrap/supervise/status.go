@@ -29,7 +29,7 @@ func (p *Process) Status() Status {
 	return p.status
 }
 
-// Ready waits until the process runs. It returns ErrFatal with the reason if the process is fatal, ErrStopped if
+// Ready waits until the process runs. It returns errFatal with the reason if the process is fatal, errStopped if
 // supervision has ended, and ctx's cause if ctx has ended.
 func (p *Process) Ready(ctx context.Context) error {
 	for {
@@ -40,9 +40,9 @@ func (p *Process) Ready(ctx context.Context) error {
 		case status.State == Running:
 			return nil
 		case status.State == Fatal:
-			return fmt.Errorf("%s: %w: %s", status.Name, ErrFatal, status.Why)
+			return fmt.Errorf("%s: %w: %s", status.Name, errFatal, status.Why)
 		case over:
-			return fmt.Errorf("%s: %w", status.Name, ErrStopped)
+			return fmt.Errorf("%s: %w", status.Name, errStopped)
 		}
 		select {
 		case <-changed:

@@ -75,8 +75,8 @@ func ValidateApp(a api.App) error {
 }
 
 func validateLabels(a api.App, bad func(field, format string, args ...any)) {
-	if len(a.Labels) > MaxLabels {
-		bad("labels", "has %d entries; at most %d are allowed", len(a.Labels), MaxLabels)
+	if len(a.Labels) > maxLabels {
+		bad("labels", "has %d entries; at most %d are allowed", len(a.Labels), maxLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
 		if !names.Valid(key) {

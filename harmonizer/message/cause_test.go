@@ -20,7 +20,7 @@ func TestCause(t *testing.T) {
 		"no JSON":                   {heartbeat([]byte("x")), "not_json"},
 		"half a message":            {heartbeat([]byte(`{"dea":`)), "not_json"},
 		"a strange error":           {errors.New("x"), "not_json"},
-		"too long":                  {heartbeat([]byte(strings.Repeat(" ", MaxBytes+1))), "too_long"},
+		"too long":                  {heartbeat([]byte(strings.Repeat(" ", maxBytes+1))), "too_long"},
 		"a field":                   {heartbeat([]byte(`{"dea":{}}`)), "dea"},
 		"a field of an element":     {heartbeat(beat("index", "-1")), "index"},
 		"an element":                {heartbeat([]byte(`{"dea":"n","droplets":[3]}`)), "droplets"},

@@ -12,7 +12,7 @@ import (
 // Bounds of one publication of Counts.
 const (
 	MaxCountApps  = 2500 // of one part, so that it fits in 1 MB
-	MaxCountParts = 1024
+	maxCountParts = 1024
 )
 
 // CountsSubject is the subject on which a pool's Counts are published.
@@ -24,10 +24,10 @@ func CountsRequestSubject(cluster, pool string) string {
 }
 
 // SplitCounts splits the counts into at least one part, in order of app name. A part has at most
-// apps apps; it has more if there would be more than MaxCountParts parts.
+// apps apps; it has more if there would be more than maxCountParts parts.
 func SplitCounts(c api.InstanceCounts, apps int) []api.InstanceCounts {
 	names := slices.Sorted(maps.Keys(c.Apps))
-	apps = max(apps, 1, (len(names)+MaxCountParts-1)/MaxCountParts)
+	apps = max(apps, 1, (len(names)+maxCountParts-1)/maxCountParts)
 	parts := make([]api.InstanceCounts, max(1, (len(names)+apps-1)/apps))
 	for i := range parts {
 		part := c
@@ -52,7 +52,7 @@ type Gather struct {
 // with another pool, At or number of parts drops the parts so far.
 func (g *Gather) Add(c api.InstanceCounts) (whole api.InstanceCounts, ok bool) {
 	parts := max(c.Parts, 1)
-	if c.Part < 0 || c.Part >= parts || parts > MaxCountParts {
+	if c.Part < 0 || c.Part >= parts || parts > maxCountParts {
 		return api.InstanceCounts{}, false
 	}
 	if w := &g.whole; w.Pool != c.Pool || !w.At.Equal(c.At) || len(g.have) != parts {
@@ -80,9 +80,9 @@ func DecodeCounts(data []byte) (api.InstanceCounts, error) {
 	if err := Unmarshal(data, &c); err != nil {
 		return api.InstanceCounts{}, fmt.Errorf("decode counts: %w", err)
 	}
-	if c.Parts < 0 || c.Parts > MaxCountParts || c.Part < 0 || c.Part >= max(c.Parts, 1) {
+	if c.Parts < 0 || c.Parts > maxCountParts || c.Part < 0 || c.Part >= max(c.Parts, 1) {
 		return api.InstanceCounts{}, fmt.Errorf("decode counts: %w", &FieldError{Field: "part",
-			Problem: fmt.Sprintf("is %d of %d; at most %d parts are allowed", c.Part, c.Parts, MaxCountParts)})
+			Problem: fmt.Sprintf("is %d of %d; at most %d parts are allowed", c.Part, c.Parts, maxCountParts)})
 	}
 	for name, a := range c.Apps {
 		if min(a.Expected, a.Running, a.Missing, a.Flapping, a.Crashed, a.Extra) < 0 ||

@@ -85,7 +85,7 @@ func TestLargestPartFits(t *testing.T) {
 	if err != nil || len(data) > 1<<20 {
 		t.Errorf("a part has %d bytes, %v", len(data), err)
 	}
-	if n := len(SplitCounts(counts(3*MaxCountParts), 1)); n != MaxCountParts {
+	if n := len(SplitCounts(counts(3*maxCountParts), 1)); n != maxCountParts {
 		t.Errorf("%d parts", n)
 	}
 }

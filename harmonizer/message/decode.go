@@ -10,11 +10,11 @@ import (
 
 // Limits of the decoders.
 const (
-	MaxBytes     = 8 << 20 // of one message
+	maxBytes     = 8 << 20 // of one message
 	MaxBeats     = 1 << 16 // app instances in one heartbeat; entries of any list or object
 	MaxID        = 256     // bytes of an id, version, state or reason
 	MaxInstances = 100_000 // of one app; each index is below it
-	MaxLabels    = 16      // of one app
+	maxLabels    = 16      // of one app
 	MaxLabel     = 128     // bytes of a label's value
 )
 

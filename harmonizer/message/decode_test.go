@@ -78,7 +78,7 @@ func TestDecodeRejectsTooMany(t *testing.T) {
 }
 
 func TestDecodeRejectsNonObjects(t *testing.T) {
-	for _, in := range []string{"", "null", "[]", "1", "not json", `{"dea":`, strings.Repeat(" ", MaxBytes+1)} {
+	for _, in := range []string{"", "null", "[]", "1", "not json", `{"dea":`, strings.Repeat(" ", maxBytes+1)} {
 		if _, err := DecodeHeartbeat([]byte(in)); err == nil {
 			t.Errorf("DecodeHeartbeat(%.20q) succeeded", in)
 		}

@@ -13,8 +13,8 @@ const latest = 253402300799
 
 // Unmarshal decodes one JSON object of bounded size. It ignores unknown keys.
 func Unmarshal(data []byte, into any) error {
-	if len(data) > MaxBytes {
-		return fmt.Errorf("%w: %d bytes, limit %d", errTooLong, len(data), MaxBytes)
+	if len(data) > maxBytes {
+		return fmt.Errorf("%w: %d bytes, limit %d", errTooLong, len(data), maxBytes)
 	}
 	if kind(bytes.TrimLeft(data, " \t\r\n")) != '{' {
 		return errNotObject

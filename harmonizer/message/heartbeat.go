@@ -18,8 +18,8 @@ type decoder struct {
 
 // heartbeat decodes the whole message. It finds repeated objects only if the node comes before the list.
 func (d *decoder) heartbeat(last func(node []byte) []Mark) (r Reading, err error) {
-	if len(d.data) > MaxBytes {
-		return r, fmt.Errorf("decode heartbeat: %w: %d bytes, limit %d", errTooLong, len(d.data), MaxBytes)
+	if len(d.data) > maxBytes {
+		return r, fmt.Errorf("decode heartbeat: %w: %d bytes, limit %d", errTooLong, len(d.data), maxBytes)
 	}
 	if !d.next('{') {
 		return r, fmt.Errorf("decode heartbeat: %w", errNotObject)

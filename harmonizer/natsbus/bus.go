@@ -15,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
-// ErrDisconnected is returned for messages that cannot be sent now.
-var ErrDisconnected = errors.New("not connected to the bus")
+// errDisconnected is returned for messages that cannot be sent now.
+var errDisconnected = errors.New("not connected to the bus")
 
 // Config configures a Bus.
 type Config struct {

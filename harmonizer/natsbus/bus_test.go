@@ -297,7 +297,7 @@ func TestReconnectSendsBusUpAgain(t *testing.T) {
 		"findings": bus.PublishFindings([]api.AppFinding{{Kind: api.AppFindingMissing}}),
 		"loopback": bus.Probe(),
 	} {
-		if !errors.Is(err, ErrDisconnected) {
+		if !errors.Is(err, errDisconnected) {
 			t.Errorf("%s without a bus = %v, want ErrDisconnected", what, err)
 		}
 	}
@@ -437,8 +437,8 @@ func TestDialects(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := m.Subject + " " + string(m.Data); got != want || m.Header.Get(HeaderFrom) != bus.id {
-					t.Errorf("published %s from %q\nwant %s", got, m.Header.Get(HeaderFrom), want)
+				if got := m.Subject + " " + string(m.Data); got != want || m.Header.Get(headerFrom) != bus.id {
+					t.Errorf("published %s from %q\nwant %s", got, m.Header.Get(headerFrom), want)
 				}
 			}
 		})

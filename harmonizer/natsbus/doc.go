@@ -19,7 +19,7 @@
 // some are counted and dropped too. After a drop, as after a reconnect, the bus sends BusUp
 // again, so the known state is incomplete for a while.
 //
-// A Bus receives its own nudges and ignores them by their id in HeaderFrom. A request for
+// A Bus receives its own nudges and ignores them by their id in headerFrom. A request for
 // counts is answered in parts, one reply each, which message.Gather joins. Other requests of
 // our commands get one reply. A follower answers after a short delay, so the first reply is
 // the leader's.

@@ -63,7 +63,7 @@ func (b *Bus) updated(data []byte) (apps.Event, error) {
 
 // nudged returns a nudge of another harmonizer. It ignores our own nudges, which have our id.
 func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
-	if m.Header.Get(HeaderFrom) == b.id {
+	if m.Header.Get(headerFrom) == b.id {
 		return nil, nil
 	}
 	start, stop, err := cloudfoundry.DecodeNudge(m.Subject, m.Data)

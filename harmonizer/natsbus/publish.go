@@ -15,16 +15,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
 
-// HeaderFrom has the id of the harmonizer that sent a nudge, which ignores its own nudges by
+// headerFrom has the id of the harmonizer that sent a nudge, which ignores its own nudges by
 // it. Nudges of other programs have no id. Servers remove it for clients without header
 // support.
-const HeaderFrom = "Weir-Harmonizer"
+const headerFrom = "Weir-Harmonizer"
 
 // eventsBytes bounds one message of findings.
 const eventsBytes = 256 << 10
 
 // Nudge sends a start or stop in the configured dialect or dialects. It returns
-// ErrDisconnected if it cannot send at once.
+// errDisconnected if it cannot send at once.
 func (b *Bus) Nudge(n apps.Nudge) error {
 	var subject string
 	var body any
@@ -46,7 +46,7 @@ func (b *Bus) Nudge(n apps.Nudge) error {
 
 // headers returns the headers of a nudge. A nudge with an id requests a confirmation.
 func (b *Bus) headers(n apps.Nudge) nats.Header {
-	h := nats.Header{HeaderFrom: {b.id}}
+	h := nats.Header{headerFrom: {b.id}}
 	if n.ID != "" {
 		h[message.HeaderNudge] = []string{n.ID}
 		if b.cfg.KeepAlive > 0 {
@@ -56,7 +56,7 @@ func (b *Bus) headers(n apps.Nudge) nats.Header {
 	return h
 }
 
-// PublishCounts sends one part of a pool's counts. It returns ErrDisconnected if it cannot
+// PublishCounts sends one part of a pool's counts. It returns errDisconnected if it cannot
 // send at once, and nats.ErrMaxPayload if the part is too long.
 func (b *Bus) PublishCounts(c api.InstanceCounts) error {
 	return b.publish(message.CountsSubject(b.cfg.Cluster, c.Pool), c, nil)
@@ -87,7 +87,7 @@ func (b *Bus) publish(subject string, v any, headers nats.Header) error {
 // send publishes at once or not at all. headers may be nil.
 func (b *Bus) send(subject string, data []byte, headers nats.Header) error {
 	if !b.nc.IsConnected() {
-		return fmt.Errorf("publish %s: %w", subject, ErrDisconnected)
+		return fmt.Errorf("publish %s: %w", subject, errDisconnected)
 	}
 	m := &nats.Msg{Subject: subject, Data: data}
 	if headers != nil && b.nc.HeadersSupported() { // with an old server we receive our own nudges, which is harmless

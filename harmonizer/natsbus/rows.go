@@ -133,7 +133,7 @@ func open(ctx context.Context, js jetstream.JetStream, c kvbucket.Config) (jetst
 // watch sends all rows, then their changes. It always returns the error that ended it.
 func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 	if !r.nc.IsConnected() {
-		return ErrDisconnected
+		return errDisconnected
 	}
 	reconnects := r.nc.Stats().Reconnects
 	p, err := r.begin(ctx, report)
@@ -167,7 +167,7 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 			}
 		case <-check.C:
 			if !r.nc.IsConnected() || r.nc.Stats().Reconnects != reconnects {
-				return ErrDisconnected
+				return errDisconnected
 			}
 			if err := r.accepted(ctx); err != nil {
 				return err

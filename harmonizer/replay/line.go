@@ -16,8 +16,8 @@ import (
 
 // Limits of the input.
 const (
-	MaxLine    = 64 << 20   // bytes of one line
-	MaxAdvance = 31_536_000 // seconds of one line: a year
+	maxLine    = 64 << 20   // bytes of one line
+	maxAdvance = 31_536_000 // seconds of one line: a year
 )
 
 // allowed is the second part of a jsonlines.Error: the valid lines.
@@ -48,7 +48,7 @@ type rawRow struct {
 // reader returns a function that returns the next line, io.EOF after the last, or a
 // *jsonlines.Error.
 func reader(in io.Reader) func() (line, error) {
-	lines := jsonlines.NewReader(in, MaxLine, allowed)
+	lines := jsonlines.NewReader(in, maxLine, allowed)
 	return func() (line, error) {
 		return jsonlines.Parsed(lines, func(data []byte) (line, error) {
 			if lines.Cut() && !json.Valid(data) {
@@ -92,8 +92,8 @@ func parseOne(key string, value json.RawMessage) (line, error) {
 		return busDownLine{down}, err
 	case "advance":
 		n, err := strconv.ParseInt(string(value), 10, 64)
-		if err != nil || n < 0 || n > MaxAdvance {
-			return nil, fmt.Errorf("advance is %.40s; it must be a whole number from 0 to %d", value, MaxAdvance)
+		if err != nil || n < 0 || n > maxAdvance {
+			return nil, fmt.Errorf("advance is %.40s; it must be a whole number from 0 to %d", value, maxAdvance)
 		}
 		return advanceLine{n}, nil
 	case "dump":

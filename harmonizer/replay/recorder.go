@@ -83,15 +83,15 @@ func (r *Recorder) write(line any) {
 	enc.SetEscapeHTML(false)
 	passed := int64(r.now().Sub(r.start) / time.Second)
 	for r.written < passed {
-		step := min(passed-r.written, MaxAdvance)
+		step := min(passed-r.written, maxAdvance)
 		r.err = enc.Encode(map[string]int64{"advance": step})
 		r.written += step
 	}
 	if line != nil && r.err == nil {
 		r.err = enc.Encode(line)
 	}
-	if r.err == nil && lines.Len() > MaxLine {
-		r.err = fmt.Errorf("a line has %d bytes; the limit is %d", lines.Len(), MaxLine)
+	if r.err == nil && lines.Len() > maxLine {
+		r.err = fmt.Errorf("a line has %d bytes; the limit is %d", lines.Len(), maxLine)
 	}
 	if r.err == nil {
 		_, r.err = r.w.Write(lines.Bytes())

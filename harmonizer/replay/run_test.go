@@ -72,7 +72,7 @@ func TestRunBoundsALine(t *testing.T) {
 	if _, ok := errors.AsType[*jsonlines.Error](err); !ok || !strings.Contains(err.Error(), "is longer than") {
 		t.Errorf("Run = %v", err)
 	}
-	if endless.read > 2*MaxLine {
+	if endless.read > 2*maxLine {
 		t.Errorf("%d bytes were read", endless.read)
 	}
 }
@@ -228,7 +228,7 @@ func TestRecorderRoundTrip(t *testing.T) {
 		advanceLine{1}, messageLine{subject: "healthmanager.status", reply: "R", data: []byte(`{"droplet":"web"}`)},
 		messageLine{subject: "dea.heartbeat", data: []byte(`"\u0000 no JSON"`)},
 		messageLine{subject: "healthmanager.start"},
-		busDownLine{true}, advanceLine{MaxAdvance}, advanceLine{MaxAdvance}, bulkDownLine{false},
+		busDownLine{true}, advanceLine{maxAdvance}, advanceLine{maxAdvance}, bulkDownLine{false},
 	}
 	if diff := cmp.Diff(want, got[1:], cmp.AllowUnexported(advanceLine{}, messageLine{}, busDownLine{}, bulkDownLine{})); diff != "" {
 		t.Errorf("lines:\n%s", diff)

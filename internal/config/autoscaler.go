@@ -44,8 +44,8 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		Pool:    p.Name,
 		Policy:  policy(s, p),
 		Prune:   pruneLimits(s, p),
-		Drain:   Drain(p),
-		Drift:   autoscaler.Drift(firstOf(p.Autoscaling.Drift, s.Autoscaling.Drift, DriftObey)),
+		Drain:   drainConfig(p),
+		Drift:   autoscaler.Drift(firstOf(p.Autoscaling.Drift, s.Autoscaling.Drift, driftObey)),
 
 		OrphansAfter: time.Duration(orphan) * time.Second,
 		Default: ask.Signal{
@@ -242,7 +242,7 @@ func DecodeRequestSpec(text string) (*ask.RequestSpec, error) {
 	return &spec, nil
 }
 
-// Drain returns the drain configuration of the pool's nodes.
-func Drain(p Pool) drain.Config {
+// drainConfig returns the drain configuration of the pool's nodes.
+func drainConfig(p Pool) drain.Config {
 	return drain.Config{Threshold: time.Duration(p.Draining.ThresholdS) * time.Second, Force: p.Draining.Force}
 }

@@ -30,11 +30,11 @@ type checker struct {
 }
 
 func (c *checker) report(line int, path, what string) {
-	c.problems = append(c.problems, &Problem{File: c.file, Line: line, Key: strictyaml.Cut(path, maxShownPath), What: what})
+	c.problems = append(c.problems, &keyProblem{File: c.file, Line: line, Key: strictyaml.Cut(path, maxShownPath), What: what})
 }
 
 func (c *checker) warn(line int, path, what string) {
-	c.warnings = append(c.warnings, &Problem{File: c.file, Line: line, Key: strictyaml.Cut(path, maxShownPath), What: what})
+	c.warnings = append(c.warnings, &keyProblem{File: c.file, Line: line, Key: strictyaml.Cut(path, maxShownPath), What: what})
 }
 
 func (c *checker) wrong(node ast.Node, path, want string) {

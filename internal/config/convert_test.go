@@ -200,7 +200,7 @@ func TestDrain(t *testing.T) {
 		{goodPool, drain.Config{Threshold: 30 * time.Minute}},
 		{goodPool + "draining: {draining_time_threshold_seconds: 90, force_terminate: true}\n", drain.Config{Threshold: 90 * time.Second, Force: true}},
 	} {
-		if got := Drain(mustReadPool(t, c.text)); got != c.want {
+		if got := drainConfig(mustReadPool(t, c.text)); got != c.want {
 			t.Errorf("Drain = %+v, want %+v", got, c.want)
 		}
 	}

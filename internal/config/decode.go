@@ -15,8 +15,8 @@ import (
 )
 
 type (
-	// Problem is one mistake in a file.
-	Problem = strictyaml.Problem
+	// keyProblem is one mistake in a file.
+	keyProblem = strictyaml.Problem
 	// Problems are all mistakes of one file.
 	Problems = strictyaml.Problems
 )
@@ -55,7 +55,7 @@ func decode(file string, data []byte, out any) (document, error) {
 // type, so that the caller can check the rest. The caller returns the error of complete. decodeRest fails if the text
 // is not YAML.
 func decodeRest(file string, data []byte, out any) (document, error) {
-	fail := func(problem *Problem) (document, error) {
+	fail := func(problem *keyProblem) (document, error) {
 		problem.File = file
 		return document{}, Problems{problem}
 	}
@@ -101,7 +101,7 @@ func (d document) unknown(path string, err error) bool {
 		return false
 	}
 	found, ok := errors.AsType[Problems](err)
-	return !ok || slices.ContainsFunc(found, func(p *Problem) bool { return p.Key == "" || concerns(p.Key, path) }) ||
+	return !ok || slices.ContainsFunc(found, func(p *keyProblem) bool { return p.Key == "" || concerns(p.Key, path) }) ||
 		slices.ContainsFunc(d.skipped, func(skipped string) bool { return concerns(skipped, path) })
 }
 
@@ -118,13 +118,13 @@ func concerns(a, b string) bool {
 func read(file string) ([]byte, error) { return inputfile.Read(file, maxFile) }
 
 // parse returns the root of the file's only document, nil if the file is empty.
-func parse(data []byte) (ast.Node, *Problem) {
+func parse(data []byte) (ast.Node, *keyProblem) {
 	tokens, problem := strictyaml.Scan(data, bounds())
 	if problem != nil {
 		return nil, problem
 	}
 	if line := secondDocument(tokens); line > 0 {
-		return nil, &Problem{Line: line, What: "a second document begins: want one in a file"}
+		return nil, &keyProblem{Line: line, What: "a second document begins: want one in a file"}
 	}
 	roots, problem := strictyaml.Parse(tokens)
 	if problem != nil || len(roots) == 0 {
@@ -152,9 +152,9 @@ func secondDocument(tokens token.Tokens) int {
 }
 
 // problem returns a Problem at the key of that path.
-func (d document) problem(path, what string) *Problem {
+func (d document) problem(path, what string) *keyProblem {
 	path = strings.TrimPrefix(path, d.above)
-	return &Problem{File: d.file, Line: d.lines.Near(path), Key: path, What: what}
+	return &keyProblem{File: d.file, Line: d.lines.Near(path), Key: path, What: what}
 }
 
 // given reports whether the file has the key of that path.
@@ -165,5 +165,5 @@ func (d document) given(path string) bool {
 
 // has reports whether the file has the key of that path, ignored keys included.
 func (d document) has(path string) bool {
-	return d.given(path) || slices.ContainsFunc(d.warnings, func(p *Problem) bool { return p.Key == path })
+	return d.given(path) || slices.ContainsFunc(d.warnings, func(p *keyProblem) bool { return p.Key == path })
 }

@@ -246,12 +246,12 @@ func (h *Harmonizer) merge() Problems {
 
 // Dialects of nudges, values of starter, and values of shadow_mode.
 const (
-	DialectHealth          = string(cloudfoundry.DialectHealth)
+	dialectHealth          = string(cloudfoundry.DialectHealth)
 	DialectCloudController = string(cloudfoundry.DialectCloudController)
-	DialectBoth            = string(cloudfoundry.DialectBoth)
+	dialectBoth            = string(cloudfoundry.DialectBoth)
 
-	StarterSelf       = "self"
-	StarterController = "controller"
+	starterSelf       = "self"
+	starterController = "controller"
 
 	enabled  = "enable"
 	disabled = "disable"
@@ -262,12 +262,12 @@ func (h Harmonizer) withDefaults() Harmonizer {
 		h.FilterPartition = new(h.Partition != "")
 	}
 	h.Partition = firstOf(h.Partition, message.Partition)
-	h.Dialect = firstOf(h.Dialect, DialectHealth)
+	h.Dialect = firstOf(h.Dialect, dialectHealth)
 	h.ShadowMode = firstOf(h.ShadowMode, disabled)
 	if h.Starter == "" {
-		h.Starter = StarterSelf
+		h.Starter = starterSelf
 		if h.BulkAPI != nil {
-			h.Starter = StarterController
+			h.Starter = starterController
 		}
 	}
 	if h.BulkAPI != nil && h.BulkAPI.BatchSize == 0 && !h.document.given("bulk_api.batch_size") {
@@ -292,9 +292,9 @@ func (h Harmonizer) Validate() error {
 		}
 		at(key, "is %q: want %s", value, strings.Join(allowed, " or "))
 	}
-	oneOf("dialect", h.Dialect, DialectHealth, DialectCloudController, DialectBoth)
+	oneOf("dialect", h.Dialect, dialectHealth, DialectCloudController, dialectBoth)
 	oneOf("shadow_mode", h.ShadowMode, enabled, disabled)
-	oneOf("starter", h.Starter, StarterSelf, StarterController)
+	oneOf("starter", h.Starter, starterSelf, starterController)
 	if !names.Valid(h.Partition) {
 		at("cc_partition", "is %q: %s", h.Partition, names.Rule)
 	}

@@ -87,7 +87,7 @@ func TestHealthManagerFile(t *testing.T) {
 	if h.Index != 2 {
 		t.Errorf("index %d, want 2", h.Index)
 	}
-	if !h.Shadows() || h.Starter != StarterController || h.BulkAPI.BatchSize != 500 || !*h.FilterPartition {
+	if !h.Shadows() || h.Starter != starterController || h.BulkAPI.BatchSize != 500 || !*h.FilterPartition {
 		t.Errorf("shadow mode, starter, batch size or filter: %+v", h)
 	}
 	if in := h.Intervals; time.Duration(*in.ExpectedUpdate) != time.Minute || *in.GiveUp != 0 || *in.FlappingDeath != 3 ||
@@ -133,7 +133,7 @@ func TestNoHarmonizerFile(t *testing.T) {
 	if err != nil || warnings != nil {
 		t.Fatal(warnings, err)
 	}
-	if h.Starter != StarterSelf || h.Dialect != DialectHealth || h.Shadows() || *h.FilterPartition || h.Lease != 0 {
+	if h.Starter != starterSelf || h.Dialect != dialectHealth || h.Shadows() || *h.FilterPartition || h.Lease != 0 {
 		t.Errorf("defaults: %+v", h)
 	}
 }

@@ -27,7 +27,7 @@ func (h Harmonizer) Rules() apps.Config {
 		FlappingDeath:        in.FlappingDeath,
 		DisruptionFloor:      h.DisruptionFloor,
 		Starter:              apps.Starter(h.Starter),
-		StopsWholeApps:       h.Dialect == DialectCloudController || h.Dialect == DialectBoth,
+		StopsWholeApps:       h.Dialect == DialectCloudController || h.Dialect == dialectBoth,
 	}
 	if in.QueueBatch != nil {
 		c.QueueBatchSize = *in.QueueBatch

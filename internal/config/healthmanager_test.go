@@ -30,17 +30,17 @@ status: {port: 54321, user: u, password: p}
 		{"first revision, under another name", "hm.yml", sample, DialectCloudController, "first protocol revision"},
 		{"first names of intervals", "health_manager.yml", controller + "intervals: {expected_state_update: 60}\n", DialectCloudController, "(intervals.expected_state_update)"},
 		{"the first of all", "health_manager.yml", controller + "dequeueing_rate: 50\nintervals: {database_scan: 60, restart_timeout: 20, stable_state: 60}\n", DialectCloudController, "first protocol revision"},
-		{"first revision, the dialect is given", "health_manager.yml", sample + "dialect: health\n", DialectHealth, ""},
-		{"first revision, both are given", "health_manager.yml", sample + "dialect: both\n", DialectBoth, ""},
-		{"later revision", "health_manager.yml", later, DialectHealth, ""},
+		{"first revision, the dialect is given", "health_manager.yml", sample + "dialect: health\n", dialectHealth, ""},
+		{"first revision, both are given", "health_manager.yml", sample + "dialect: both\n", dialectBoth, ""},
+		{"later revision", "health_manager.yml", later, dialectHealth, ""},
 		{"later revision, the dialect is given", "health_manager.yml", later + "dialect: cloudcontroller\n", DialectCloudController, ""},
-		{"keys of both", "health_manager.yml", later + "shadow_mode: disable\n", DialectHealth, "keys of both protocol revisions (shadow_mode; number_of_droplets_analyzed_per_analysis_iteration): set dialect to cloudcontroller"},
-		{"keys of neither", "health_manager.yml", controller, DialectHealth, "no key of the file shows the protocol revision: set dialect to cloudcontroller"},
-		{"keys of neither, under another name", "hm.yml", controller + "local_route: 127.0.0.1\n", DialectHealth, "no key of the file shows"},
-		{"empty", "health_manager.yml", "", DialectHealth, "no key of the file shows"},
-		{"a shadow publishes nothing", "health_manager.yml", later + "shadow_mode: enable\n", DialectHealth, ""},
-		{"our own", "harmonizer.yaml", controller + "shadow_mode: disable\nintervals: {expected_state_update: 60, nats_request_timeout: 5}\n", DialectHealth, ""},
-		{"our own, empty", "harmonizer.yaml", "", DialectHealth, ""},
+		{"keys of both", "health_manager.yml", later + "shadow_mode: disable\n", dialectHealth, "keys of both protocol revisions (shadow_mode; number_of_droplets_analyzed_per_analysis_iteration): set dialect to cloudcontroller"},
+		{"keys of neither", "health_manager.yml", controller, dialectHealth, "no key of the file shows the protocol revision: set dialect to cloudcontroller"},
+		{"keys of neither, under another name", "hm.yml", controller + "local_route: 127.0.0.1\n", dialectHealth, "no key of the file shows"},
+		{"empty", "health_manager.yml", "", dialectHealth, "no key of the file shows"},
+		{"a shadow publishes nothing", "health_manager.yml", later + "shadow_mode: enable\n", dialectHealth, ""},
+		{"our own", "harmonizer.yaml", controller + "shadow_mode: disable\nintervals: {expected_state_update: 60, nats_request_timeout: 5}\n", dialectHealth, ""},
+		{"our own, empty", "harmonizer.yaml", "", dialectHealth, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			file := writeFile(t, filepath.Join(t.TempDir(), tt.file), tt.text)
@@ -57,7 +57,7 @@ status: {port: 54321, user: u, password: p}
 			if h.Dialect != tt.want || (warned.String() == "") != (tt.warns == "") || !strings.Contains(warned.String(), tt.warns) {
 				t.Errorf("dialect %s with the warning %q, want %s with %q", h.Dialect, warned.String(), tt.want, tt.warns)
 			}
-			if stops := h.Rules().StopsWholeApps; stops != (tt.want != DialectHealth) {
+			if stops := h.Rules().StopsWholeApps; stops != (tt.want != dialectHealth) {
 				t.Errorf("rules for a controller that stops whole apps: %v", stops)
 			}
 		})
@@ -84,7 +84,7 @@ func TestLegacyDEAs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			warned := slices.ContainsFunc(warnings, func(w *Problem) bool { return strings.HasSuffix(w.Error(), asks) })
+			warned := slices.ContainsFunc(warnings, func(w *keyProblem) bool { return strings.HasSuffix(w.Error(), asks) })
 			if h.LegacyDEAs != tt.want || warned != tt.warns {
 				t.Errorf("legacy_deas %v, warned %v (%v); want %v, %v", h.LegacyDEAs, warned, warnings, tt.want, tt.warns)
 			}

@@ -115,7 +115,7 @@ func TestErrorsAreDistinct(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(dir, "weir.yaml"), "nats: {user: 5}\n")
 	_, _, err := Load(dir, "prod", "default")
-	p, ok := errors.AsType[*Problem](err)
+	p, ok := errors.AsType[*keyProblem](err)
 	if !ok || p.Line != 1 || p.Key != "nats.user" || p.File != filepath.Join(dir, "weir.yaml") {
 		t.Errorf("problem %+v of error %v, want that of nats.user on line 1", p, err)
 	}

@@ -174,8 +174,8 @@ func (a *Amount) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Reactions to a group's target that another program changed.
 const (
-	DriftObey    = "obey"    // accept the found target
-	DriftCorrect = "correct" // restore the last requested target
+	driftObey    = "obey"    // accept the found target
+	driftCorrect = "correct" // restore the last requested target
 )
 
 // withDefaults returns s with defaults for missing keys.
@@ -340,8 +340,8 @@ func (a Autoscaling) problems(d document) Problems {
 			at(fmt.Sprintf("excluded_resources[%d]", i), "%v", err)
 		}
 	}
-	if a.Drift != "" && a.Drift != DriftObey && a.Drift != DriftCorrect {
-		at("drift", "is %q: want %s or %s", a.Drift, DriftObey, DriftCorrect)
+	if a.Drift != "" && a.Drift != driftObey && a.Drift != driftCorrect {
+		at("drift", "is %q: want %s or %s", a.Drift, driftObey, driftCorrect)
 	}
 	if a.LossThreshold < 0 {
 		at("instance_loss_threshold", "is %d: want a number of nodes of at least 0", a.LossThreshold)

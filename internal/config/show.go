@@ -88,7 +88,7 @@ func effective(s Service, p Pool) Autoscaling {
 	fillZero(reflect.ValueOf(&a).Elem(), reflect.ValueOf(s.Autoscaling))
 	loop := Autoscaler(s, p)
 	fillZero(reflect.ValueOf(&a).Elem(), reflect.ValueOf(Autoscaling{
-		Tick: loop.Tick, Lease: state.DefaultTTL, Combine: string(loop.Policy.Combine), Drift: DriftObey,
+		Tick: loop.Tick, Lease: state.DefaultTTL, Combine: string(loop.Policy.Combine), Drift: driftObey,
 		MarginUp: &loop.Policy.MarginUp, MarginDown: &loop.Policy.MarginDown, OrphanS: new(defaultOrphan),
 		LossBrake: new(false), ByPriority: new(false),
 	}))

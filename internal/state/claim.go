@@ -22,7 +22,7 @@ type LeaseConfig struct {
 	// Holder names this process. Two processes may share a name if one starts only after the other is dead. Then the
 	// second does not wait.
 	Holder string
-	TTL    time.Duration // 0: DefaultTTL on a single server, ClusterTTL on a cluster
+	TTL    time.Duration // 0: DefaultTTL on a single server, clusterTTL on a cluster
 	// Replicas of the bucket, if it is created; 0: 1. More than one stand for a cluster.
 	Replicas int
 	Log      *slog.Logger
@@ -31,7 +31,7 @@ type LeaseConfig struct {
 // defaultTTL returns how long a lease lasts in a bucket with that many replicas.
 func defaultTTL(replicas int) time.Duration {
 	if replicas > 1 {
-		return ClusterTTL
+		return clusterTTL
 	}
 	return DefaultTTL
 }

@@ -18,9 +18,9 @@ import (
 const (
 	// DefaultTTL is how long a lease lasts after its last renewal, on a single server.
 	DefaultTTL = 15 * time.Second
-	// ClusterTTL is the same on a cluster. It outlasts a renewal that was due, the election of a leader, which takes 9 s
+	// clusterTTL is the same on a cluster. It outlasts a renewal that was due, the election of a leader, which takes 9 s
 	// at most, and the next renewals.
-	ClusterTTL = 30 * time.Second
+	clusterTTL = 30 * time.Second
 
 	minTTL          = 20 * time.Millisecond
 	renewals        = 5  // within a TTL

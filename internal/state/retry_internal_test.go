@@ -44,21 +44,21 @@ func TestLeaseOutlastsAnElection(t *testing.T) {
 		if err := l.Acquire(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if left := l.Left(); left != ClusterTTL {
-			t.Errorf("the lease lasts %v, want %v", left, ClusterTTL)
+		if left := l.Left(); left != clusterTTL {
+			t.Errorf("the lease lasts %v, want %v", left, clusterTTL)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- l.Run(ctx) }()
 		s.mu.Lock()
-		s.until = s.began.Add(ClusterTTL/renewals + 9*time.Second)
+		s.until = s.began.Add(clusterTTL/renewals + 9*time.Second)
 		s.mu.Unlock()
-		least := ClusterTTL
+		least := clusterTTL
 		for time.Since(s.began) < 20*time.Second {
 			wait(ctx, 100*time.Millisecond)
 			least = min(least, l.Left())
 		}
-		if least < ClusterTTL/3 {
+		if least < clusterTTL/3 {
 			t.Errorf("at least %v are left, want a third of the lease", least)
 		}
 		s.mu.Lock()

@@ -19,8 +19,8 @@ import (
 
 const (
 	batchSize = 4000 // values that are written at a time
-	// MaxProblems bounds the refused lines that a Result names.
-	MaxProblems = 100
+	// maxProblems bounds the refused lines that a Result names.
+	maxProblems = 100
 	// maxProbes bounds the requests that find out which values of a batch are refused.
 	maxProbes = 5000
 )
@@ -50,7 +50,7 @@ type Result struct {
 	Unsure   int        `json:"unsure,omitempty"`
 	Oldest   *time.Time `json:"oldest,omitempty"` // of the values that were read
 	Newest   *time.Time `json:"newest,omitempty"`
-	Problems []Problem  `json:"problems,omitempty"` // the first MaxProblems
+	Problems []Problem  `json:"problems,omitempty"` // the first maxProblems
 }
 
 // Problem is a line with a refused part.
@@ -162,7 +162,7 @@ func (r *run) checkSample(s metrics.Sample, isRecord bool) error {
 func (r *run) refuse(line, values int, err error) {
 	r.result.Refused += values
 	n := len(r.result.Problems)
-	if n < MaxProblems && (n == 0 || r.result.Problems[n-1].Line != line) {
+	if n < maxProblems && (n == 0 || r.result.Problems[n-1].Line != line) {
 		r.result.Problems = append(r.result.Problems, Problem{line, err.Error()})
 	}
 }

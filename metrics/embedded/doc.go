@@ -13,7 +13,7 @@
 // one millisecond the last one counts. The store keeps the first one and up to four
 // rewrites, as samples of series with the label weir_rewrite, which count against the
 // bounds of an application. Late samples are inserted. Samples older than the
-// retention are dropped. A sample more than [metrics.FutureWindow] ahead of the
+// retention are dropped. A sample more than ten minutes ahead of the
 // clock is refused, because it would make all later samples too old.
 //
 // A regular expression is matched with the Key of every application metric in the

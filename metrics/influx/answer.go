@@ -44,7 +44,7 @@ func newAnswer(r io.Reader) *answer {
 
 // next returns the next row, and whether it is the first of its table. The cells match a.columns and are valid until
 // the next call. After the last row of a complete response the error is io.EOF. Other errors are ErrBadAnswer, a
-// *ServerError, or the reader's.
+// *answerError, or the reader's.
 func (a *answer) next() (row []string, first bool, err error) {
 	for {
 		a.guard.left = maxRecord
@@ -61,7 +61,7 @@ func (a *answer) next() (row []string, first bool, err error) {
 		case len(row) == 0 || len(row) != len(a.columns):
 			err = fmt.Errorf("%w: a row of %d columns in a table of %d", ErrBadAnswer, len(row), len(a.columns))
 		case a.failed:
-			err = &ServerError{Status: http.StatusOK, Message: row[0]}
+			err = &answerError{Status: http.StatusOK, Message: row[0]}
 		case a.isEnd(row):
 			a.ended = true
 		default:

@@ -73,16 +73,16 @@ func TestAnswer(t *testing.T) {
 		"too many series":         {head + rowA + rowB + ",,2,2023-11-14T22:13:20Z,1,c\r\n" + tail, nil, ErrTooLarge},
 		"a line without end":      {head + ",,0,2023-11-14T22:13:20Z,1," + strings.Repeat("a", 2*maxRecord), nil, ErrTooLarge},
 		"a quote without end":     {head + ",,0,2023-11-14T22:13:20Z,1,\"" + strings.Repeat("a\n", maxRecord), nil, ErrTooLarge},
-		"error after some points": {head + rowA + oops, nil, &ServerError{Status: 200, Message: "engine: shard is gone"}},
-		"error after the end":     {head + rowA + tail + oops, nil, &ServerError{Status: 200, Message: "engine: shard is gone"}},
+		"error after some points": {head + rowA + oops, nil, &answerError{Status: 200, Message: "engine: shard is gone"}},
+		"error after the end":     {head + rowA + tail + oops, nil, &answerError{Status: 200, Message: "engine: shard is gone"}},
 		"error of the bucket":     {strings.Replace(oops, "engine: shard is gone", `could not find bucket ""x""`, 1), nil, ErrBadAnswer},
 		"error without a text":    {head + rowA + tail + "\r\n#datatype,string,string\r\n,error,reference\r\n", nil, ErrBadAnswer},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got, err := read(query(), tt.text)
-			if want, ok := errors.AsType[*ServerError](tt.err); ok {
-				if got, ok := errors.AsType[*ServerError](err); !ok || *got != *want {
+			if want, ok := errors.AsType[*answerError](tt.err); ok {
+				if got, ok := errors.AsType[*answerError](err); !ok || *got != *want {
 					t.Errorf("read = %v, want %v", err, want)
 				}
 				return
@@ -159,25 +159,25 @@ func FuzzAnswer(f *testing.F) {
 
 func TestServerErrors(t *testing.T) {
 	tests := map[string]struct {
-		err    ServerError
+		err    answerError
 		want   error
 		passes bool
 		late   bool
 	}{
-		"wrong token":                 {ServerError{401, "authorization failed"}, ErrUnauthorized, false, false},
-		"not allowed":                 {ServerError{500, `user "x", requires READ for database "db"`}, ErrUnauthorized, false, false},
-		"no database, reading 1.8":    {ServerError{500, "failed to initialize execute state: no database"}, ErrNoBucket, false, false},
-		"no database, writing 1.8":    {ServerError{404, `database not found: "x"`}, ErrNoBucket, false, false},
-		"no policy, writing 1.8":      {ServerError{500, "retention policy not found: x"}, ErrNoBucket, false, false},
-		"no bucket, reading 2":        {ServerError{404, `failed to initialize execute state: could not find bucket "x"`}, ErrNoBucket, false, false},
-		"partial":                     {ServerError{400, "partial write: field type conflict: ... dropped=1"}, ErrPartial, false, false},
-		"late, 1.8":                   {ServerError{400, "partial write: points beyond retention policy dropped=1"}, ErrPartial, false, true},
-		"late, 2":                     {ServerError{422, "partial write: dropped 1 points outside retention policy of duration 1h0m0s"}, ErrPartial, false, true},
-		"busy":                        {ServerError{429, ""}, nil, true, false},
-		"behind a proxy that is lost": {ServerError{502, ""}, nil, true, false},
-		"engine":                      {ServerError{500, "timeout"}, nil, true, false},
-		"bad request":                 {ServerError{400, "unable to parse"}, nil, false, false},
-		"redirect":                    {ServerError{307, ""}, nil, false, false},
+		"wrong token":                 {answerError{401, "authorization failed"}, ErrUnauthorized, false, false},
+		"not allowed":                 {answerError{500, `user "x", requires READ for database "db"`}, ErrUnauthorized, false, false},
+		"no database, reading 1.8":    {answerError{500, "failed to initialize execute state: no database"}, ErrNoBucket, false, false},
+		"no database, writing 1.8":    {answerError{404, `database not found: "x"`}, ErrNoBucket, false, false},
+		"no policy, writing 1.8":      {answerError{500, "retention policy not found: x"}, ErrNoBucket, false, false},
+		"no bucket, reading 2":        {answerError{404, `failed to initialize execute state: could not find bucket "x"`}, ErrNoBucket, false, false},
+		"partial":                     {answerError{400, "partial write: field type conflict: ... dropped=1"}, ErrPartial, false, false},
+		"late, 1.8":                   {answerError{400, "partial write: points beyond retention policy dropped=1"}, ErrPartial, false, true},
+		"late, 2":                     {answerError{422, "partial write: dropped 1 points outside retention policy of duration 1h0m0s"}, ErrPartial, false, true},
+		"busy":                        {answerError{429, ""}, nil, true, false},
+		"behind a proxy that is lost": {answerError{502, ""}, nil, true, false},
+		"engine":                      {answerError{500, "timeout"}, nil, true, false},
+		"bad request":                 {answerError{400, "unable to parse"}, nil, false, false},
+		"redirect":                    {answerError{307, ""}, nil, false, false},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

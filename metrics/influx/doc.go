@@ -29,7 +29,7 @@
 // A dimension with an empty value is ignored in writes and queries. Times are stored to
 // the millisecond. Of several values of one series in one millisecond InfluxDB stores the
 // last. A sample older than the bucket's retention is dropped. A sample more than
-// [metrics.FutureWindow] ahead of the clock is refused, because its clock or its unit
+// ten minutes ahead of the clock is refused, because its clock or its unit
 // of time is probably wrong.
 //
 // # Errors

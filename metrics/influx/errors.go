@@ -25,15 +25,15 @@ var (
 	ErrPartial = errors.New("partial write")
 )
 
-// ServerError is an error response of InfluxDB. Depending on its text it is ErrUnauthorized, ErrNoBucket or
+// answerError is an error response of InfluxDB. Depending on its text it is ErrUnauthorized, ErrNoBucket or
 // ErrPartial.
-type ServerError struct {
+type answerError struct {
 	Status  int    // of HTTP; 200 if the error is inside a response
 	Message string // without the token; may be empty
 }
 
 // Error returns the message.
-func (e *ServerError) Error() string {
+func (e *answerError) Error() string {
 	text := fmt.Sprintf("InfluxDB returned %d %s", e.Status, http.StatusText(e.Status))
 	if e.Status == http.StatusOK {
 		text = "InfluxDB ended the response with an error"
@@ -48,11 +48,11 @@ func (e *ServerError) Error() string {
 }
 
 // Is reports whether the error is of that kind.
-func (e *ServerError) Is(target error) bool { return target == e.kind() }
+func (e *answerError) Is(target error) bool { return target == e.kind() }
 
 // kind returns the matching error of this package, or nil. Versions use different codes for one mistake: for a
 // missing database, 404 for a write and 500 for a query. So the words of the message count too.
-func (e *ServerError) kind() error {
+func (e *answerError) kind() error {
 	if e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden || e.says("not authorized", "unauthorized", "requires read", "requires write") {
 		return ErrUnauthorized
 	}
@@ -68,12 +68,12 @@ func (e *ServerError) kind() error {
 
 // late reports whether all refused samples of a write are older than the retention. No code reports this. 1.8 and 2
 // use these words, and other words if they refused other samples too.
-func (e *ServerError) late() bool {
+func (e *answerError) late() bool {
 	return e.says("beyond retention policy", "outside retention policy") && !e.says("conflict", "unable to parse")
 }
 
 // says reports whether the message contains one of the words.
-func (e *ServerError) says(words ...string) bool {
+func (e *answerError) says(words ...string) bool {
 	message := strings.ToLower(e.Message)
 	for _, word := range words {
 		if strings.Contains(message, word) {
@@ -84,7 +84,7 @@ func (e *ServerError) says(words ...string) bool {
 }
 
 // passes reports whether a retry may succeed.
-func (e *ServerError) passes() bool {
+func (e *answerError) passes() bool {
 	return e.kind() == nil && (e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout)
 }
 

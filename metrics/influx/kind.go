@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
-// Settings is the value of the key "metrics.influx" in the service file: a bucket.
-type Settings struct {
+// settings is the value of the key "metrics.influx" in the service file: a bucket.
+type settings struct {
 	URL       string `yaml:"url"`
 	Org       string `yaml:"org"`    // empty for InfluxDB 1.8
 	Bucket    string `yaml:"bucket"` // of InfluxDB 1.8: "database/retention policy"
@@ -25,9 +25,9 @@ const maxToken = 64 << 10
 // StoreKind returns InfluxDB's kind.
 func StoreKind() store.Kind {
 	return store.Kind{
-		Key: "influx", About: "a bucket of InfluxDB 1.8 or 2", New: func() store.Settings { return new(Settings) },
+		Key: "influx", About: "a bucket of InfluxDB 1.8 or 2", New: func() store.Settings { return new(settings) },
 		Open: func(site store.Site) (metrics.Store, error) {
-			s := site.Settings.(*Settings) // New has created it
+			s := site.Settings.(*settings) // New has created it
 			var token string
 			if s.TokenFile != "" {
 				data, err := inputfile.Read(s.TokenFile, maxToken)
@@ -45,7 +45,7 @@ func StoreKind() store.Kind {
 }
 
 // Check implements store.Settings.
-func (s *Settings) Check() strictyaml.Problems {
+func (s *settings) Check() strictyaml.Problems {
 	var ps strictyaml.Problems
 	problem := func(key, what string) { ps = append(ps, &strictyaml.Problem{Key: key, What: what}) }
 	if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {

@@ -10,7 +10,7 @@ import (
 )
 
 func TestOpenReadsTheTokenFile(t *testing.T) {
-	s := &Settings{URL: "http://127.0.0.1:8086", Bucket: "b", TokenFile: filepath.Join(t.TempDir(), "token")}
+	s := &settings{URL: "http://127.0.0.1:8086", Bucket: "b", TokenFile: filepath.Join(t.TempDir(), "token")}
 	if _, err := StoreKind().Open(store.Site{Settings: s}); err == nil || !strings.Contains(err.Error(), "metrics.influx.token_file") {
 		t.Errorf("Open without the file = %v, want an error that names the key", err)
 	}

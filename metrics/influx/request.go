@@ -44,7 +44,7 @@ func (s *Store) do(ctx context.Context, r request) error {
 
 // passes reports whether a retry may succeed.
 func passes(err error) bool {
-	if e, ok := errors.AsType[*ServerError](err); ok {
+	if e, ok := errors.AsType[*answerError](err); ok {
 		return e.passes()
 	}
 	return errors.Is(err, ErrUnreachable)
@@ -79,7 +79,7 @@ func (s *Store) connectionError(failed *client.Error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		err = e.Err // the address is in the configuration
 	}
-	if e, ok := errors.AsType[*ServerError](err); ok {
+	if e, ok := errors.AsType[*answerError](err); ok {
 		return s.serverError(e.Status, e.Message)
 	}
 	if errors.Is(err, ErrBadAnswer) || errors.Is(err, ErrTooLarge) || errors.Is(err, metrics.ErrTooMany) {
@@ -89,14 +89,14 @@ func (s *Store) connectionError(failed *client.Error) error {
 }
 
 // serverError returns the server's message without the token.
-func (s *Store) serverError(status int, message string) *ServerError {
+func (s *Store) serverError(status int, message string) *answerError {
 	if token := string(s.config.Token); token != "" {
 		message = strings.ReplaceAll(message, token, s.config.Token.String())
 		if _, password, ok := strings.Cut(token, ":"); ok && password != "" {
 			message = strings.ReplaceAll(message, password, s.config.Token.String())
 		}
 	}
-	return &ServerError{Status: status, Message: strings.ToValidUTF8(message, "?")}
+	return &answerError{Status: status, Message: strings.ToValidUTF8(message, "?")}
 }
 
 // bounded is a transport with a limit for responses.

@@ -15,10 +15,10 @@ import (
 
 // Defaults of a Config.
 const (
-	DefaultTimeout   = 30 * time.Second
-	DefaultMaxBytes  = 1 << 30
-	DefaultMaxPoints = 1 << 25
-	DefaultMaxSeries = 1 << 18
+	defaultTimeout   = 30 * time.Second
+	defaultMaxBytes  = 1 << 30
+	defaultMaxPoints = 1 << 25
+	defaultMaxSeries = 1 << 18
 )
 
 // Token is a secret. Printing it does not show it.
@@ -43,20 +43,20 @@ type Config struct {
 	Bucket string // its name; for InfluxDB 1.8, DATABASE/RETENTIONPOLICY, or DATABASE
 	Token  Token  // for InfluxDB 1.8, USER:PASSWORD; empty without authentication
 
-	Timeout   time.Duration // of one request and its retries; 0: DefaultTimeout
-	MaxBytes  int64         // of one answer; 0: DefaultMaxBytes
-	MaxPoints int           // of one window; 0: DefaultMaxPoints
+	Timeout   time.Duration // of one request and its retries; 0: defaultTimeout
+	MaxBytes  int64         // of one answer; 0: defaultMaxBytes
+	MaxPoints int           // of one window; 0: defaultMaxPoints
 	// MaxSeries bounds the series of one window, and those that a regular expression is matched with; 0:
-	// DefaultMaxSeries.
+	// defaultMaxSeries.
 	MaxSeries int
 }
 
 // WithDefaults returns c with defaults for zeros.
 func (c Config) WithDefaults() Config {
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
-	c.MaxBytes = cmp.Or(c.MaxBytes, DefaultMaxBytes)
-	c.MaxPoints = cmp.Or(c.MaxPoints, DefaultMaxPoints)
-	c.MaxSeries = cmp.Or(c.MaxSeries, DefaultMaxSeries)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
+	c.MaxBytes = cmp.Or(c.MaxBytes, defaultMaxBytes)
+	c.MaxPoints = cmp.Or(c.MaxPoints, defaultMaxPoints)
+	c.MaxSeries = cmp.Or(c.MaxSeries, defaultMaxSeries)
 	return c
 }
 

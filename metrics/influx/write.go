@@ -127,7 +127,7 @@ func (s *Store) send(ctx context.Context, b batch) error {
 			return nil
 		},
 	})
-	if e, ok := errors.AsType[*ServerError](err); ok && e.late() {
+	if e, ok := errors.AsType[*answerError](err); ok && e.late() {
 		return nil
 	}
 	return err

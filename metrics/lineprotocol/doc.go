@@ -20,7 +20,7 @@
 //
 // The parameter org is ignored. A body may be gzip. The response is 204 if the whole body
 // is written. For an invalid line it is 400 with {"code", "message", "line"}, and nothing is
-// written. Codes are those of InfluxDB: see [Code].
+// written. Codes are those of InfluxDB.
 //
 // # Concurrency
 //

@@ -22,10 +22,10 @@ import (
 const Path = "/api/v2/write"
 
 const (
-	// DefaultMaxBody bounds a body in bytes, compressed and uncompressed.
-	DefaultMaxBody = 10 << 20
-	// DefaultTimeout bounds receiving a body, and again writing it.
-	DefaultTimeout = 10 * time.Second
+	// defaultMaxBody bounds a body in bytes, compressed and uncompressed.
+	defaultMaxBody = 10 << 20
+	// defaultTimeout bounds receiving a body, and again writing it.
+	defaultTimeout = 10 * time.Second
 )
 
 // maxAtOnce bounds the bodies in memory.
@@ -40,8 +40,8 @@ func (Token) String() string { return "[token]" }
 // Config of a Handler.
 type Config struct {
 	Token   Token         // that writers must send; empty: no token required
-	MaxBody int           // bytes; 0: DefaultMaxBody
-	Timeout time.Duration // 0: DefaultTimeout
+	MaxBody int           // bytes; 0: defaultMaxBody
+	Timeout time.Duration // 0: defaultTimeout
 	Log     *slog.Logger
 }
 
@@ -78,8 +78,8 @@ func New(store Writer, c Config) (*Handler, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
-	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	c.MaxBody = cmp.Or(c.MaxBody, defaultMaxBody)
+	c.Timeout = cmp.Or(c.Timeout, defaultTimeout)
 	return &Handler{store: store, config: c, slots: make(chan struct{}, maxAtOnce)}, nil
 }
 
@@ -103,18 +103,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		return refuse(http.StatusMethodNotAllowed, CodeMethod, "method %s: want POST", r.Method)
+		return refuse(http.StatusMethodNotAllowed, codeMethod, "method %s: want POST", r.Method)
 	}
 	if !h.allowed(r) {
 		w.Header().Set("WWW-Authenticate", "Token")
-		return refuse(http.StatusUnauthorized, CodeUnauthorized, "unauthorized access: send \"Authorization: Token TEXT\" with the text of the store's token file")
+		return refuse(http.StatusUnauthorized, codeUnauthorized, "unauthorized access: send \"Authorization: Token TEXT\" with the text of the store's token file")
 	}
 	select {
 	case h.slots <- struct{}{}:
 		defer func() { <-h.slots }()
 	default:
 		w.Header().Set("Retry-After", "1")
-		return refuse(http.StatusTooManyRequests, CodeTooMany, "%d requests are in progress", maxAtOnce)
+		return refuse(http.StatusTooManyRequests, codeTooMany, "%d requests are in progress", maxAtOnce)
 	}
 	now := time.Now()
 	d, err := newDecoder(r, now)
@@ -158,11 +158,11 @@ func newDecoder(r *http.Request, now time.Time) (decoder, error) {
 	d := decoder{app: q.Get("bucket"), now: now}
 	var ok bool
 	if d.precision, ok = precisionOf(q.Get("precision")); !ok {
-		return d, refuse(http.StatusBadRequest, CodeInvalid, "precision %.20q: want ns, us, ms or s", q.Get("precision"))
+		return d, refuse(http.StatusBadRequest, codeInvalid, "precision %.20q: want ns, us, ms or s", q.Get("precision"))
 	}
 	if d.app != "" {
 		if err := metrics.CheckApp(d.app); err != nil {
-			return d, refuse(http.StatusBadRequest, CodeInvalid, "bucket: %v", err)
+			return d, refuse(http.StatusBadRequest, codeInvalid, "bucket: %v", err)
 		}
 	}
 	return d, nil
@@ -185,7 +185,7 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, now time.Time) ([
 		}
 		in = unpacked
 	default:
-		return nil, refuse(http.StatusUnsupportedMediaType, CodeInvalid, "content encoding %.40q: want gzip or none", encoding)
+		return nil, refuse(http.StatusUnsupportedMediaType, codeInvalid, "content encoding %.40q: want gzip or none", encoding)
 	}
 	body, err := io.ReadAll(io.LimitReader(in, int64(h.config.MaxBody)+1))
 	if err != nil {
@@ -203,7 +203,7 @@ func unread(err error) error {
 		return fmt.Errorf("%w: more than %d bytes", errTooLarge, e.Limit)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return refuse(http.StatusRequestTimeout, CodeUnavailable, "the body did not arrive in time")
+		return refuse(http.StatusRequestTimeout, codeUnavailable, "the body did not arrive in time")
 	}
-	return refuse(http.StatusBadRequest, CodeInvalid, "read the body: %v", err)
+	return refuse(http.StatusBadRequest, codeInvalid, "read the body: %v", err)
 }

@@ -10,31 +10,31 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Code is InfluxDB's name of a kind of error.
-type Code string
+// errorCode is InfluxDB's name of a kind of error.
+type errorCode string
 
 const (
-	CodeInvalid      Code = "invalid"              // request or line invalid; nothing is written, and a retry does not help
-	CodeTooLarge     Code = "request too large"    // of the body
-	CodeUnauthorized Code = "unauthorized"         // no token, or a wrong one
-	CodeMethod       Code = "method not allowed"   // want POST
-	CodeTooMany      Code = "too many requests"    // in progress; retry
-	CodePartial      Code = "unprocessable entity" // some samples are not written, and a retry does not help
-	CodeUnavailable  Code = "unavailable"          // the store failed; retry
+	codeInvalid      errorCode = "invalid"              // request or line invalid; nothing is written, and a retry does not help
+	codeTooLarge     errorCode = "request too large"    // of the body
+	codeUnauthorized errorCode = "unauthorized"         // no token, or a wrong one
+	codeMethod       errorCode = "method not allowed"   // want POST
+	codeTooMany      errorCode = "too many requests"    // in progress; retry
+	CodePartial      errorCode = "unprocessable entity" // some samples are not written, and a retry does not help
+	codeUnavailable  errorCode = "unavailable"          // the store failed; retry
 )
 
 // problem is the response to a refused or failed request.
 type problem struct {
 	status  int
-	Code    Code   `json:"code"`
-	Message string `json:"message"`
-	Line    int    `json:"line,omitempty"` // from 1; 0: not about a line
+	Code    errorCode `json:"code"`
+	Message string    `json:"message"`
+	Line    int       `json:"line,omitempty"` // from 1; 0: not about a line
 }
 
 // Error returns the message.
 func (p *problem) Error() string { return p.Message }
 
-func refuse(status int, code Code, format string, args ...any) error {
+func refuse(status int, code errorCode, format string, args ...any) error {
 	return &problem{status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
@@ -51,17 +51,17 @@ func problemOf(err error) *problem {
 	line, isLine := errors.AsType[*lineError](err)
 	switch {
 	case isLine:
-		p.status, p.Code, p.Line = http.StatusBadRequest, CodeInvalid, line.line
+		p.status, p.Code, p.Line = http.StatusBadRequest, codeInvalid, line.line
 	case errors.Is(err, metrics.ErrTooManySeries):
 		p.status, p.Code = http.StatusUnprocessableEntity, CodePartial
 	case errors.Is(err, errTooLarge):
-		p.status, p.Code = http.StatusRequestEntityTooLarge, CodeTooLarge
+		p.status, p.Code = http.StatusRequestEntityTooLarge, codeTooLarge
 	case errors.Is(err, metrics.ErrMalformed), errors.Is(err, metrics.ErrFuture), errors.Is(err, metrics.ErrNotFinite):
-		p.status, p.Code = http.StatusBadRequest, CodeInvalid
+		p.status, p.Code = http.StatusBadRequest, codeInvalid
 	case errors.Is(err, context.DeadlineExceeded):
-		p.status, p.Code, p.Message = http.StatusServiceUnavailable, CodeUnavailable, "the metrics store does not answer in time"
+		p.status, p.Code, p.Message = http.StatusServiceUnavailable, codeUnavailable, "the metrics store does not answer in time"
 	default:
-		p.status, p.Code = http.StatusServiceUnavailable, CodeUnavailable
+		p.status, p.Code = http.StatusServiceUnavailable, codeUnavailable
 	}
 	return p
 }

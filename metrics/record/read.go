@@ -16,7 +16,7 @@ import (
 // Bounds of a record. A line of MaxLine has about a million points.
 const (
 	MaxLine   = 32 << 20 // bytes
-	MaxSeries = 100_000
+	maxSeries = 100_000
 )
 
 // Read returns the series of a record, in order. It ends after an error, which has the line number.
@@ -58,8 +58,8 @@ func newcomer(seen map[string]bool, s Series) error {
 	if seen[key] {
 		return fmt.Errorf("%w: duplicate series %.200q", ErrInvalid, metrics.Key(s.Name, s.Dimensions))
 	}
-	if len(seen) == MaxSeries {
-		return fmt.Errorf("%w: more than %d series", ErrInvalid, MaxSeries)
+	if len(seen) == maxSeries {
+		return fmt.Errorf("%w: more than %d series", ErrInvalid, maxSeries)
 	}
 	seen[key] = true
 	return nil

@@ -19,14 +19,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
-// ErrDisconnected is returned for messages that cannot be sent now.
-var ErrDisconnected = errors.New("bus is disconnected")
+// errDisconnected is returned for messages that cannot be sent now.
+var errDisconnected = errors.New("bus is disconnected")
 
 // LifecycleSubject is the subject of hints about any machine, from operators.
 func LifecycleSubject(cluster string) string { return names.Subject(cluster, "lifecycle") }
 
-// NodeLifecycleSubject is the subject of hints that a node's agent publishes about its own machine.
-func NodeLifecycleSubject(cluster, node string) string {
+// nodeLifecycleSubject is the subject of hints that a node's agent publishes about its own machine.
+func nodeLifecycleSubject(cluster, node string) string {
 	return names.Subject(cluster, "lifecycle", node)
 }
 
@@ -39,8 +39,8 @@ func OrderSubject(cluster, pool string) string { return poolSubject(cluster, poo
 // StatusSubject is the subject of status requests.
 func StatusSubject(cluster, pool string) string { return poolSubject(cluster, pool, "status") }
 
-// LoopbackSubject is the subject of the loopback probe.
-func LoopbackSubject(cluster, pool string) string { return poolSubject(cluster, pool, "loopback") }
+// loopbackSubject is the subject of the loopback probe.
+func loopbackSubject(cluster, pool string) string { return poolSubject(cluster, pool, "loopback") }
 
 func poolSubject(cluster, pool, what string) string {
 	return names.Subject(cluster, "health", pool, what)
@@ -131,7 +131,7 @@ func (b *Bus) warn(name, problem string, err error) {
 const eventsBytes = 256 << 10
 
 // Publish implements nodehealth.Bus: it sends lists on EventsSubject. If the bus is disconnected,
-// it returns ErrDisconnected.
+// it returns errDisconnected.
 func (b *Bus) Publish(published []api.HealthNotification) error {
 	return bus.Lists(published, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
 }
@@ -145,7 +145,7 @@ func (b *Bus) LoopbackProbe() error {
 		b.loopback.since = time.Now()
 	}
 	b.mu.Unlock()
-	return b.send(LoopbackSubject(b.cfg.Cluster, b.cfg.Pool), []byte(token))
+	return b.send(loopbackSubject(b.cfg.Cluster, b.cfg.Pool), []byte(token))
 }
 
 // probeReturned reports whether token is that of the last probe.
@@ -173,7 +173,7 @@ func (b *Bus) probeLost(now time.Time) bool {
 // send publishes at once or returns an error.
 func (b *Bus) send(subject string, data []byte) error {
 	if !b.nc.IsConnected() {
-		return fmt.Errorf("publish %s: %w", subject, ErrDisconnected)
+		return fmt.Errorf("publish %s: %w", subject, errDisconnected)
 	}
 	if err := b.nc.Publish(subject, data); err != nil {
 		return fmt.Errorf("publish %s: %w", subject, err)

@@ -69,7 +69,7 @@ func TestAgentHintsAboutItsOwnNodeOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := NodeLifecycleSubject(cluster, "i-1")
+	own := nodeLifecycleSubject(cluster, "i-1")
 	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-2"}`)})
 	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-1"}`), Header: nats.Header{"Nats-Stream": {"S"}}})
 	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-1"}`)})
@@ -104,7 +104,7 @@ func TestLoopbackProbe(t *testing.T) {
 	e := newHandler()
 	nc := connect(t, ns.ClientURL())
 	bus := listen(t, nc, Config{Heartbeat: 200 * time.Millisecond}, e)
-	if err := connect(t, ns.ClientURL()).Publish(LoopbackSubject(cluster, pool), []byte("not ours")); err != nil {
+	if err := connect(t, ns.ClientURL()).Publish(loopbackSubject(cluster, pool), []byte("not ours")); err != nil {
 		t.Fatal(err)
 	}
 	if err := bus.LoopbackProbe(); err != nil {
@@ -119,7 +119,7 @@ func TestLoopbackProbe(t *testing.T) {
 	if got := next(t, "the loss", e.proofs); !got.Down || !strings.Contains(got.Why, "connection to NATS is lost") {
 		t.Errorf("proof %+v", got)
 	}
-	if err := bus.LoopbackProbe(); !errors.Is(err, ErrDisconnected) {
+	if err := bus.LoopbackProbe(); !errors.Is(err, errDisconnected) {
 		t.Errorf("Canary = %v", err)
 	}
 	if got := next(t, "the silence", e.proofs); !got.Down || !strings.Contains(got.Why, "no loopback probe over NATS returned for 400ms") {
@@ -201,7 +201,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("%d messages:\n%s", messages, diff)
 	}
 	nc.Close()
-	if err := bus.Publish(published); !errors.Is(err, ErrDisconnected) {
+	if err := bus.Publish(published); !errors.Is(err, errDisconnected) {
 		t.Errorf("Publish = %v", err)
 	}
 }

@@ -56,8 +56,8 @@ func (c *Client) request(ctx context.Context, subject string, query, into any) e
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
 		err = ErrNoResponse
-	case err == nil && m.Header.Get(HeaderError) != "":
-		err = errors.New(short(m.Header.Get(HeaderError), api.MaxWhy))
+	case err == nil && m.Header.Get(headerError) != "":
+		err = errors.New(short(m.Header.Get(headerError), api.MaxWhy))
 	case err == nil:
 		err = json.Unmarshal(m.Data, into)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -23,7 +23,7 @@
 // causes an observation of the node: its content is not trusted.
 //
 // Messages that cannot be decoded, and messages beyond the queue or the rate, are counted and
-// dropped. A failed request gets an error in HeaderError or in the Answer.
+// dropped. A failed request gets an error in headerError or in the Answer.
 //
 // # The path
 //

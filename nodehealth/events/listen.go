@@ -60,10 +60,10 @@ func (b *Bus) routes(handler nodehealth.Handler) []route {
 	cluster, pool := b.cfg.Cluster, b.cfg.Pool
 	return []route{
 		{LifecycleSubject(cluster), "hint", false, 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, "", hints, handler) }},
-		{NodeLifecycleSubject(cluster, "*"), "hint", false, 1, func(_ context.Context, m *nats.Msg) {
+		{nodeLifecycleSubject(cluster, "*"), "hint", false, 1, func(_ context.Context, m *nats.Msg) {
 			b.takeHint(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], hints, handler)
 		}},
-		{LoopbackSubject(cluster, pool), "loopback", false, 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
+		{loopbackSubject(cluster, pool), "loopback", false, 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
 		{StatusSubject(cluster, pool), "request", true, 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, handler) }},
 		{OrderSubject(cluster, pool), "request", true, 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, handler) }},
 	}

@@ -21,8 +21,8 @@ const (
 	maxQuery = api.MaxOrderNodes*(6*api.MaxNodeID+4) + 16<<10
 )
 
-// HeaderError holds the reason why a request has no response.
-const HeaderError = "Weir-Error"
+// headerError holds the reason why a request has no response.
+const headerError = "Weir-Error"
 
 func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
@@ -96,7 +96,7 @@ func fitting(s api.HealthStatus, paged bool, most int64) ([]byte, error) {
 func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	out := &nats.Msg{Subject: m.Reply, Data: data}
 	if err != nil {
-		out.Data, out.Header = nil, nats.Header{HeaderError: {short(err.Error(), api.MaxWhy)}}
+		out.Data, out.Header = nil, nats.Header{headerError: {short(err.Error(), api.MaxWhy)}}
 	}
 	if err := b.nc.PublishMsg(out); err != nil {
 		b.warn("unanswered", "request not answered", err)

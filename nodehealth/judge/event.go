@@ -51,11 +51,11 @@ type Observation struct {
 
 // Reasons that the Judge interprets. A heartbeat does not veto the first three.
 const (
-	ReasonTerminated = "terminated"
-	ReasonStopped    = "stopped"
-	ReasonSpot       = "spot"
-	// ReasonSilent, of a heartbeat, counts only while the path is proven.
-	ReasonSilent = "silent"
+	reasonTerminated = "terminated"
+	reasonStopped    = "stopped"
+	reasonSpot       = "spot"
+	// reasonSilent, of a heartbeat, counts only while the path is proven.
+	reasonSilent = "silent"
 )
 
 // Step is the part of a repair that an Outcome reports.

@@ -61,7 +61,7 @@ func (e *evidence) addObservation(now time.Time, d *detection, i int, o Observat
 		return nil, false // unknown neither triggers nor clears
 	}
 	if i == d.beat {
-		switch silent := o.Verdict == api.CheckFail && o.Reason == ReasonSilent; {
+		switch silent := o.Verdict == api.CheckFail && o.Reason == reasonSilent; {
 		case !silent:
 			e.lastBeat = now
 			found = d.path.prove(now)
@@ -84,9 +84,9 @@ func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 		return vote{api.CheckFail, api.CheckFail, string(n.State), true}
 	}
 	if i == d.beat && e.silent(now, d, n) {
-		return vote{api.CheckFail, api.CheckFail, ReasonSilent, false}
+		return vote{api.CheckFail, api.CheckFail, reasonSilent, false}
 	}
-	if t.at.IsZero() || now.Sub(t.at) > d.staleAfter(i) || i == d.beat && t.verdict == api.CheckFail && t.reason == ReasonSilent && !d.path.proven(now) {
+	if t.at.IsZero() || now.Sub(t.at) > d.staleAfter(i) || i == d.beat && t.verdict == api.CheckFail && t.reason == reasonSilent && !d.path.proven(now) {
 		return vote{api.CheckUnknown, api.CheckUnknown, "", false}
 	}
 	v := vote{verdict: cmp.Or(t.verdict, api.CheckUnknown), reason: t.reason}
@@ -94,7 +94,7 @@ func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 	if t.run < 0 {
 		v.provisional = api.CheckFail
 	}
-	v.decides = v.verdict == api.CheckFail && rule.control && (t.dated || t.reason == ReasonTerminated || t.reason == ReasonStopped || t.reason == ReasonSpot)
+	v.decides = v.verdict == api.CheckFail && rule.control && (t.dated || t.reason == reasonTerminated || t.reason == reasonStopped || t.reason == reasonSpot)
 	return v
 }
 
@@ -116,7 +116,7 @@ func (e *evidence) silentSince(d *detection, n *Node) time.Time {
 func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	e.why, e.decisive, e.planned, e.works, e.veto, e.patience = "", false, true, true, "", patience{wait: d.tolerate}
 	if n.State == Terminated {
-		e.opinion = opinion{verdict: api.CheckFail, provisional: api.CheckFail, why: ReasonTerminated, decisive: true}
+		e.opinion = opinion{verdict: api.CheckFail, provisional: api.CheckFail, why: reasonTerminated, decisive: true}
 		for i := range e.tracks { // the list may be wrong: failures that modes observed stay
 			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == api.CheckFail
 		}

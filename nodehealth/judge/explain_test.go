@@ -23,7 +23,7 @@ func TestExplain(t *testing.T) {
 	if !ok || e.State != api.StateRecovering || e.Action != api.ActionReboot || e.Repairs != 1 || e.Lineage != "n4" || e.Attempt != "n4.1" || e.Failing.IsZero() {
 		t.Errorf("Explain() = %+v, %v", e, ok)
 	}
-	want := []api.ModeVerdict{{Mode: api.DetectNodeStatus, Verdict: api.CheckFail, Reason: "impaired", At: e.Modes[0].At, Silent: false}, {Mode: api.DetectAgentHeartbeat, Verdict: api.CheckFail, Reason: ReasonSilent, At: e.Modes[1].At, Silent: true}}
+	want := []api.ModeVerdict{{Mode: api.DetectNodeStatus, Verdict: api.CheckFail, Reason: "impaired", At: e.Modes[0].At, Silent: false}, {Mode: api.DetectAgentHeartbeat, Verdict: api.CheckFail, Reason: reasonSilent, At: e.Modes[1].At, Silent: true}}
 	if diff := cmp.Diff(want, e.Modes); diff != "" || w.now.Sub(e.Modes[0].At) > 31*time.Second || w.now.Sub(e.Modes[1].At) < 110*time.Second {
 		t.Errorf("modes at %v (-want +got):\n%s", w.now, diff)
 	}

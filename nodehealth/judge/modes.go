@@ -17,7 +17,7 @@ const (
 	FromAgent                      // heartbeats of the node's agent
 )
 
-// ModeKind describes one detection mode. [ModeKinds] lists all of them.
+// ModeKind describes one detection mode. modeKinds lists all of them.
 type ModeKind struct {
 	Type   api.DetectionType
 	Source Source
@@ -35,8 +35,8 @@ type ModeKind struct {
 	check   func(o Options, ps *problems, path string, exclusive bool)
 }
 
-// ModeKinds returns the detection modes, in the order in which errors list them.
-func ModeKinds() []ModeKind {
+// modeKinds returns the detection modes, in the order in which errors list them.
+func modeKinds() []ModeKind {
 	often := []string{"failure_window", "window_failures"}
 	poll := slices.Concat([]string{"interval", "stale_after"}, often)
 	return []ModeKind{
@@ -66,7 +66,7 @@ func ModeKinds() []ModeKind {
 
 // KindOfMode returns the description of a mode, or the zero value for an unknown mode.
 func KindOfMode(t api.DetectionType) ModeKind {
-	all := ModeKinds()
+	all := modeKinds()
 	if i := slices.IndexFunc(all, func(k ModeKind) bool { return k.Type == t }); i >= 0 {
 		return all[i]
 	}
@@ -76,7 +76,7 @@ func KindOfMode(t api.DetectionType) ModeKind {
 // ModeTypes returns the types of all modes.
 func ModeTypes() []api.DetectionType {
 	var types []api.DetectionType
-	for _, k := range ModeKinds() {
+	for _, k := range modeKinds() {
 		types = append(types, k.Type)
 	}
 	return types
@@ -87,7 +87,7 @@ func (k ModeKind) uses(key string) bool { return slices.Contains(k.options, key)
 // usersOf returns the types of the modes that use a key of Options.
 func usersOf(key string) []string {
 	var users []string
-	for _, k := range ModeKinds() {
+	for _, k := range modeKinds() {
 		if k.uses(key) {
 			users = append(users, string(k.Type))
 		}
@@ -98,9 +98,9 @@ func usersOf(key string) []string {
 func observeMachine(in pools.Inspection) Observation {
 	switch {
 	case in.Ended:
-		return Observation{Verdict: api.CheckFail, Reason: ReasonTerminated}
+		return Observation{Verdict: api.CheckFail, Reason: reasonTerminated}
 	case in.Stopped:
-		return Observation{Verdict: api.CheckFail, Reason: ReasonStopped}
+		return Observation{Verdict: api.CheckFail, Reason: reasonStopped}
 	}
 	return observed(in.Machine)
 }

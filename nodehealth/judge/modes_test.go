@@ -12,7 +12,7 @@ import (
 // Each mode is complete, and each key of Options is used by a mode or by all.
 func TestModeKindsAreComplete(t *testing.T) {
 	var used []string
-	for _, k := range ModeKinds() {
+	for _, k := range modeKinds() {
 		if k.Type == "" || k.Source == 0 || (k.Source == FromProvider) != (k.Observe != nil) {
 			t.Errorf("mode %q: want a type and a source, and Observe if that is the provider", k.Type)
 		}

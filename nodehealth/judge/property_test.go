@@ -129,7 +129,7 @@ func (c *chaos) Observation(t *rapid.T) {
 	o := Observation{
 		Node: c.node(t), Mode: rapid.SampledFrom([]api.DetectionType{api.DetectNodeStatus, api.DetectAgentHeartbeat, api.DetectPollURL}).Draw(t, "mode"),
 		Verdict: rapid.SampledFrom([]api.HealthVerdict{api.CheckOK, api.CheckFail, api.CheckUnknown, "x"}).Draw(t, "verdict"),
-		Reason:  rapid.SampledFrom([]string{"", ReasonSilent, ReasonSpot, "disk_full"}).Draw(t, "reason"),
+		Reason:  rapid.SampledFrom([]string{"", reasonSilent, reasonSpot, "disk_full"}).Draw(t, "reason"),
 	}
 	if o.Verdict == api.CheckFail {
 		c.bodies[o.Node] = true

@@ -80,7 +80,7 @@ func (c Config) workers(targets int) int {
 
 // checkURL checks a template as far as possible without a node.
 func checkURL(template string, allowed netguard.Networks) error {
-	sample, err := Expand(template, Names{
+	sample, err := expandURL(template, Names{
 		Instance: "i-1", Node: "n-1", PrivateIP: "192.0.2.1", PrivateDNS: "n-1.invalid", Zone: "z", Pool: "p", Port: 80,
 	})
 	if err != nil {

@@ -51,9 +51,9 @@ func (n Names) value(placeholder string) (string, bool) {
 	return "", false
 }
 
-// Expand returns the URL of one node. A value never changes the structure of the URL: it is
+// expandURL returns the URL of one node. A value never changes the structure of the URL: it is
 // escaped, and in a host only letters, digits, "-", "." and addresses are valid.
-func Expand(template string, names Names) (string, error) {
+func expandURL(template string, names Names) (string, error) {
 	scheme, rest, ok := strings.Cut(template, "://")
 	if !ok || scheme != "http" && scheme != "https" {
 		return "", errors.New("want a URL with http or https")

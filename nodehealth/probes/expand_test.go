@@ -25,20 +25,20 @@ func TestExpand(t *testing.T) {
 		{"http://{node}.{zone}.example", "http://node-1.eu-1a.example"},
 		{"http://[::1]:80/", "http://[::1]:80/"},
 	} {
-		if got, err := Expand(test.template, someNames()); got != test.want || err != nil {
+		if got, err := expandURL(test.template, someNames()); got != test.want || err != nil {
 			t.Errorf("Expand(%s) = %s, %v, want %s", test.template, got, err, test.want)
 		}
 	}
 	six := someNames()
 	six.PrivateIP = "fd00::7"
-	if got, err := Expand("http://{private_ip}:80/{private_ip}", six); got != "http://[fd00::7]:80/fd00%3A%3A7" || err != nil {
+	if got, err := expandURL("http://{private_ip}:80/{private_ip}", six); got != "http://[fd00::7]:80/fd00%3A%3A7" || err != nil {
 		t.Errorf("an address of IPv6: %s, %v", got, err)
 	}
 }
 
 func TestExpandRefuses(t *testing.T) {
 	odd := Names{Node: "a/../b?x=1&y#z w", PrivateIP: "10.0.0.7/evil", PrivateDNS: "a@b", Zone: "a:80"}
-	if got, err := Expand("http://h/{node}", odd); got != "http://h/a%2F..%2Fb%3Fx%3D1%26y%23z%20w" || err != nil {
+	if got, err := expandURL("http://h/{node}", odd); got != "http://h/a%2F..%2Fb%3Fx%3D1%26y%23z%20w" || err != nil {
 		t.Errorf("an odd name: %s, %v", got, err)
 	}
 	for _, test := range []struct{ template, says string }{
@@ -57,7 +57,7 @@ func TestExpandRefuses(t *testing.T) {
 		{"http://h/node}", "a } without a {"},
 		{"http://h/" + strings.Repeat("x", maxURL), "at most"},
 	} {
-		if got, err := Expand(test.template, odd); err == nil || !strings.Contains(err.Error(), test.says) {
+		if got, err := expandURL(test.template, odd); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("Expand(%.40s) = %.40s, %v, want ...%s...", test.template, got, err, test.says)
 		}
 	}
@@ -68,7 +68,7 @@ func FuzzExpand(f *testing.F) {
 	f.Add("http://{private_ip}:{port}/x/{node}?a={zone}", "10.0.0.1", "n")
 	f.Add("http://h/{node}", "::1", "a/../b")
 	f.Fuzz(func(t *testing.T, template, address, name string) {
-		got, err := Expand(template, Names{Node: name, PrivateIP: address, Port: 1})
+		got, err := expandURL(template, Names{Node: name, PrivateIP: address, Port: 1})
 		if err != nil {
 			return
 		}
@@ -76,7 +76,7 @@ func FuzzExpand(f *testing.F) {
 		if err != nil || u.User != nil || len(got) > maxURL || u.Hostname() == "" {
 			t.Fatalf("%q: %v", got, err)
 		}
-		got, err = Expand("http://h/a/{node}/b?c={node}", Names{Node: name})
+		got, err = expandURL("http://h/a/{node}/b?c={node}", Names{Node: name})
 		if err != nil {
 			return
 		}

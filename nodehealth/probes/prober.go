@@ -51,7 +51,9 @@ func New(c Config) (*Prober, error) {
 }
 
 // Expand returns the URL of one node.
-func (p *Prober) Expand(names Names) (string, error) { return Expand(p.config.Options.PollURL, names) }
+func (p *Prober) Expand(names Names) (string, error) {
+	return expandURL(p.config.Options.PollURL, names)
+}
 
 // attemptKind is the kind of result of one attempt.
 type attemptKind int

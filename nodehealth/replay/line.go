@@ -16,9 +16,9 @@ import (
 
 // Limits of the input.
 const (
-	MaxLine    = 16 << 20   // bytes of one line
-	MaxNodes   = 100_000    // nodes of one line
-	MaxAdvance = 31_536_000 // seconds of one line: a year
+	maxLine    = 16 << 20   // bytes of one line
+	maxNodes   = 100_000    // nodes of one line
+	maxAdvance = 31_536_000 // seconds of one line: a year
 	maxSince   = 1 << 40    // seconds from the start, before or after
 )
 
@@ -126,8 +126,8 @@ func parseNodes(data json.RawMessage) (line, error) {
 	if err := strictjson.Decode(data, &nodes); err != nil {
 		return nil, err
 	}
-	if len(nodes) > MaxNodes {
-		return nil, fmt.Errorf("has %d nodes: want at most %d", len(nodes), MaxNodes)
+	if len(nodes) > maxNodes {
+		return nil, fmt.Errorf("has %d nodes: want at most %d", len(nodes), maxNodes)
 	}
 	states := []judge.Provided{judge.Running, judge.Stopped, judge.Terminated, judge.Spot, judge.Leaving}
 	seen := map[string]bool{}
@@ -204,8 +204,8 @@ func parseRecover(data json.RawMessage) (line, error) {
 
 func parseAdvance(data json.RawMessage) (line, error) {
 	var seconds int64
-	if err := strictjson.Decode(data, &seconds); err != nil || seconds < 0 || seconds > MaxAdvance {
-		return nil, fmt.Errorf("is %.40s: want a whole number of seconds, at most %d", data, MaxAdvance)
+	if err := strictjson.Decode(data, &seconds); err != nil || seconds < 0 || seconds > maxAdvance {
+		return nil, fmt.Errorf("is %.40s: want a whole number of seconds, at most %d", data, maxAdvance)
 	}
 	return advanceLine(seconds), nil
 }

@@ -33,7 +33,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	if opts.Policy != nil {
 		p.follow(*opts.Policy)
 	}
-	err := p.play(ctx, jsonlines.NewReader(in, MaxLine, allowed))
+	err := p.play(ctx, jsonlines.NewReader(in, maxLine, allowed))
 	if flush := w.Flush(); flush != nil {
 		err = errors.Join(err, fmt.Errorf("write the findings: %w", flush))
 	}

@@ -191,12 +191,12 @@ func TestBadLines(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	long := policy + `{"hint": {"node": "` + strings.Repeat("x", MaxLine) + `"}}`
+	long := policy + `{"hint": {"node": "` + strings.Repeat("x", maxLine) + `"}}`
 	var bad *jsonlines.Error
 	if err := Run(t.Context(), strings.NewReader(long), io.Discard, Options{}); !errors.As(err, &bad) || bad.Line != 2 {
 		t.Errorf("a long line: %v", err)
 	}
-	many := policy + `{"nodes": [` + strings.Repeat(`{},`, MaxNodes) + `{}]}`
+	many := policy + `{"nodes": [` + strings.Repeat(`{},`, maxNodes) + `{}]}`
 	if err := Run(t.Context(), strings.NewReader(many), io.Discard, Options{}); !errors.As(err, &bad) || bad.Line != 2 || !strings.Contains(err.Error(), "at most 100000") {
 		t.Errorf("many nodes: %v", err)
 	}

@@ -15,10 +15,10 @@ import (
 )
 
 var (
-	// ErrNothingFound: a configured selector finds no group.
-	ErrNothingFound = errors.New("no group found")
-	// ErrTwoPools: two pools claim the same group.
-	ErrTwoPools = errors.New("group is in two pools")
+	// errNothingFound: a configured selector finds no group.
+	errNothingFound = errors.New("no group found")
+	// errTwoPools: two pools claim the same group.
+	errTwoPools = errors.New("group is in two pools")
 )
 
 const maxCause = 600 // bytes of AWS's message

@@ -35,8 +35,8 @@ type finder struct {
 	aws *clients
 }
 
-// find returns the groups of the pool. If a selector finds none, the error is ErrNothingFound. If
-// another pool claims a group too, it is ErrTwoPools.
+// find returns the groups of the pool. If a selector finds none, the error is errNothingFound. If
+// another pool claims a group too, it is errTwoPools.
 func (f *finder) find(ctx context.Context) (listing, error) {
 	found := listing{isolation: make(map[string]string)}
 	lists, err := f.lists(ctx)
@@ -136,7 +136,7 @@ func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[
 		}
 		found := slices.DeleteFunc(slices.Sorted(maps.Keys(whose)), func(id string) bool { return whose[id] != us })
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, ErrNothingFound, reported(whose))
+			return nil, fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, errNothingFound, reported(whose))
 		}
 		ours = append(ours, found...)
 		for _, id := range found {
@@ -174,12 +174,12 @@ func (f *finder) disputed(kind Kind, id string, tags map[string]string, lists ma
 	us := owner{f.cfg.Cluster, f.cfg.Pool}
 	for _, key := range f.tagKeys(kind) {
 		if o, ok := parseOwner(tags[key]); ok && o != us {
-			return fmt.Errorf("%s %s: %w: %s, and %s by the tag %q", kind.noun(), id, ErrTwoPools, us, o, key)
+			return fmt.Errorf("%s %s: %w: %s, and %s by the tag %q", kind.noun(), id, errTwoPools, us, o, key)
 		}
 	}
 	for s, list := range lists {
 		if pool, listed := list[id]; listed && pool != us.pool {
-			return fmt.Errorf("%s %s: %w: %s, and %s by %s", kind.noun(), id, ErrTwoPools, us, pool, s)
+			return fmt.Errorf("%s %s: %w: %s, and %s by %s", kind.noun(), id, errTwoPools, us, pool, s)
 		}
 	}
 	return nil

@@ -32,15 +32,15 @@ func TestOpen(t *testing.T) {
 		words  []string
 	}{
 		{"by tag", []awstest.ASG{asg("b", tag, named), asg("a", tag, ours), asg("other", tag, "c/q"), asg("bare")}, nil, []string{"a", "b"}, nil, nil},
-		{"nothing there", nil, nil, nil, ErrNothingFound, []string{tag, "c/p", "it finds no group"}},
-		{"only others'", []awstest.ASG{asg("x", tag, "c/q"), asg("y", tag, "d/p")}, nil, nil, ErrNothingFound,
+		{"nothing there", nil, nil, nil, errNothingFound, []string{tag, "c/p", "it finds no group"}},
+		{"only others'", []awstest.ASG{asg("x", tag, "c/q"), asg("y", tag, "d/p")}, nil, nil, errNothingFound,
 			[]string{"x is of c/q", "y is of d/p"}},
 		{"another pool claims it", []awstest.ASG{asg("a", tag, ours, "q:pool", "c/q")},
-			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, nil, ErrTwoPools, []string{"a", "c/p", "c/q", "q:pool"}},
+			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, nil, errTwoPools, []string{"a", "c/p", "c/q", "q:pool"}},
 		{"another pool's tag, not a claim", []awstest.ASG{asg("a", tag, ours, "q:pool", "nonsense")},
 			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, []string{"a"}, nil, nil},
 		{"our selectors differ", []awstest.ASG{asg("a", tag, ours, "two", "c/q"), asg("b", "two", ours)},
-			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, nil, ErrTwoPools, []string{"two"}},
+			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, nil, errTwoPools, []string{"two"}},
 		{"our selectors agree", []awstest.ASG{asg("a", tag, ours, "two", named)},
 			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, []string{"a"}, nil, nil},
 	} {
@@ -110,8 +110,8 @@ func TestFleets(t *testing.T) {
 	}
 
 	put(t, store.Endpoint, "fleets/c/y.json", `{"cluster_autoscaling_resources": {"aws_spot_fleet_request": {"id": "sfr-spec", "pool": "q"}}}`)
-	if _, err := p.Groups(t.Context()); !errors.Is(err, ErrTwoPools) {
-		t.Errorf("a fleet in two pools: %v, want %v", err, ErrTwoPools)
+	if _, err := p.Groups(t.Context()); !errors.Is(err, errTwoPools) {
+		t.Errorf("a fleet in two pools: %v, want %v", err, errTwoPools)
 	}
 	put(t, store.Endpoint, "fleets/c/y.json", `[]`)
 	if _, err := p.Groups(t.Context()); err == nil || !strings.Contains(err.Error(), "s3://lists/fleets/c/y.json") {

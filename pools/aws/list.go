@@ -42,7 +42,7 @@ func (f *finder) lists(ctx context.Context) (map[Selector]map[string]string, err
 			}
 			for id, pool := range fleets {
 				if before, twice := list[id]; twice && before != pool {
-					return nil, fmt.Errorf("%s in %s: %w: %s and %s", id, s, ErrTwoPools, before, pool)
+					return nil, fmt.Errorf("%s in %s: %w: %s and %s", id, s, errTwoPools, before, pool)
 				}
 				list[id] = pool
 			}

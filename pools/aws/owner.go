@@ -73,7 +73,7 @@ func parseList(data []byte) (map[string]string, error) {
 			return nil, fmt.Errorf(`%s: want "id" and "pool"`, key)
 		}
 		if before, twice := fleets[entry.ID]; twice && before != entry.Pool {
-			return nil, fmt.Errorf("%s: %w: %s and %s", entry.ID, ErrTwoPools, before, entry.Pool)
+			return nil, fmt.Errorf("%s: %w: %s and %s", entry.ID, errTwoPools, before, entry.Pool)
 		}
 		fleets[entry.ID] = entry.Pool
 	}

@@ -48,7 +48,7 @@ func TestParseList(t *testing.T) {
 		{"another object", `{"resources": {}}`, nil, "no \"cluster_autoscaling_resources\""},
 		{"no pool", `{"cluster_autoscaling_resources": {"aws_spot_fleet_request": {"id": "sfr-1"}}}`, nil, "want \"id\" and \"pool\""},
 		{"in two pools", `{"cluster_autoscaling_resources": {"aws_spot_fleet_request": {"id": "sfr-1", "pool": "a"},
-			"aws_spot_fleet_request_2": {"id": "sfr-1", "pool": "b"}}}`, nil, ErrTwoPools.Error()},
+			"aws_spot_fleet_request_2": {"id": "sfr-1", "pool": "b"}}}`, nil, errTwoPools.Error()},
 		{"null", `{"cluster_autoscaling_resources": {"aws_spot_fleet_request": null}}`, nil, "want \"id\" and \"pool\""},
 		{"no JSON", `<html>`, nil, "not a list"},
 	} {

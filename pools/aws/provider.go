@@ -61,8 +61,8 @@ var (
 	_ pools.Addresser   = (*Provider)(nil)
 )
 
-// Open reads the pool's groups once. If a selector finds none, the error is ErrNothingFound. If
-// another pool claims a group too, it is ErrTwoPools. An invalid configuration or a failed request
+// Open reads the pool's groups once. If a selector finds none, the error is errNothingFound. If
+// another pool claims a group too, it is errTwoPools. An invalid configuration or a failed request
 // is an error too.
 func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// KnownState reports whether s is one of the states above.
-func KnownState(s api.DrainState) bool {
+// knownState reports whether s is one of the states above.
+func knownState(s api.DrainState) bool {
 	return s.Leaving() || s == api.DrainRepairing || s == api.DrainTerminating || s == api.DrainGone || s == api.DrainReturning || s == api.DrainReturned
 }
 
@@ -38,8 +38,8 @@ func strengthOf(r api.DrainReason) int {
 	return 0
 }
 
-// KnownReason reports whether r is one of the reasons above.
-func KnownReason(r api.DrainReason) bool { return strengthOf(r) > 0 }
+// knownReason reports whether r is one of the reasons above.
+func knownReason(r api.DrainReason) bool { return strengthOf(r) > 0 }
 
 // Bounds of the texts in the record of a repair, in bytes.
 const (
@@ -58,9 +58,9 @@ func ValidateRecord(r api.Drain) error {
 		return fmt.Errorf("drain record of %s: no group", r.Node)
 	case !(r.Weight >= 0 && r.Weight <= math.MaxFloat64):
 		return fmt.Errorf("drain record of %s: weight %v: want a number of at least 0", r.Node, r.Weight)
-	case !KnownState(r.State):
+	case !knownState(r.State):
 		return fmt.Errorf("drain record of %s: unknown state %q", r.Node, r.State)
-	case !KnownReason(r.Reason):
+	case !knownReason(r.Reason):
 		return fmt.Errorf("drain record of %s: unknown reason %q", r.Node, r.Reason)
 	case r.Since.IsZero() || r.Deadline.IsZero():
 		return fmt.Errorf("drain record of %s: a time is missing: %s since %v, deadline %v", r.Node, r.State, r.Since, r.Deadline)

@@ -86,7 +86,7 @@ const overdue = 5 * time.Minute
 // itself, or that is repaired in place, is never terminated.
 func (c Config) Next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
-	case !KnownState(r.State):
+	case !knownState(r.State):
 		return r, None
 	case r.State == api.DrainGone:
 		return gone(now, r, v)

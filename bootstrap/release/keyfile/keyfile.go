@@ -19,8 +19,8 @@ import (
 
 const maxKey = 4 << 10 // maximum size of a key file in bytes
 
-// ErrPassword: a private key is encrypted, and the password is missing or wrong.
-var ErrPassword = errors.New("wrong password of the private key")
+// errPassword: a private key is encrypted, and the password is missing or wrong.
+var errPassword = errors.New("wrong password of the private key")
 
 // FormatID returns the id of a minisign key in minisign's format.
 func FormatID(id uint64) string { return fmt.Sprintf("%016X", id) }
@@ -49,7 +49,7 @@ func LoadPublic(path string) (minisign.PublicKey, error) {
 }
 
 // LoadPrivate reads a minisign private key. It calls password only if the key is encrypted. If password is nil or
-// wrong, it returns ErrPassword.
+// wrong, it returns errPassword.
 func LoadPrivate(path string, password func() (string, error)) (minisign.PrivateKey, error) {
 	data, err := read(path)
 	if err != nil {
@@ -71,14 +71,14 @@ func parsePrivate(data []byte, password func() (string, error)) (key minisign.Pr
 		return key, nil
 	}
 	if password == nil {
-		return key, fmt.Errorf("%w: it is encrypted, and no password is given", ErrPassword)
+		return key, fmt.Errorf("%w: it is encrypted, and no password is given", errPassword)
 	}
 	secret, err := password()
 	if err != nil {
 		return key, fmt.Errorf("read its password: %w", err)
 	}
 	if key, err = minisign.DecryptKey(secret, data); err != nil {
-		return key, fmt.Errorf("%w: %w", ErrPassword, err)
+		return key, fmt.Errorf("%w: %w", errPassword, err)
 	}
 	return key, nil
 }

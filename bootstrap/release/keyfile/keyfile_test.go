@@ -69,8 +69,8 @@ func TestKeyFiles(t *testing.T) {
 	}{
 		{"plain", plain, nil, true, nil},
 		{"encrypted", encrypted, password("secret"), true, nil},
-		{"encrypted, wrong password", encrypted, password("wrong"), false, ErrPassword},
-		{"encrypted, no password", encrypted, nil, false, ErrPassword},
+		{"encrypted, wrong password", encrypted, password("wrong"), false, errPassword},
+		{"encrypted, no password", encrypted, nil, false, errPassword},
 		{"encrypted, cannot ask", encrypted, func() (string, error) { return "", os.ErrClosed }, false, os.ErrClosed},
 		{"a public key", pubFile, nil, false, nil},
 		{"too long", long, nil, false, nil},

@@ -87,13 +87,13 @@ func TestFootprints(t *testing.T) {
 }
 
 func TestStatusErrors(t *testing.T) {
-	for status, want := range map[int]error{500: ErrUnavailable, 503: ErrUnavailable, 429: ErrUnavailable, 401: ErrDenied, 403: ErrDenied} {
-		if err := (&StatusError{Status: status}); !err.Is(want) {
+	for status, want := range map[int]error{500: errUnavailable, 503: errUnavailable, 429: errUnavailable, 401: errDenied, 403: errDenied} {
+		if err := (&statusError{Status: status}); !err.Is(want) {
 			t.Errorf("status %d is no %q", status, want)
 		}
 	}
 	for _, status := range []int{201, 302, 400, 404} {
-		if err := (&StatusError{Status: status}); err.Is(ErrUnavailable) || err.Is(ErrDenied) {
+		if err := (&statusError{Status: status}); err.Is(errUnavailable) || err.Is(errDenied) {
 			t.Errorf("status %d will pass, want that it fails", status)
 		}
 	}

@@ -8,30 +8,30 @@ import (
 
 // Errors of a bulk API.
 var (
-	// ErrUnavailable: there was no complete answer, or its status was 429 or 5xx. A repeated
+	// errUnavailable: there was no complete answer, or its status was 429 or 5xx. A repeated
 	// request may succeed.
-	ErrUnavailable = errors.New("the bulk API is unavailable")
-	// ErrDenied: the credentials are wrong.
-	ErrDenied = errors.New("the bulk API rejects the credentials")
-	// ErrBadAnswer: the answer does not have the form of a bulk API.
-	ErrBadAnswer = errors.New("the answer does not have the form of a bulk API")
-	// ErrTooLarge: an answer, or all answers of a pass, exceed a limit.
-	ErrTooLarge = errors.New("the answer is too large")
+	errUnavailable = errors.New("the bulk API is unavailable")
+	// errDenied: the credentials are wrong.
+	errDenied = errors.New("the bulk API rejects the credentials")
+	// errBadAnswer: the answer does not have the form of a bulk API.
+	errBadAnswer = errors.New("the answer does not have the form of a bulk API")
+	// errTooLarge: an answer, or all answers of a pass, exceed a limit.
+	errTooLarge = errors.New("the answer is too large")
 )
 
-// StatusError is an answer with a status other than 200. By its status it may be an
-// ErrUnavailable or an ErrDenied.
-type StatusError struct {
+// statusError is an answer with a status other than 200. By its status it may be an
+// errUnavailable or an errDenied.
+type statusError struct {
 	Status   int
 	Location string // of a redirect, which is not followed
 }
 
 // Error returns the status. It quotes nothing from the answer, because some servers repeat the
 // request there, and so the password.
-func (e *StatusError) Error() string {
+func (e *statusError) Error() string {
 	text := fmt.Sprintf("status %d %s", e.Status, http.StatusText(e.Status))
-	if e.Is(ErrDenied) {
-		text = ErrDenied.Error() + ": " + text
+	if e.Is(errDenied) {
+		text = errDenied.Error() + ": " + text
 	}
 	if e.Location != "" {
 		text += fmt.Sprintf(" to %.200q, which is not followed; check host", e.Location)
@@ -40,11 +40,11 @@ func (e *StatusError) Error() string {
 }
 
 // Is reports whether the status means target.
-func (e *StatusError) Is(target error) bool {
+func (e *statusError) Is(target error) bool {
 	switch target {
-	case ErrUnavailable:
+	case errUnavailable:
 		return e.Status >= 500 || e.Status == http.StatusTooManyRequests
-	case ErrDenied:
+	case errDenied:
 		return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden
 	}
 	return false

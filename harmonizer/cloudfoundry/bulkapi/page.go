@@ -60,7 +60,7 @@ func newCollected(f footprints) *collected {
 }
 
 // page adds the rows of one answer. After an error it has added none, so the page can be
-// requested again. A truncated answer is an ErrUnavailable.
+// requested again. A truncated answer is an errUnavailable.
 func (h *collected) page(r io.Reader) error {
 	before := *h
 	err := h.read(r)
@@ -91,11 +91,11 @@ func (h *collected) read(r io.Reader) error {
 	}
 	switch _, err := dec.Token(); {
 	case err == nil:
-		return fmt.Errorf("%w: it has data after its end", ErrBadAnswer)
+		return fmt.Errorf("%w: it has data after its end", errBadAnswer)
 	case err != io.EOF:
 		return wrapJSON(err)
 	case rows < 0:
-		return fmt.Errorf("%w: it has no results", ErrBadAnswer)
+		return fmt.Errorf("%w: it has no results", errBadAnswer)
 	}
 	if rows == 0 {
 		h.done = true
@@ -107,21 +107,21 @@ func (h *collected) read(r io.Reader) error {
 // follow stores the token of the next page.
 func (h *collected) follow(raw json.RawMessage) error {
 	if absent(raw) {
-		return fmt.Errorf("%w: it has results but no bulk_token", ErrBadAnswer)
+		return fmt.Errorf("%w: it has results but no bulk_token", errBadAnswer)
 	}
 	if len(raw) > maxToken {
-		return fmt.Errorf("%w: its bulk_token has %d bytes", ErrBadAnswer, len(raw))
+		return fmt.Errorf("%w: its bulk_token has %d bytes", errBadAnswer, len(raw))
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, raw); err != nil {
-		return fmt.Errorf("%w: bulk_token: %w", ErrBadAnswer, err)
+		return fmt.Errorf("%w: bulk_token: %w", errBadAnswer, err)
 	}
 	token := compact.String()
 	if h.seen[token] {
-		return fmt.Errorf("%w: bulk_token %.100q is repeated", ErrBadAnswer, token)
+		return fmt.Errorf("%w: bulk_token %.100q is repeated", errBadAnswer, token)
 	}
 	if h.tokens += len(token); h.tokens > maxTokens {
-		return fmt.Errorf("%w: its bulk_tokens have more than %d bytes", ErrTooLarge, maxTokens)
+		return fmt.Errorf("%w: its bulk_tokens have more than %d bytes", errTooLarge, maxTokens)
 	}
 	h.seen[token], h.token = true, token
 	return nil
@@ -138,7 +138,7 @@ func (h *collected) results(dec *json.Decoder) (int, error) {
 		}
 		n++
 		if len(h.rows)+h.unreadableRows == maxRows {
-			return fmt.Errorf("%w: more than %d apps", ErrTooLarge, maxRows)
+			return fmt.Errorf("%w: more than %d apps", errTooLarge, maxRows)
 		}
 		if err == nil {
 			err = h.addRow(key)
@@ -188,7 +188,7 @@ func object(dec *json.Decoder, what string, value func(key string) error) error 
 	case err != nil:
 		return wrapJSON(err)
 	case t != json.Delim('{'):
-		return fmt.Errorf("%w: %s is not an object", ErrBadAnswer, what)
+		return fmt.Errorf("%w: %s is not an object", errBadAnswer, what)
 	}
 	for dec.More() {
 		t, err := dec.Token()
@@ -197,7 +197,7 @@ func object(dec *json.Decoder, what string, value func(key string) error) error 
 		}
 		key, ok := t.(string)
 		if !ok {
-			return fmt.Errorf("%w: %s has a key that is not a string", ErrBadAnswer, what)
+			return fmt.Errorf("%w: %s has a key that is not a string", errBadAnswer, what)
 		}
 		if err := value(key); err != nil {
 			return err
@@ -209,14 +209,14 @@ func object(dec *json.Decoder, what string, value func(key string) error) error 
 
 // wrapJSON distinguishes a truncated or unreadable answer from an invalid one.
 func wrapJSON(err error) error {
-	if err == nil || errors.Is(err, ErrTooLarge) {
+	if err == nil || errors.Is(err, errTooLarge) {
 		return err
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Errorf("%w: %w", ErrBadAnswer, err)
+		return fmt.Errorf("%w: %w", errBadAnswer, err)
 	}
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return fmt.Errorf("%w: read the answer: %w", ErrUnavailable, err)
+	return fmt.Errorf("%w: read the answer: %w", errUnavailable, err)
 }

@@ -39,24 +39,24 @@ func TestPages(t *testing.T) {
 		{"token first", `{"bulk_token":"abc","more":[{}],"results":{"a":` + goodRow + `}}`, nil, `"abc"`},
 		{"token in many lines", `{"results":{"a":` + goodRow + `},"bulk_token":{ "id" :` + "\n" + ` 7 }} ` + "\n", nil, `{"id":7}`},
 		{"numeric token", `{"results":{"a":` + goodRow + `},"bulk_token":7}`, nil, `7`},
-		{"no token", `{"results":{"a":` + goodRow + `}}`, ErrBadAnswer, ""},
-		{"null token", `{"results":{"a":` + goodRow + `},"bulk_token":null}`, ErrBadAnswer, ""},
-		{"first token again", `{"results":{"a":` + goodRow + `},"bulk_token":{}}`, ErrBadAnswer, ""},
-		{"long token", `{"results":{"a":` + goodRow + `},"bulk_token":"` + big + `"}`, ErrBadAnswer, ""},
-		{"empty", ``, ErrUnavailable, ""},
-		{"cut in a row", page(`"a":` + goodRow)[:60], ErrUnavailable, ""},
-		{"cut between rows", `{"results":{"a":` + goodRow, ErrUnavailable, ""},
-		{"cut before its token", `{"results":{"a":` + goodRow + `}`, ErrUnavailable, ""},
-		{"a list", `[]`, ErrBadAnswer, ""},
-		{"null", `null`, ErrBadAnswer, ""},
-		{"no results", `{"bulk_token":{"id":7}}`, ErrBadAnswer, ""},
-		{"null results", `{"results":null,"bulk_token":{"id":7}}`, ErrBadAnswer, ""},
-		{"a list of results", `{"results":[],"bulk_token":{"id":7}}`, ErrBadAnswer, ""},
-		{"no colon", `{"results" {}}`, ErrBadAnswer, ""},
-		{"more behind it", page(`"a":`+goodRow) + `{}`, ErrBadAnswer, ""},
-		{"bytes", "\x00\xff", ErrBadAnswer, ""},
-		{"too deep", strings.Repeat(`{"results":`, 1) + strings.Repeat("[", 20000), ErrBadAnswer, ""},
-		{"a row too deep", `{"results":{"a":` + strings.Repeat("[", 20000), ErrBadAnswer, ""},
+		{"no token", `{"results":{"a":` + goodRow + `}}`, errBadAnswer, ""},
+		{"null token", `{"results":{"a":` + goodRow + `},"bulk_token":null}`, errBadAnswer, ""},
+		{"first token again", `{"results":{"a":` + goodRow + `},"bulk_token":{}}`, errBadAnswer, ""},
+		{"long token", `{"results":{"a":` + goodRow + `},"bulk_token":"` + big + `"}`, errBadAnswer, ""},
+		{"empty", ``, errUnavailable, ""},
+		{"cut in a row", page(`"a":` + goodRow)[:60], errUnavailable, ""},
+		{"cut between rows", `{"results":{"a":` + goodRow, errUnavailable, ""},
+		{"cut before its token", `{"results":{"a":` + goodRow + `}`, errUnavailable, ""},
+		{"a list", `[]`, errBadAnswer, ""},
+		{"null", `null`, errBadAnswer, ""},
+		{"no results", `{"bulk_token":{"id":7}}`, errBadAnswer, ""},
+		{"null results", `{"results":null,"bulk_token":{"id":7}}`, errBadAnswer, ""},
+		{"a list of results", `{"results":[],"bulk_token":{"id":7}}`, errBadAnswer, ""},
+		{"no colon", `{"results" {}}`, errBadAnswer, ""},
+		{"more behind it", page(`"a":`+goodRow) + `{}`, errBadAnswer, ""},
+		{"bytes", "\x00\xff", errBadAnswer, ""},
+		{"too deep", strings.Repeat(`{"results":`, 1) + strings.Repeat("[", 20000), errBadAnswer, ""},
+		{"a row too deep", `{"results":{"a":` + strings.Repeat("[", 20000), errBadAnswer, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h, err := collectedFrom(tt.text)
@@ -86,7 +86,7 @@ func TestLastPage(t *testing.T) {
 func TestPageOfBrokenConnection(t *testing.T) {
 	h := newCollected(newFootprints(Config{}))
 	err := h.page(io.MultiReader(strings.NewReader(`{"results":{"a":`+goodRow), iotest.ErrReader(io.ErrClosedPipe)))
-	if !errors.Is(err, ErrUnavailable) || !errors.Is(err, io.ErrClosedPipe) || len(h.rows) > 0 {
+	if !errors.Is(err, errUnavailable) || !errors.Is(err, io.ErrClosedPipe) || len(h.rows) > 0 {
 		t.Errorf("page() = %v with %d rows, want the connection's error and none", err, len(h.rows))
 	}
 }
@@ -290,7 +290,7 @@ func FuzzPage(f *testing.F) {
 		case err == nil && h.done != (rows == 0):
 			t.Errorf("%d rows, done %v", rows, h.done)
 		}
-		for _, known := range []error{ErrUnavailable, ErrBadAnswer, ErrTooLarge} {
+		for _, known := range []error{errUnavailable, errBadAnswer, errTooLarge} {
 			if errors.Is(err, known) {
 				return
 			}
@@ -336,7 +336,7 @@ func TestTokensAreBounded(t *testing.T) {
 	for ; err == nil && pages <= maxTokens/len(long)+1; pages++ {
 		err = h.page(strings.NewReader(fmt.Sprintf(`{"results":{"a%d":%s},"bulk_token":"%d%s"}`, pages, goodRow, pages, long)))
 	}
-	if !errors.Is(err, ErrTooLarge) {
-		t.Errorf("%d pages: %v, want %v", pages, err, ErrTooLarge)
+	if !errors.Is(err, errTooLarge) {
+		t.Errorf("%d pages: %v, want %v", pages, err, errTooLarge)
 	}
 }

@@ -62,9 +62,9 @@ type query struct {
 // reached.
 func (c *caller) getWithRetries(ctx context.Context, q query) error {
 	again := retry.Policy{First: 250 * time.Millisecond, Longest: 8 * time.Second, Tries: 10, MaxRequested: 30 * time.Second}
-	err := again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
+	err := again.Do(ctx, func(err error) bool { return errors.Is(err, errUnavailable) },
 		func() (time.Duration, error) { return c.try(ctx, q) })
-	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrDenied) {
+	if errors.Is(err, errUnavailable) || errors.Is(err, errDenied) {
 		c.forget()
 	}
 	if err != nil {
@@ -77,7 +77,7 @@ func (c *caller) getWithRetries(ctx context.Context, q query) error {
 func (c *caller) try(ctx context.Context, q query) (after time.Duration, err error) {
 	login, err := c.credentials(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("%w: request credentials: %w", ErrUnavailable, err)
+		return 0, fmt.Errorf("%w: request credentials: %w", errUnavailable, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.RequestTimeout,
 		fmt.Errorf("no complete answer within %v; lower batch_size or raise request_timeout", c.cfg.RequestTimeout))
@@ -95,17 +95,17 @@ func (c *caller) try(ctx context.Context, q query) (after time.Duration, err err
 	if err == nil {
 		defer response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			return retryAfter(response.Header), &StatusError{Status: response.StatusCode, Location: response.Header.Get("Location")}
+			return retryAfter(response.Header), &statusError{Status: response.StatusCode, Location: response.Header.Get("Location")}
 		}
 		err = q.take(&bounded{from: response.Body, left: c.cfg.MaxBytes, max: c.cfg.MaxBytes})
 	} else {
 		if e, ok := errors.AsType[*url.Error](err); ok {
 			err = e.Err // get adds the address
 		}
-		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+		err = fmt.Errorf("%w: %w", errUnavailable, err)
 	}
-	if cause := context.Cause(ctx); errors.Is(err, ErrUnavailable) && cause != nil {
-		err = fmt.Errorf("%w: %w", ErrUnavailable, cause)
+	if cause := context.Cause(ctx); errors.Is(err, errUnavailable) && cause != nil {
+		err = fmt.Errorf("%w: %w", errUnavailable, cause)
 	}
 	return 0, err
 }
@@ -162,7 +162,7 @@ type bounded struct {
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p[:min(int64(len(p)), b.left+1)])
 	if int64(n) > b.left {
-		return int(b.left), fmt.Errorf("%w: more than %d bytes", ErrTooLarge, b.max)
+		return int(b.left), fmt.Errorf("%w: more than %d bytes", errTooLarge, b.max)
 	}
 	b.left -= int64(n)
 	return n, err

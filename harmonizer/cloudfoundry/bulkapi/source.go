@@ -146,7 +146,7 @@ func (s *Source) fetch(ctx context.Context) (*collected, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lost, fmt.Errorf("the pass took longer than expected_state_lost (%v)", lost))
 	defer cancel()
 	h, err := s.pages(ctx)
-	if errors.Is(err, ErrDenied) && s.api.mayHaveOthers() {
+	if errors.Is(err, errDenied) && s.api.mayHaveOthers() {
 		h, err = s.pages(ctx)
 	}
 	return h, err

@@ -27,12 +27,12 @@ func readUsers(r io.Reader) (int, error) {
 	}
 	if err := json.NewDecoder(r).Decode(&answer); err != nil {
 		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-			return 0, fmt.Errorf("%w: %w", ErrBadAnswer, err)
+			return 0, fmt.Errorf("%w: %w", errBadAnswer, err)
 		}
 		return 0, wrapJSON(err)
 	}
 	if n := answer.Counts.User; n != nil && *n >= 0 {
 		return *n, nil
 	}
-	return 0, fmt.Errorf("%w: the number of users is missing", ErrBadAnswer)
+	return 0, fmt.Errorf("%w: the number of users is missing", errBadAnswer)
 }

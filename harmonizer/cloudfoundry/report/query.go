@@ -11,7 +11,7 @@ import (
 const (
 	SubjectStatus  = "healthmanager.status"  // a statusQuery; the answer is a statusAnswer
 	SubjectHealth  = "healthmanager.health"  // a healthQuery; one healthAnswer for each app
-	SubjectDroplet = "healthmanager.droplet" // a dropletQuery; one Droplet for each app
+	SubjectDroplet = "healthmanager.droplet" // a dropletQuery; one dropletAnswer for each app
 )
 
 // statusQuery requests, on SubjectStatus, the flapping indices of a version or the crashed

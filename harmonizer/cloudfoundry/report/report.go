@@ -17,8 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// Droplet answers a message.DropletQuery, with one message for each app.
-type Droplet struct {
+// dropletAnswer answers a message.DropletQuery, with one message for each app.
+type dropletAnswer struct {
 	App   string `json:"droplet"`
 	Error string `json:"error,omitempty"` // "unknown", or why the answer may be incomplete
 	*api.AppExplanation
@@ -130,7 +130,7 @@ func droplets(v apps.View, now time.Time, q dropletQuery) []any {
 	why, spent := incomplete(v), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, name := range q.Apps {
-		d := Droplet{App: name, Error: tooLarge}
+		d := dropletAnswer{App: name, Error: tooLarge}
 		if spent.affords(v, name) {
 			d.Error = why
 			if e, ok := v.Explain(now, name); ok {

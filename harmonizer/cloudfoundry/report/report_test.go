@@ -162,7 +162,7 @@ func TestAnswerIsBounded(t *testing.T) {
 					switch a := a.(type) {
 					case healthAnswer:
 						app, problem = a.App, a.Error
-					case Droplet:
+					case dropletAnswer:
 						app, problem = a.App, a.Error
 					}
 					if problem == tooLarge {

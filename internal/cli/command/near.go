@@ -77,9 +77,9 @@ func nearNumber(x float64) string {
 // wordy is a duration as people write it: numbers with units in letters.
 func wordy() *regexp.Regexp { return regexp.MustCompile(`^([0-9]+(?:\.[0-9]+)?) ?([A-Za-z]*) ?`) }
 
-// NearDuration returns the duration that a wrong text probably means; empty if none is near. A number without a unit
+// durationNear returns the duration that a wrong text probably means; empty if none is near. A number without a unit
 // counts as seconds, or after hours as minutes.
-func NearDuration(given string) string {
+func durationNear(given string) string {
 	units := map[string]time.Duration{
 		"": time.Second, "s": time.Second, "sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second,
 		"m": time.Minute, "min": time.Minute, "mins": time.Minute, "minute": time.Minute, "minutes": time.Minute,
@@ -118,7 +118,7 @@ func nearDuration(text string) string {
 		return ""
 	}
 	given, _ = strconv.Unquote(given)
-	return NearDuration(given)
+	return durationNear(given)
 }
 
 // ParseTime reads a time in RFC 3339. The error suggests the time that a date, or a time without a zone, probably means.

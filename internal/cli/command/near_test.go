@@ -12,7 +12,7 @@ func TestNearDuration(t *testing.T) {
 		"90": "1m30s", "5": "5s", "5min": "5m", "2 hours": "2h", "1h30": "1h30m", "1 h 30 min": "1h30m", "2d": "48h", "1w": "168h", "1.5days": "36h",
 		"": "", "soon": "", "0": "", "-5": "", "5 parsecs": "", "99999999d": "", "1e9h": "", "h": "",
 	} {
-		got := NearDuration(given)
+		got := durationNear(given)
 		if got != want {
 			t.Errorf("NearDuration(%q) = %q, want %q", given, got, want)
 		}
@@ -26,7 +26,7 @@ func FuzzNearDuration(f *testing.F) {
 	f.Add("1h30")
 	f.Add("9999999999999999999 weeks")
 	f.Fuzz(func(t *testing.T, given string) {
-		near := NearDuration(given)
+		near := durationNear(given)
 		if d, err := time.ParseDuration(near); near != "" && (err != nil || d <= 0) {
 			t.Errorf("NearDuration(%q) = %q: %v, %v", given, near, d, err)
 		}

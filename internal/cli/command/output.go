@@ -20,7 +20,7 @@ func (r *Root) OutputFlag(cmd *cobra.Command) {
 // NamesFlag is OutputFlag with the form "name". names returns the names of the things in a value that the command
 // passes to PrintJSON.
 func (r *Root) NamesFlag(cmd *cobra.Command, names func(value any) []string) {
-	r.FormFlag(cmd, FormTable, FormJSON, FormYAML, FormName)
+	r.FormFlag(cmd, FormTable, FormJSON, FormYAML, formName)
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r.names = names
@@ -53,7 +53,7 @@ func (r *Root) FormFlag(cmd *cobra.Command, forms ...string) {
 
 // PrintJSON prints a value in the form of --output: as JSON, as YAML, or the names in it.
 func (r *Root) PrintJSON(v any) error {
-	if r.Form != FormName {
+	if r.Form != formName {
 		return encode(r.Stdout, r.Form, v)
 	}
 	for _, name := range r.names(v) {

@@ -16,7 +16,7 @@ const (
 	FormTable = "table"
 	FormJSON  = "json"
 	FormYAML  = "yaml"
-	FormName  = "name" // the names of the listed things, one on each line
+	formName  = "name" // the names of the listed things, one on each line
 )
 
 // encode writes a value as indented JSON or as one YAML document. Both have the keys of the value's JSON, but durations

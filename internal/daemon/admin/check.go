@@ -43,8 +43,8 @@ type Check struct {
 	Read func(ctx context.Context) Result
 }
 
-// Status is a check as responses show it.
-type Status struct {
+// checkStatus is a check as responses show it.
+type checkStatus struct {
 	Name   string    `json:"name"`
 	State  State     `json:"state"`
 	Since  time.Time `json:"since"` // of the state
@@ -54,7 +54,7 @@ type Status struct {
 }
 
 // ready reports whether the state does not prevent the daemon's work.
-func (s Status) ready() bool { return s.State != Failed && s.State != Unknown }
+func (s checkStatus) ready() bool { return s.State != Failed && s.State != Unknown }
 
 const (
 	checkEvery   = 5 * time.Second  // between two readings without a request
@@ -71,7 +71,7 @@ type tracked struct {
 	wake  chan struct{} // requests a reading
 
 	mu   sync.Mutex
-	last Status
+	last checkStatus
 	at   time.Time     // end of the last reading
 	next chan struct{} // closed at the end of the next reading
 }
@@ -81,7 +81,7 @@ func newChecks(list []Check) *checks {
 	for _, one := range list {
 		c.all = append(c.all, &tracked{
 			check: one, wake: make(chan struct{}, 1), at: now, next: make(chan struct{}),
-			last: Status{Name: one.Name, Since: now},
+			last: checkStatus{Name: one.Name, Since: now},
 		})
 	}
 	return c
@@ -129,7 +129,7 @@ func (t *tracked) read(ctx context.Context) {
 }
 
 // now returns the state of each check, in order. It requests readings, and waits at most checkTimeout for them.
-func (c *checks) now(ctx context.Context) []Status {
+func (c *checks) now(ctx context.Context) []checkStatus {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	var waits []chan struct{}
@@ -148,14 +148,14 @@ func (c *checks) now(ctx context.Context) []Status {
 		case <-ctx.Done():
 		}
 	}
-	var list []Status
+	var list []checkStatus
 	for _, t := range c.all {
 		list = append(list, t.status())
 	}
 	return list
 }
 
-func (t *tracked) status() Status {
+func (t *tracked) status() checkStatus {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s := t.last

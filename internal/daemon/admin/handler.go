@@ -104,7 +104,7 @@ func (s *handler) authorized(next http.HandlerFunc) http.HandlerFunc {
 
 // healthz serves whether the loops of the process advance.
 func (s *handler) healthz(w http.ResponseWriter, r *http.Request) {
-	var dead []Status
+	var dead []checkStatus
 	for _, one := range s.checks.now(r.Context()) {
 		if one.dead && one.State == Failed {
 			dead = append(dead, one)
@@ -120,7 +120,7 @@ func (s *handler) readyz(w http.ResponseWriter, r *http.Request) {
 		s.authorized(func(w http.ResponseWriter, r *http.Request) { s.verbose(w, r, list) })(w, r)
 		return
 	}
-	var failed []Status
+	var failed []checkStatus
 	for _, one := range list {
 		if !one.ready() {
 			failed = append(failed, one)
@@ -131,7 +131,7 @@ func (s *handler) readyz(w http.ResponseWriter, r *http.Request) {
 
 // answer writes good, or one line for each failed check. Without a token the lines of a server with a token have
 // names only.
-func (s *handler) answer(w http.ResponseWriter, failed []Status, good string) {
+func (s *handler) answer(w http.ResponseWriter, failed []checkStatus, good string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if len(failed) == 0 {
 		fmt.Fprint(w, good)
@@ -148,7 +148,7 @@ func (s *handler) answer(w http.ResponseWriter, failed []Status, good string) {
 }
 
 // verbose writes all checks: as text, or as JSON.
-func (s *handler) verbose(w http.ResponseWriter, r *http.Request, list []Status) {
+func (s *handler) verbose(w http.ResponseWriter, r *http.Request, list []checkStatus) {
 	ready := true
 	for _, one := range list {
 		ready = ready && one.ready()
@@ -161,9 +161,9 @@ func (s *handler) verbose(w http.ResponseWriter, r *http.Request, list []Status)
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
 		_ = json.NewEncoder(w).Encode(struct { // fails only if the client is gone
-			Daemon string   `json:"daemon"`
-			Ready  bool     `json:"ready"`
-			Checks []Status `json:"checks"`
+			Daemon string        `json:"daemon"`
+			Ready  bool          `json:"ready"`
+			Checks []checkStatus `json:"checks"`
 		}{s.config.Daemon, ready, list})
 		return
 	}
@@ -180,7 +180,7 @@ func (s *handler) verbose(w http.ResponseWriter, r *http.Request, list []Status)
 }
 
 // line returns the check in one line, with control characters escaped.
-func (s Status) line() string {
+func (s checkStatus) line() string {
 	text := fmt.Sprintf("%s: %s since %s", s.Name, s.State, s.Since.UTC().Format(time.RFC3339))
 	if s.Detail != "" {
 		text += ": " + s.Detail

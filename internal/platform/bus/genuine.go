@@ -8,13 +8,13 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// ErrNotGenuine is the error of Genuine.
+// ErrNotGenuine is the error of checkGenuine.
 var ErrNotGenuine = errors.New("the NATS server made the message at the request of another client")
 
 // ErrNoReply refuses a request without a reply subject. A server-made message never has one of its own.
 var ErrNoReply = errors.New("the request has no reply subject")
 
-// Genuine returns an error unless a client published the message on its subject. A client may have the server publish
+// checkGenuine returns an error unless a client published the message on its subject. A client may have the server publish
 // for it, even on subjects that are forbidden to the client:
 //
 //   - A direct get answers with a stored message on any reply subject. Such an answer has headers of the server.
@@ -25,8 +25,8 @@ var ErrNoReply = errors.New("the request has no reply subject")
 // A response of the JetStream API has none of these marks. It has no reply subject, so Inbox refuses it as a request,
 // and a decoder of events refuses its content.
 //
-// The error wraps ErrNotGenuine. Inbox calls Genuine for each message.
-func Genuine(m *nats.Msg) error {
+// The error wraps ErrNotGenuine. Inbox calls checkGenuine for each message.
+func checkGenuine(m *nats.Msg) error {
 	if m.Sub == nil || !matches(m.Sub.Subject, m.Subject) {
 		return fmt.Errorf("%w: its own subject is %.120q", ErrNotGenuine, m.Subject)
 	}

@@ -41,11 +41,11 @@ func TestGenuineByHeader(t *testing.T) {
 		"Nats-Msg-Id": true, "Nats-Request-Info": true, "Nats-Expected-Last-Subject-Sequence": true, "Weir-Harmonizer": true,
 	} {
 		m := &nats.Msg{Subject: "a", Sub: &nats.Subscription{Subject: "a"}, Header: nats.Header{header: {"x"}}}
-		if err := Genuine(m); (err == nil) != genuine {
+		if err := checkGenuine(m); (err == nil) != genuine {
 			t.Errorf("Genuine with header %s = %v, want genuine: %v", header, err, genuine)
 		}
 	}
-	if Genuine(&nats.Msg{Subject: "a"}) == nil {
+	if checkGenuine(&nats.Msg{Subject: "a"}) == nil {
 		t.Error("a message without a subscription is genuine")
 	}
 }

@@ -34,7 +34,7 @@ type InboxConfig struct {
 }
 
 // Inbox receives the messages of several subjects in their order of arrival. It is the only way to subscribe, because
-// it refuses what the server was made to send: see Genuine. Open one with Receive.
+// it refuses what the server was made to send: see checkGenuine. Open one with Receive.
 type Inbox struct {
 	c        InboxConfig
 	nc       *nats.Conn
@@ -149,7 +149,7 @@ func (in *Inbox) pump() {
 
 // accepts reports whether the message is delivered, while so many messages and bytes wait.
 func (in *Inbox) accepts(m *nats.Msg, waiting, size int) bool {
-	err := Genuine(m)
+	err := checkGenuine(m)
 	if err == nil && m.Reply == "" && slices.Contains(in.c.Requests, m.Sub.Subject) {
 		err = ErrNoReply
 	}
@@ -178,7 +178,7 @@ func Replies(ctx context.Context, nc *nats.Conn, subject string, data []byte, ta
 		return fmt.Errorf("subscribe to %s: %w", inbox, err)
 	}
 	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
-	ctx, done := Watch(ctx, nc, subject)
+	ctx, done := watchViolations(ctx, nc, subject)
 	defer done()
 	if err := nc.PublishRequest(subject, inbox, data); err != nil {
 		return fmt.Errorf("request %s: %w", subject, err)
@@ -186,7 +186,7 @@ func Replies(ctx context.Context, nc *nats.Conn, subject string, data []byte, ta
 	for {
 		m, err := sub.NextMsgWithContext(ctx)
 		if err != nil {
-			return fmt.Errorf("request %s: %w", subject, Cause(ctx, err))
+			return fmt.Errorf("request %s: %w", subject, causeOf(ctx, err))
 		}
 		if more, err := take(m); err != nil || !more {
 			return err

@@ -31,7 +31,7 @@ func call[T any](ctx context.Context, d *denials, concerns func(string) bool, do
 	defer cancel()
 	defer done()
 	out, err := do(watching)
-	return out, absent(offline(Cause(watching, err)))
+	return out, absent(offline(causeOf(watching, err)))
 }
 
 // absent adds the remedy to the error of a server without JetStream.

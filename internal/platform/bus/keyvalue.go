@@ -88,7 +88,7 @@ func (b *bucket) watcher(ctx context.Context, start func(context.Context) (jetst
 	w, err := start(watching)
 	if err != nil {
 		cancel()
-		return nil, absent(offline(Cause(watching, err)))
+		return nil, absent(offline(causeOf(watching, err)))
 	}
 	return &keyWatcher{w, cancel}, nil
 }

@@ -169,10 +169,10 @@ func Rejected(nc *nats.Conn, subjects ...string) *Violation {
 	return nil
 }
 
-// Watch returns a context that ends when a server rejects a publish or a subscription of nc to one of the subjects,
+// watchViolations returns a context that ends when a server rejects a publish or a subscription of nc to one of the subjects,
 // which may have wildcards. Its cause is then a *Violation; see Cause. The caller calls done after the call. With a
 // connection that this package did not open, the context is ctx.
-func Watch(ctx context.Context, nc *nats.Conn, subjects ...string) (watching context.Context, done func()) {
+func watchViolations(ctx context.Context, nc *nats.Conn, subjects ...string) (watching context.Context, done func()) {
 	c, ok := nc.Opts.CustomDialer.(*client)
 	if !ok {
 		return ctx, func() {}
@@ -188,8 +188,8 @@ func Watch(ctx context.Context, nc *nats.Conn, subjects ...string) (watching con
 	return watching, func() { remove(); cancel() }
 }
 
-// Cause returns the violation that ended ctx, or else err.
-func Cause(ctx context.Context, err error) error {
+// causeOf returns the violation that ended ctx, or else err.
+func causeOf(ctx context.Context, err error) error {
 	if v, ok := errors.AsType[*Violation](context.Cause(ctx)); ok && err != nil {
 		return v
 	}
@@ -208,10 +208,10 @@ func Request(ctx context.Context, nc *nats.Conn, subject string, data []byte) (*
 
 // RequestMsg is Request with headers.
 func RequestMsg(ctx context.Context, nc *nats.Conn, m *nats.Msg) (*nats.Msg, error) {
-	watching, done := Watch(ctx, nc, m.Subject)
+	watching, done := watchViolations(ctx, nc, m.Subject)
 	defer done()
 	answer, err := nc.RequestMsgWithContext(watching, m)
-	return answer, offline(Cause(watching, err))
+	return answer, offline(causeOf(watching, err))
 }
 
 // offlineError is the error of a publish while the connection is lost.

@@ -27,8 +27,8 @@ const Timeout = 5 * time.Second
 // Codes that every server may return. Each server has further codes of its own.
 const (
 	CodeInvalid  = "invalid"   // the request is unreadable or invalid
-	CodeInternal = "internal"  // the server failed
-	CodeTooLarge = "too_large" // the response exceeds the message limit of the bus
+	codeInternal = "internal"  // the server failed
+	codeTooLarge = "too_large" // the response exceeds the message limit of the bus
 )
 
 // Error is an error that the server returned.
@@ -89,14 +89,14 @@ func RequestWith(ctx context.Context, nc *nats.Conn, subject string, header nats
 }
 
 // Respond responds to msg with body, or with err if it is not nil. An err that is not an *Error is
-// sent with CodeInternal. A message without a reply subject gets no response.
+// sent with codeInternal. A message without a reply subject gets no response.
 func Respond(msg *nats.Msg, maxPayload int64, body any, err error) error {
 	if msg.Reply == "" {
 		return nil
 	}
 	data, encErr := encode(body, err)
 	if encErr == nil && maxPayload > 0 && int64(len(data)) > maxPayload {
-		data, encErr = encode(nil, &Error{CodeTooLarge, "the response exceeds the message limit of the bus"})
+		data, encErr = encode(nil, &Error{codeTooLarge, "the response exceeds the message limit of the bus"})
 	}
 	if encErr != nil {
 		return fmt.Errorf("encode response to %s: %w", msg.Subject, encErr)
@@ -117,7 +117,7 @@ func encode(body any, err error) ([]byte, error) {
 	}
 	refusal, ok := errors.AsType[*Error](err)
 	if !ok {
-		refusal = &Error{CodeInternal, err.Error()}
+		refusal = &Error{codeInternal, err.Error()}
 	}
 	return json.Marshal(envelope{Error: refusal})
 }

@@ -54,7 +54,7 @@ func TestRequest(t *testing.T) {
 	if err := Request(t.Context(), nc, "ok", value{1}, nil); err != nil {
 		t.Errorf("ok, not decoded: %v", err)
 	}
-	for subject, code := range map[string]string{"refused": "taken", "broken": CodeInternal, "large": CodeTooLarge} {
+	for subject, code := range map[string]string{"refused": "taken", "broken": codeInternal, "large": codeTooLarge} {
 		err := Request(t.Context(), nc, subject, value{}, nil)
 		if refusal, ok := errors.AsType[*Error](err); !ok || refusal.Code != code {
 			t.Errorf("%s: %v, want code %s", subject, err, code)

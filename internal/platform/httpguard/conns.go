@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// Conns bounds the connections of a server. When a new one exceeds the bound, it closes the connection that has waited
+// conns bounds the connections of a server. When a new one exceeds the bound, it closes the connection that has waited
 // longest without a request. So slow clients do not keep others out.
-type Conns struct {
+type conns struct {
 	most int
 	mu   sync.Mutex
 	all  map[net.Conn]conn // open ones
 }
 
-// NewConns returns a bound of that many connections, which is above 0.
-func NewConns(most int) *Conns { return &Conns{most: most, all: map[net.Conn]conn{}} }
+// newConns returns a bound of that many connections, which is above 0.
+func newConns(most int) *conns { return &conns{most: most, all: map[net.Conn]conn{}} }
 
 // conn is one open connection.
 type conn struct {
@@ -26,7 +26,7 @@ type conn struct {
 }
 
 // State implements http.Server.ConnState.
-func (c *Conns) State(nc net.Conn, now http.ConnState) {
+func (c *conns) State(nc net.Conn, now http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	_, open := c.all[nc]
@@ -46,7 +46,7 @@ func (c *Conns) State(nc net.Conn, now http.ConnState) {
 }
 
 // closeOldest closes the connection that has waited longest. The caller has locked c.
-func (c *Conns) closeOldest() {
+func (c *conns) closeOldest() {
 	var oldest net.Conn
 	for nc, one := range c.all {
 		if !one.active && (oldest == nil || one.since.Before(c.all[oldest].since)) {

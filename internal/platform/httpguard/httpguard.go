@@ -32,7 +32,7 @@ const (
 func Server(h http.Handler, connections int, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ConnState: NewConns(connections).State, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		ConnState: newConns(connections).State, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 }
 

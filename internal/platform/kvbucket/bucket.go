@@ -51,8 +51,8 @@ func (b *Bucket) JetStream() jetstream.JetStream { return b.js }
 
 func subject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-// Deleted reports whether the header is one of a delete marker.
-func Deleted(h nats.Header) bool {
+// isDeleted reports whether the header is one of a delete marker.
+func isDeleted(h nats.Header) bool {
 	return h.Get(headerOperation) != "" || h.Get(jetstream.MarkerReasonHeader) != ""
 }
 
@@ -101,7 +101,7 @@ func (b *Bucket) Direct(ctx context.Context, key string) (Entry, error) {
 	if err != nil || revision == 0 {
 		return Entry{}, fmt.Errorf("read %s: the answer has the sequence number %.80q, want a number above 0", key, m.Header.Get(jetstream.SequenceHeader))
 	}
-	return Entry{Revision: revision, Value: m.Data, Found: !Deleted(m.Header)}, nil
+	return Entry{Revision: revision, Value: m.Data, Found: !isDeleted(m.Header)}, nil
 }
 
 // lists reports whether the leader lists a key, and whether the bucket has replicas.

@@ -21,8 +21,8 @@ var (
 	ErrNoAnswer = errors.New("NATS does not answer")
 	// ErrNoPeers: too few servers of the NATS cluster can store a new bucket.
 	ErrNoPeers = errors.New("the NATS cluster has too few servers for the replicas: start its other servers, or lower nats.replicas")
-	// ErrSingle: a single NATS server cannot store several replicas.
-	ErrSingle = errors.New("a single NATS server has one replica: configure a cluster, or lower nats.replicas")
+	// errSingle: a single NATS server cannot store several replicas.
+	errSingle = errors.New("a single NATS server has one replica: configure a cluster, or lower nats.replicas")
 	// ErrUnknown: a write has no answer. It may be applied, now or later: read the key again.
 	ErrUnknown = errors.New("the write has no answer, so its result is unknown")
 	// ErrDamaged: the store lists the key and cannot read its value.
@@ -64,7 +64,7 @@ func explain(conn *nats.Conn, subject string, err error) error {
 	case isAPI && api.ErrorCode == codeNoPeers:
 		return fmt.Errorf("%w (%s)", ErrNoPeers, api.Description)
 	case isAPI && api.ErrorCode == codeSingle:
-		return fmt.Errorf("%w (%s)", ErrSingle, api.Description)
+		return fmt.Errorf("%w (%s)", errSingle, api.Description)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
 		if violation := violationOf(conn, subject); violation != nil {
 			return fmt.Errorf("%w (%w)", ErrNoPermission, violation)

@@ -14,12 +14,12 @@ const (
 	maxLabel = 63
 	// MaxGroups is how many apps, groups or other outside names have label values of their own.
 	MaxGroups = 50
-	// Other is the label value of all further names.
-	Other = "other"
+	// otherLabel is the label value of all further names.
+	otherLabel = "other"
 )
 
-// Label returns a label value of at most 63 bytes. Control characters and invalid text become _.
-func Label(value string) string {
+// boundedLabel returns a label value of at most 63 bytes. Control characters and invalid text become _.
+func boundedLabel(value string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || unicode.IsControl(r) {
 			return '_'
@@ -41,9 +41,9 @@ func Label(value string) string {
 func Groups[K cmp.Ordered, V any](values map[K]V, label func(K) string, merge func(a, b V) V) map[string]V {
 	out := make(map[string]V, min(len(values), MaxGroups+1))
 	for i, key := range slices.Sorted(maps.Keys(values)) {
-		name := Other
+		name := otherLabel
 		if i < MaxGroups {
-			name = Label(label(key))
+			name = boundedLabel(label(key))
 		}
 		value := values[key]
 		if before, there := out[name]; there {

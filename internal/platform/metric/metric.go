@@ -1,7 +1,7 @@
 // Package metric describes each metric for Prometheus: one table for each part of a daemon. Collectors take their
 // descriptions from it, and docs/metrics.md is generated from it.
 //
-// An unknown value is absent, never 0. Label values are bounded: [Label] bounds one value, and [Groups] their number.
+// An unknown value is absent, never 0. Label values are bounded: a long value is cut, and [Groups] bounds their number.
 //
 // Tables do not change and may be read concurrently.
 package metric
@@ -73,7 +73,7 @@ func (s *Set) Emit(ch chan<- prometheus.Metric, name string, value float64, labe
 		panic(fmt.Sprintf("metric %s%s is not in the table of package metric", s.prefix, name))
 	}
 	for i := range labels {
-		labels[i] = Label(labels[i])
+		labels[i] = boundedLabel(labels[i])
 	}
 	ch <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
 }

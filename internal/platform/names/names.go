@@ -20,7 +20,7 @@ import (
 
 // Bounds in bytes.
 const (
-	MaxName    = 63
+	maxName    = 63
 	maxToken   = 128
 	MaxKey     = 253
 	MaxRelease = 64
@@ -31,7 +31,7 @@ const (
 const Rule = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
 
 // Valid reports whether s may name a cluster, a pool or an app.
-func Valid(s string) bool { return inSet(s, MaxName, "", "-_") }
+func Valid(s string) bool { return inSet(s, maxName, "", "-_") }
 
 // ValidToken reports whether s may be one token of a subject.
 func ValidToken(s string) bool { return inSet(s, maxToken, "-_", "-_") }

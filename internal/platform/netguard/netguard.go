@@ -26,8 +26,8 @@ import (
 var (
 	// ErrOutside: the host has no address within the allowed networks.
 	ErrOutside = errors.New("is outside the allowed networks")
-	// ErrRedirect: the response was a refused redirect.
-	ErrRedirect = errors.New("redirects elsewhere")
+	// errRedirect: the response was a refused redirect.
+	errRedirect = errors.New("redirects elsewhere")
 	// errUnpinned: the context has no address from Pin, a programming error.
 	errUnpinned = errors.New("no address is pinned to the request")
 )
@@ -147,16 +147,16 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 func SameHost(req *http.Request, via []*http.Request) error {
 	switch first, last := via[0].URL, via[len(via)-1].URL; {
 	case len(via) > maxRedirects:
-		return fmt.Errorf("%w: more than %d times", ErrRedirect, maxRedirects)
+		return fmt.Errorf("%w: more than %d times", errRedirect, maxRedirects)
 	case req.URL.Hostname() != first.Hostname():
-		return fmt.Errorf("%w: to another host", ErrRedirect)
+		return fmt.Errorf("%w: to another host", errRedirect)
 	case last.Scheme == "https" && req.URL.Scheme != "https":
-		return fmt.Errorf("%w: from https to http", ErrRedirect)
+		return fmt.Errorf("%w: from https to http", errRedirect)
 	case req.URL.Scheme != "http" && req.URL.Scheme != "https":
-		return fmt.Errorf("%w: to another protocol", ErrRedirect)
+		return fmt.Errorf("%w: to another protocol", errRedirect)
 	}
 	return nil
 }
 
 // NoRedirect refuses every redirect.
-func NoRedirect(*http.Request, []*http.Request) error { return ErrRedirect }
+func NoRedirect(*http.Request, []*http.Request) error { return errRedirect }

@@ -93,7 +93,7 @@ func TestTransportDialsThePin(t *testing.T) {
 	if err := get(to, "/"); err != nil {
 		t.Error(err)
 	}
-	if err := get(to, "/away"); !errors.Is(err, ErrRedirect) {
+	if err := get(to, "/away"); !errors.Is(err, errRedirect) {
 		t.Errorf("a redirect to another host: %v", err)
 	}
 	if err := get(t.Context(), "/"); !errors.Is(err, errUnpinned) {
@@ -126,7 +126,7 @@ func TestSameHost(t *testing.T) {
 		for range test.hops {
 			via = append(via, request(test.from))
 		}
-		if err := SameHost(request(test.to), via); (err == nil) != test.ok || err != nil && !errors.Is(err, ErrRedirect) {
+		if err := SameHost(request(test.to), via); (err == nil) != test.ok || err != nil && !errors.Is(err, errRedirect) {
 			t.Errorf("%s to %s after %d: %v", test.from, test.to, test.hops, err)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Slack is the body that Slack's incoming webhooks accept, and the chat programs that are compatible with them.
-const Slack = `{"text": "*{severity}* {cluster}/{pool} {event}: {text}"}`
+// slackBody is the body that Slack's incoming webhooks accept, and the chat programs that are compatible with them.
+const slackBody = `{"text": "*{severity}* {cluster}/{pool} {event}: {text}"}`
 
 // slackText makes text of Slack's markup: a reason such as "<!channel>" notifies nobody, and a link shows its address.
 var slackText = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
@@ -46,7 +46,7 @@ func (b Body) render(e Event, data []byte) ([]byte, error) {
 	var pairs []string
 	for _, f := range e.fields() {
 		value := f[1]
-		if b == Slack {
+		if b == slackBody {
 			value = slackText.Replace(value)
 		}
 		text, err := json.Marshal(value)

@@ -471,7 +471,7 @@ func TestBodies(t *testing.T) {
 		body Body
 		want map[string]any
 	}{
-		"slack":  {Slack, map[string]any{"text": "*info* prod/web target: " + strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;").Replace(hostile.Text)}},
+		"slack":  {slackBody, map[string]any{"text": "*info* prod/web target: " + strings.NewReplacer("<", "&lt;", ">", "&gt;", "&", "&amp;").Replace(hostile.Text)}},
 		"nested": {`{"a": "{at}", "b": "{cluster} {kind} {event}"}`, map[string]any{"a": noon.UTC().Format(time.RFC3339), "b": "prod decision target"}},
 	} {
 		if err := test.body.Check(); err != nil {
@@ -505,7 +505,7 @@ func TestLongEventsAreCut(t *testing.T) {
 }
 
 func FuzzBody(f *testing.F) {
-	f.Add(Slack, "text")
+	f.Add(slackBody, "text")
 	f.Add(`{"a": "{id}"}`, "\"\\{text}")
 	f.Add(`{"a": "\u000{text}", "b": 1{id}}`, "g")
 	f.Fuzz(func(t *testing.T, body, text string) {

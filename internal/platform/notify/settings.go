@@ -29,8 +29,8 @@ type Settings struct {
 
 // Formats of a body.
 const (
-	FormatJSON  = "json"
-	FormatSlack = "slack"
+	formatJSON  = "json"
+	formatSlack = "slack"
 )
 
 // maxTargets bounds the list.
@@ -42,8 +42,8 @@ func (n Settings) Target() Target {
 		Name: n.Name, URL: n.URL, URLFile: n.URLFile, SecretFile: n.SecretFile, Body: Body(n.Body),
 		Filter: Filter{Kinds: n.Kinds, Events: n.Events, Pools: n.Pools, Least: cmp.Or(api.Severity(n.Severity), api.SeverityInfo)},
 	}
-	if n.Format == FormatSlack {
-		t.Body = Slack
+	if n.Format == formatSlack {
+		t.Body = slackBody
 	}
 	return t
 }
@@ -86,8 +86,8 @@ func (n Settings) check(at func(key, format string, args ...any)) {
 		at("secret_file", "is %q: want an absolute path", n.SecretFile)
 	}
 	switch {
-	case n.Format != "" && n.Format != FormatJSON && n.Format != FormatSlack:
-		at("format", "is %.80q: want %s or %s", n.Format, FormatJSON, FormatSlack)
+	case n.Format != "" && n.Format != formatJSON && n.Format != formatSlack:
+		at("format", "is %.80q: want %s or %s", n.Format, formatJSON, formatSlack)
 	case n.Format != "" && n.Body != "":
 		at("body", "stands beside format: keep one of them")
 	}

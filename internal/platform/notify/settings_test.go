@@ -8,13 +8,13 @@ import (
 
 func TestCheckAllReportsEveryMistake(t *testing.T) {
 	valid := Settings{Name: "ok", URL: "https://h/x"}
-	if ps := CheckAll([]Settings{valid, {Name: "file", URLFile: "/x", Format: FormatSlack, Severity: "error"}}); ps != nil {
+	if ps := CheckAll([]Settings{valid, {Name: "file", URLFile: "/x", Format: formatSlack, Severity: "error"}}); ps != nil {
 		t.Errorf("valid sections: %v", ps)
 	}
 	var got []string
 	for _, p := range CheckAll([]Settings{
 		valid, valid, {Name: "a/b", URL: "https://u:p@h/", URLFile: "x", SecretFile: "y", Format: "xml"},
-		{Name: "c", URL: "ftp://h", Body: "{", Format: FormatJSON, Kinds: []string{"x"}, Pools: []string{"a b"}, Events: []string{"["}, Severity: "loud"},
+		{Name: "c", URL: "ftp://h", Body: "{", Format: formatJSON, Kinds: []string{"x"}, Pools: []string{"a b"}, Events: []string{"["}, Severity: "loud"},
 	}) {
 		got = append(got, p.Key)
 	}

@@ -3,7 +3,7 @@
 // and credentials behave as on AWS. One difference: an unknown access key returns 404 XAdminUserNotFound, not 403.
 //
 // versitygw has two limits:
-//   - one gateway per process; a second Run returns [ErrRunning].
+//   - one gateway per process; a second Run returns errRunning.
 //   - while it runs, the process's working directory is the gateway's folder. Make every relative path absolute
 //     before calling Run. Run restores the former directory when it returns.
 //

@@ -22,8 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRunning: this process already runs a gateway.
-var ErrRunning = errors.New("this process already runs an S3 gateway")
+// errRunning: this process already runs a gateway.
+var errRunning = errors.New("this process already runs an S3 gateway")
 
 // oneGateway is held while a gateway runs. It guards process-wide state: the working directory, and versitygw's
 // globals.
@@ -74,7 +74,7 @@ func Run(ctx context.Context, cfg Config) error {
 // run is Run with the probe as an argument, so that tests can select the kind of metadata.
 func run(ctx context.Context, cfg Config, probe func(dir string) error) error {
 	if !oneGateway.TryLock() {
-		return ErrRunning
+		return errRunning
 	}
 	defer oneGateway.Unlock()
 

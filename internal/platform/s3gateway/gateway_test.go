@@ -128,7 +128,7 @@ func TestRun(t *testing.T) {
 
 func TestRunOnlyOnce(t *testing.T) {
 	_, stop := start(t, testConfig(t.TempDir()), probeXattr)
-	if err := Run(t.Context(), testConfig(t.TempDir())); !errors.Is(err, ErrRunning) {
+	if err := Run(t.Context(), testConfig(t.TempDir())); !errors.Is(err, errRunning) {
 		t.Errorf("second Run = %v, want ErrRunning", err)
 	}
 	if err := stop(); err != nil {

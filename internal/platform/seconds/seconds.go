@@ -39,8 +39,8 @@ func Back[T any](data []byte) ([]byte, error) {
 	return convert(data, reflect.TypeFor[T](), fromSeconds)
 }
 
-// Has reports whether values of a type may have a duration.
-func Has(t reflect.Type) bool { return t != nil && has(t, map[reflect.Type]bool{}) }
+// hasDuration reports whether values of a type may have a duration.
+func hasDuration(t reflect.Type) bool { return t != nil && has(t, map[reflect.Type]bool{}) }
 
 func has(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t == reflect.TypeFor[time.Duration]() {
@@ -129,7 +129,7 @@ type converter struct {
 }
 
 func convert(data []byte, t reflect.Type, do change) ([]byte, error) {
-	if !Has(t) {
+	if !hasDuration(t) {
 		return data, nil
 	}
 	c := converter{in: json.NewDecoder(bytes.NewReader(data)), do: do}

@@ -36,8 +36,8 @@ const (
 // Prefix begins the names of the variables. The parent of a daemon passes them on.
 const Prefix = "OTEL_"
 
-// Enabled reports whether the environment names a collector and does not turn traces off.
-func Enabled(getenv func(string) string) bool {
+// isEnabled reports whether the environment names a collector and does not turn traces off.
+func isEnabled(getenv func(string) string) bool {
 	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") || getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
@@ -48,7 +48,7 @@ func Enabled(getenv func(string) string) bool {
 // off, the Tracer is nil. service is the name of the process if OTEL_SERVICE_NAME is not set; about are pairs of
 // attribute keys and values of all spans.
 func Open(ctx context.Context, service string, log *slog.Logger, about ...string) (trace.Tracer, func(), error) {
-	if !Enabled(os.Getenv) {
+	if !isEnabled(os.Getenv) {
 		return nil, func() {}, nil
 	}
 	if protocol := os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"); protocol != "" && protocol != "http/protobuf" {

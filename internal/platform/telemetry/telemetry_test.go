@@ -105,7 +105,7 @@ func TestTracesAreOff(t *testing.T) {
 		{"disabled", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_SDK_DISABLED": "true"}, false},
 		{"no exporter", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://x", "OTEL_TRACES_EXPORTER": "none"}, false},
 	} {
-		if on := Enabled(func(name string) string { return test.env[name] }); on != test.on {
+		if on := isEnabled(func(name string) string { return test.env[name] }); on != test.on {
 			t.Errorf("%s: enabled %t, want %t", test.name, on, test.on)
 		}
 	}

@@ -26,8 +26,8 @@ const (
 	maxStreams   = 10_000
 )
 
-// ErrIncomplete: the archive was not written to its end.
-var ErrIncomplete = errors.New("the backup is incomplete")
+// errIncomplete: the archive was not written to its end.
+var errIncomplete = errors.New("the backup is incomplete")
 
 // Manifest lists the content of an archive.
 type Manifest struct {
@@ -120,7 +120,7 @@ func read(r io.Reader, manifest func(name string, data []byte) error, stream fun
 	for {
 		head, err := archive.Next()
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return fmt.Errorf("%w: its last entry %s is missing", ErrIncomplete, manifestName)
+			return fmt.Errorf("%w: its last entry %s is missing", errIncomplete, manifestName)
 		}
 		if err != nil {
 			return fmt.Errorf("not a backup of weir: %w", err)
@@ -174,7 +174,7 @@ func readEntry(archive *tar.Reader, head *tar.Header) ([]byte, error) {
 	}
 	data := make([]byte, head.Size)
 	if _, err := io.ReadFull(archive, data); err != nil {
-		return nil, fmt.Errorf("%w: read entry %s: %w", ErrIncomplete, head.Name, err)
+		return nil, fmt.Errorf("%w: read entry %s: %w", errIncomplete, head.Name, err)
 	}
 	return data, nil
 }

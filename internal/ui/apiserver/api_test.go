@@ -482,7 +482,7 @@ func TestTokenFile(t *testing.T) {
 func FuzzParseTokens(f *testing.F) {
 	f.Add([]byte("operator olga 0123456789abcdef\n# x\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		tokens, err := ParseTokens(data)
+		tokens, err := parseTokens(data)
 		if err == nil && len(tokens) == 0 {
 			t.Error("no token and no error")
 		}

@@ -48,16 +48,16 @@ func ReadTokens(path string) ([]Token, error) {
 	if info.Mode()&fs.ModeNamedPipe == 0 && inputfile.ReadableByOthers(path, info.Mode()) {
 		return nil, fmt.Errorf("token file %s: other users can read it; run \"chmod 600 %s\"", path, path)
 	}
-	tokens, err := ParseTokens(data)
+	tokens, err := parseTokens(data)
 	if err != nil {
 		return nil, fmt.Errorf("token file %s: %w", path, err)
 	}
 	return tokens, nil
 }
 
-// ParseTokens parses the lines "ROLE NAME SECRET" of a token file. It ignores empty lines, and lines that begin with #.
+// parseTokens parses the lines "ROLE NAME SECRET" of a token file. It ignores empty lines, and lines that begin with #.
 // An error does not have a secret.
-func ParseTokens(data []byte) (tokens []Token, err error) {
+func parseTokens(data []byte) (tokens []Token, err error) {
 	if len(data) > maxTokenFile {
 		return nil, fmt.Errorf("has more than %d bytes", maxTokenFile)
 	}

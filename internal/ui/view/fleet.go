@@ -24,18 +24,18 @@ const PoolReader = "pool."
 
 // States of a pool in a list, worst first.
 const (
-	PoolUnreadable = "unreadable" // its stored data cannot be read
-	PoolSilent     = "silent"     // ticks are overdue
-	PoolFailed     = "failed"     // the last tick ended before a decision
-	PoolProblems   = "problems"   // the last tick has problems
-	PoolNew        = "no tick"    // its file exists, and no tick is recorded
-	PoolPaused     = "paused"
+	poolUnreadable = "unreadable" // its stored data cannot be read
+	poolSilent     = "silent"     // ticks are overdue
+	poolFailed     = "failed"     // the last tick ended before a decision
+	poolProblems   = "problems"   // the last tick has problems
+	poolNew        = "no tick"    // its file exists, and no tick is recorded
+	poolPaused     = "paused"
 	PoolOK         = "ok"
 )
 
 // rankOf orders the states, worst first.
 func rankOf(r api.Pool) int {
-	return slices.Index([]string{PoolUnreadable, PoolSilent, PoolFailed, PoolProblems, PoolNew, PoolPaused, PoolOK}, r.State)
+	return slices.Index([]string{poolUnreadable, poolSilent, poolFailed, poolProblems, poolNew, poolPaused, PoolOK}, r.State)
 }
 
 // Fleet reads all pools of a cluster. It may be used concurrently.
@@ -100,10 +100,10 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
 	r, err := pastOf(f.Bus, f.Cluster, pool).Last(ctx)
 	switch {
 	case errors.Is(err, state.ErrNoRecord):
-		row.State, row.Problems = PoolNew, []string{fmt.Sprintf("has not ticked yet: start it with \"weir bootstrap --pool %s\"", pool)}
+		row.State, row.Problems = poolNew, []string{fmt.Sprintf("has not ticked yet: start it with \"weir bootstrap --pool %s\"", pool)}
 		return row
 	case err != nil:
-		row.State, row.Problems = PoolUnreadable, []string{err.Error()}
+		row.State, row.Problems = poolUnreadable, []string{err.Error()}
 		return row
 	}
 	row.LastTick, row.Age = r.At, max(0, now.Sub(r.At))
@@ -114,14 +114,14 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
 	switch {
 	case explain.Overdue(now, r, nil) != "":
 		late, _, _ := strings.Cut(explain.Overdue(now, r, nil), ": ")
-		row.State = PoolSilent
+		row.State = poolSilent
 		row.Problems = slices.Insert(row.Problems, 0, late+fmt.Sprintf("; \"weir status %s\" shows why", pool))
 	case r.Failed != "":
-		row.State = PoolFailed
+		row.State = poolFailed
 	case len(row.Problems) > 0:
-		row.State = PoolProblems
+		row.State = poolProblems
 	case r.Paused != nil:
-		row.State, row.Problems = PoolPaused, []string{"paused " + explain.Note(*r.Paused)}
+		row.State, row.Problems = poolPaused, []string{"paused " + explain.Note(*r.Paused)}
 	}
 	decided := &r
 	if r.Case == nil || r.Result == nil {
@@ -138,8 +138,8 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
 // addProblems adds problems that the last tick does not have.
 func addProblems(r *api.Pool, problems ...string) {
 	r.Problems = append(r.Problems, problems...)
-	if len(problems) > 0 && (r.State == PoolOK || r.State == PoolPaused) {
-		r.State = PoolProblems
+	if len(problems) > 0 && (r.State == PoolOK || r.State == poolPaused) {
+		r.State = poolProblems
 	}
 }
 

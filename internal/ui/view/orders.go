@@ -21,7 +21,7 @@ const (
 
 	LongestOrder = 365 * 24 * time.Hour
 	LongestWhy   = 200     // bytes: the reason is stored in the record of each tick
-	LargestPin   = 1e12    // an absolute target is below it
+	largestPin   = 1e12    // an absolute target is below it
 	LargestShift = 1 << 31 // an offset is below it in absolute value
 )
 
@@ -47,7 +47,7 @@ func ParsePin(text string) (pin api.Pin, ok bool) {
 		return api.Pin{Bound: text}, true
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	return api.Pin{Target: x}, err == nil && x >= 0 && x < LargestPin
+	return api.Pin{Target: x}, err == nil && x >= 0 && x < largestPin
 }
 
 // Orders writes the orders of one pool. It may be used concurrently.

@@ -47,7 +47,7 @@ func TestUnansweredLines(t *testing.T) {
 
 func TestImpossibleNamesEachAppOnce(t *testing.T) {
 	const why = "no node can hold it: it needs 8 cpus, the largest has 4"
-	got := Impossible(api.Pending{Copies: []api.PendingCopy{
+	got := impossible(api.Pending{Copies: []api.PendingCopy{
 		{App: "web", Index: 2, Why: why}, {App: "web", Index: 3, Why: why}, {App: "api", Why: "no node has so much room now"},
 	}})
 	if len(got) != 1 || !strings.HasPrefix(got[0], "web/2 waits for room: "+why) {

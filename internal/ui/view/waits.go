@@ -84,8 +84,8 @@ func WaitsLine(c api.PendingCopy) string {
 // noNodeCan begins the reason of a placer for an instance that no node can hold, however much room it has.
 const noNodeCan = "no node can hold it"
 
-// Impossible returns a line for each application that no node can hold.
-func Impossible(p api.Pending) (lines []string) {
+// impossible returns a line for each application that no node can hold.
+func impossible(p api.Pending) (lines []string) {
 	seen := map[string]bool{}
 	for _, c := range p.Copies {
 		if !strings.HasPrefix(c.Why, noNodeCan) || seen[c.App] {

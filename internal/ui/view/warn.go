@@ -107,7 +107,7 @@ func (p Pool) warnOfPending(ctx context.Context, s *api.PoolStatus) {
 	if pending.Total == 0 || s.LastTick == nil {
 		return
 	}
-	if lines := Impossible(pending); lines != nil {
+	if lines := impossible(pending); lines != nil {
 		s.Warnings = append(s.Warnings, lines...)
 		return
 	}

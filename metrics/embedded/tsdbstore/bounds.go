@@ -17,8 +17,8 @@ import (
 
 // Default bounds. A series takes about 1.5 kB of memory while it receives samples, and up to three hours longer.
 const (
-	DefaultMaxSeries = 200_000
-	DefaultMaxOfApp  = 20_000
+	defaultMaxSeries = 200_000
+	defaultMaxOfApp  = 20_000
 )
 
 // recountEvery is the minimum time between two counts. Series without new samples leave the memory when a block is
@@ -36,7 +36,7 @@ type bounds struct {
 }
 
 func newBounds(c Config) *bounds {
-	return &bounds{all: cmp.Or(c.MaxSeries, DefaultMaxSeries), ofApp: cmp.Or(c.MaxOfApp, DefaultMaxOfApp)}
+	return &bounds{all: cmp.Or(c.MaxSeries, defaultMaxSeries), ofApp: cmp.Or(c.MaxOfApp, defaultMaxOfApp)}
 }
 
 // admit counts the series of a sample that starts one. Beyond a bound it returns metrics.ErrTooManySeries.

@@ -59,7 +59,7 @@ type newest struct {
 }
 
 // maxNewest bounds a newest. One that is full begins anew: then more is compared.
-const maxNewest = 2 * DefaultMaxSeries
+const maxNewest = 2 * defaultMaxSeries
 
 func newNewest() *newest { return &newest{at: map[uint64]int64{}} }
 

@@ -35,7 +35,7 @@ const (
 type Config struct {
 	Retention time.Duration // at least two hours; 0 is DefaultRetention
 	// MaxSeries bounds the series of all application metrics in memory, and MaxOfApp those of one application. 0 is
-	// DefaultMaxSeries and DefaultMaxOfApp.
+	// defaultMaxSeries and defaultMaxOfApp.
 	MaxSeries int
 	MaxOfApp  int
 	Log       *slog.Logger // lines of level info from the database are logged as debug

@@ -36,10 +36,10 @@ const (
 
 // Defaults of a Config.
 const (
-	DefaultTimeout  = 2 * time.Second // of the servers: authorization.timeout of at least 3 s
-	DefaultLifetime = time.Hour
-	DefaultWorkers  = 64
-	DefaultQueue    = 4096
+	defaultTimeout  = 2 * time.Second // of the servers: authorization.timeout of at least 3 s
+	defaultLifetime = time.Hour
+	defaultWorkers  = 64
+	defaultQueue    = 4096
 )
 
 // flushTimeout bounds the subscription.
@@ -62,10 +62,10 @@ type Config struct {
 	// User returns the name and the permissions of an agent.
 	User func(identity.Claim) (name string, p jwt.Permissions)
 	// Timeout bounds one request, with its time in the queue. It must be below the servers' authorization.timeout.
-	Timeout  time.Duration // 0: DefaultTimeout
-	Lifetime time.Duration // of a user; it varies by a fifth; 0: DefaultLifetime
-	Workers  int           // concurrent requests; 0: DefaultWorkers
-	Queue    int           // waiting requests; 0: DefaultQueue
+	Timeout  time.Duration // 0: defaultTimeout
+	Lifetime time.Duration // of a user; it varies by a fifth; 0: defaultLifetime
+	Workers  int           // concurrent requests; 0: defaultWorkers
+	Queue    int           // waiting requests; 0: defaultQueue
 	Log      *slog.Logger
 }
 
@@ -102,8 +102,8 @@ func New(c Config) (*Responder, error) {
 	if c.Issuer == nil || c.User == nil || c.Log == nil || c.Account == "" || len(c.Verifiers) == 0 {
 		return nil, errors.New("authcallout: issuer, user, log, account and verifiers are required")
 	}
-	c.Timeout, c.Lifetime = cmp.Or(c.Timeout, DefaultTimeout), cmp.Or(c.Lifetime, DefaultLifetime)
-	c.Workers, c.Queue = cmp.Or(c.Workers, DefaultWorkers), cmp.Or(c.Queue, DefaultQueue)
+	c.Timeout, c.Lifetime = cmp.Or(c.Timeout, defaultTimeout), cmp.Or(c.Lifetime, defaultLifetime)
+	c.Workers, c.Queue = cmp.Or(c.Workers, defaultWorkers), cmp.Or(c.Queue, defaultQueue)
 	public, err := c.Issuer.PublicKey()
 	if err != nil || !nkeys.IsValidPublicAccountKey(public) {
 		return nil, errors.Join(errors.New("authcallout: the issuer is not an account key"), err)

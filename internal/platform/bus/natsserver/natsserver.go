@@ -27,8 +27,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 )
 
-// Server is a running server.
-type Server struct {
+// runningServer is a running server.
+type runningServer struct {
 	folder string
 	roles  bool
 	server *server.Server
@@ -51,7 +51,7 @@ func serve(folder string, log *slog.Logger, users *authenticator) (bus.Server, e
 		return nil, fmt.Errorf("configure the accounts of NATS in %s: %w", folder, err)
 	}
 	o.CustomClientAuthentication = users
-	s := &Server{folder: folder, roles: users.roles, log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
+	s := &runningServer{folder: folder, roles: users.roles, log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
 	var err error
 	if s.server, err = start(o, s.lines, users); err != nil {
 		return nil, fmt.Errorf("run NATS in %s: %w", folder, err)
@@ -61,13 +61,13 @@ func serve(folder string, log *slog.Logger, users *authenticator) (bus.Server, e
 }
 
 // Roles reports whether each client has the permissions of its role.
-func (s *Server) Roles() bool { return s.roles }
+func (s *runningServer) Roles() bool { return s.roles }
 
 // URL returns the address of the server, without the token.
-func (s *Server) URL() string { return "nats://" + s.server.Addr().String() }
+func (s *runningServer) URL() string { return "nats://" + s.server.Addr().String() }
 
 // Stop ends the server, and returns after its files are closed. It may be called once.
-func (s *Server) Stop() {
+func (s *runningServer) Stop() {
 	close(s.ended)
 	s.restorer.Wait()
 	s.server.Shutdown()
@@ -80,7 +80,7 @@ const restoreEvery = time.Second
 // restore restarts JetStream after failed writes, as soon as there is free space. Until
 // a restart the server rejects all writes to a stream with a failed one. It returns
 // with Stop.
-func (s *Server) restore() {
+func (s *runningServer) restore() {
 	check := time.NewTicker(restoreEvery)
 	defer check.Stop()
 	for {

@@ -80,13 +80,13 @@ func (h History) Draw() []byte {
 	d.add(`<path class="bad" d="$"/><path class="warn" d="$"/><path class="axisline" d="M0 $h$"/>`,
 		bad.String(), warn.String(), h.Height*10, n*10)
 	d.close()
-	d.text("axis", 0, 10, "", Counted(most))
+	d.text("axis", 0, 10, "", counted(most))
 	d.close()
 	return d.Bytes()
 }
 
-// Counted returns "1 pool" or "7 pools".
-func Counted(n int) string { return series.Count(n, "pool") }
+// counted returns "1 pool" or "7 pools".
+func counted(n int) string { return series.Count(n, "pool") }
 
 func bar(i, bottom, height int) string {
 	var p path

@@ -15,8 +15,8 @@ type Waterfall struct {
 
 // Row heights of a waterfall, in pixels.
 const (
-	RowChanged = 44
-	RowSame    = 30
+	rowChanged = 44
+	rowSame    = 30
 )
 
 // NewWaterfall returns the waterfall of the steps, with room for more values, such as an edited target.
@@ -84,9 +84,9 @@ func (d *drawing) aside(class string, x float64, distance, y int, anchor, text s
 // Row returns the bar of a step. Its lines continue below it, because a row grows with its reason. limits are the places of dashed lines. edited, if it is not nil, is the target after
 // this step with edited limits.
 func (w Waterfall) Row(s Step, limits map[string]float64, edited *float64) []byte {
-	height := RowSame
+	height := rowSame
 	if s.Before != s.After {
-		height = RowChanged
+		height = rowChanged
 	}
 	var d drawing
 	d.add(`<svg class="plot fall" aria-hidden="true" width="100%" height="$">`, height)

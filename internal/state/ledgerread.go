@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
 // Headers of a record's message.
@@ -60,6 +61,8 @@ const (
 	batchRecords   = 64
 	batchSummaries = 1024
 	batchBytes     = 4 << 20
+
+	replicaPause = 50 * time.Millisecond // before a replica that lags is asked again
 )
 
 // Headers of the messages of a batch.
@@ -82,8 +85,8 @@ type batchRequest struct {
 // Since calls visit with each record written at from or later, oldest first, up to the newest record at the call. An
 // error of visit stops it. It omits incomplete records. Only its context bounds it.
 //
-// Since reads batches by direct gets, because operators and viewers may not create a consumer. Any replica answers, so
-// on a cluster a record of the last moment may be missing.
+// Since reads batches by direct gets, because operators and viewers may not create a consumer. Any replica answers a direct
+// get, also one that lags behind the leader: Since then asks again.
 func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
 	return l.messages(ctx, batchRequest{Since: &from}, func(m stored) error {
 		record, err := l.whole(ctx, m.header, m.data)
@@ -100,7 +103,7 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 // messages calls visit with each message of the subject from the sequence number or the time of the request on, as Since
 // does.
 func (l *Ledger) messages(ctx context.Context, request batchRequest, visit func(stored) error) error {
-	last, err := l.lastSequence(ctx)
+	end, err := l.end(ctx)
 	if errors.Is(err, ErrNoRecord) {
 		return nil
 	}
@@ -108,13 +111,14 @@ func (l *Ledger) messages(ctx context.Context, request batchRequest, visit func(
 		return fmt.Errorf("read ledger %s: %w", l.subject, err)
 	}
 	request.Subject, request.Records, request.Bytes = l.subject, l.batched, batchBytes
-	for more := true; more && request.Sequence <= last; {
-		var records []stored
-		if records, more, err = l.batch(ctx, request); err != nil {
+	complete := false // the last request began after a replica had the newest message
+	for request.Sequence <= end.last {
+		records, more, err := l.batch(ctx, request)
+		if err != nil {
 			return fmt.Errorf("read ledger %s: %w", l.subject, err)
 		}
 		for _, r := range records {
-			if r.sequence > last {
+			if r.sequence > end.last {
 				return nil
 			}
 			request.Since, request.Sequence = nil, r.sequence+1
@@ -122,31 +126,64 @@ func (l *Ledger) messages(ctx context.Context, request batchRequest, visit func(
 				return err
 			}
 		}
-		more = more && len(records) > 0
+		if more && len(records) > 0 {
+			continue
+		}
+		if !end.replicated || complete && len(records) == 0 {
+			return nil
+		}
+		if request.Sequence <= end.last {
+			if err := l.awaitReplica(ctx, end.last); err != nil {
+				return fmt.Errorf("read ledger %s: %w", l.subject, err)
+			}
+			complete = true
+		}
 	}
 	return nil
 }
 
-// lastSequence returns the newest sequence number of the stream, or ErrNoRecord if the stream is missing or empty.
-func (l *Ledger) lastSequence(ctx context.Context) (uint64, error) {
+// streamEnd is the end of a stream, as its leader reports it.
+type streamEnd struct {
+	last       uint64 // sequence number of the newest message
+	replicated bool
+}
+
+// end returns the end of the stream, or ErrNoRecord if the stream is missing or empty.
+func (l *Ledger) end(ctx context.Context) (streamEnd, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	stream, err := l.opened(ctx)
 	if err != nil {
-		return 0, err
+		return streamEnd{}, err
 	}
 	info, err := stream.Info(ctx)
 	switch {
 	case err != nil:
 		l.setStream(nil)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return 0, ErrNoRecord
+			return streamEnd{}, ErrNoRecord
 		}
-		return 0, err
+		return streamEnd{}, err
 	case info.State.Msgs == 0:
-		return 0, ErrNoRecord
+		return streamEnd{}, ErrNoRecord
 	}
-	return info.State.LastSeq, nil
+	return streamEnd{info.State.LastSeq, kvbucket.Replicated(info)}, nil
+}
+
+// awaitReplica waits until a replica that answers has the message with that sequence number, or the stream is empty.
+func (l *Ledger) awaitReplica(ctx context.Context, sequence uint64) error {
+	for {
+		records, _, err := l.batch(ctx, batchRequest{Sequence: sequence, Subject: ">", Records: 1, Bytes: batchBytes})
+		if err != nil || len(records) > 0 {
+			return err
+		}
+		if _, err := l.end(ctx); errors.Is(err, ErrNoRecord) {
+			return nil
+		}
+		if !pause(ctx, replicaPause) {
+			return fmt.Errorf("the replica that answers lacks message %d, which the leader has: %w", sequence, context.Cause(ctx))
+		}
+	}
 }
 
 // stored is one message of the ledger.

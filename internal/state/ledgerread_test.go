@@ -1,12 +1,19 @@
 package state_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -43,5 +50,59 @@ func TestSinceWithoutDirectGets(t *testing.T) {
 	err := l.Since(t.Context(), time.Now().Add(-time.Hour), func([]byte) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "allows direct gets") {
 		t.Errorf("Since = %v, want an error that names direct gets", err)
+	}
+}
+
+// A replica lags behind the leader: at first it has no message, then not the newest. Since reads what the leader has, and
+// takes an empty answer for the end only of a replica that has the newest message.
+func TestSinceWaitsForAReplica(t *testing.T) {
+	nc := bustest.Connect(t, bustest.Serve(t, server.Options{}).ClientURL())
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64 // direct gets
+	replica := func() uint64 { return uint64(asked.Load() / 4) }
+	answer := func(subject string, handle nats.MsgHandler) {
+		if _, err := nc.Subscribe(subject, handle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const leader = 3 // message 2 is a part
+	answer("$JS.API.STREAM.INFO.weir-summaries:here:web", func(m *nats.Msg) {
+		respond(t, m, nil, fmt.Sprintf(`{"config":{"name":"weir-summaries:here:web"},"state":{"messages":3,"last_seq":%d},"cluster":{"leader":"n1","replicas":[{"name":"n2"},{"name":"n3"}]}}`, leader))
+	})
+	answer("$JS.API.DIRECT.GET.weir-summaries:here:web", func(m *nats.Msg) {
+		var request struct {
+			Sequence uint64 `json:"seq"`
+			Subject  string `json:"next_by_subj"`
+		}
+		if err := json.Unmarshal(m.Data, &request); err != nil {
+			t.Error(err)
+		}
+		asked.Add(1)
+		for sequence := max(request.Sequence, 1); sequence <= min(replica(), leader); sequence++ {
+			if request.Subject != ">" && sequence == 2 {
+				continue
+			}
+			respond(t, m, nats.Header{"Nats-Sequence": {fmt.Sprint(sequence)}, "Nats-Time-Stamp": {time.Now().UTC().Format(time.RFC3339Nano)}}, fmt.Sprint(sequence))
+		}
+		respond(t, m, nats.Header{"Status": {"204"}, "Nats-Num-Pending": {"0"}}, "")
+	})
+	l, err := state.OpenSummaries(t.Context(), js, "here", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err = l.Since(t.Context(), time.Now().Add(-time.Hour), func(r []byte) error { got = append(got, string(r)); return nil })
+	if want := []string{"1", "3"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("Since visits %q, %v, want %q", got, err, want)
+	}
+}
+
+func respond(t *testing.T, m *nats.Msg, h nats.Header, data string) {
+	t.Helper()
+	if err := m.RespondMsg(&nats.Msg{Header: h, Data: []byte(data)}); err != nil {
+		t.Error(err)
 	}
 }

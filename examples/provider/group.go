@@ -18,9 +18,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Group is a pools.Group in a file. Several processes may use one file: each operation locks the
+// group is a pools.Group in a file. Several processes may use one file: each operation locks the
 // file and replaces it atomically.
-type Group struct{ of Selector }
+type group struct{ of selector }
 
 // file is the content of the group's file.
 type file struct {
@@ -34,23 +34,23 @@ type machine struct {
 	Launched time.Time `json:"launched"`
 }
 
-// NewGroup returns the group. If its file is missing, NewGroup creates it with the minimum number
+// newGroup returns the group. If its file is missing, newGroup creates it with the minimum number
 // of machines.
-func NewGroup(s Selector) (*Group, error) {
+func newGroup(s selector) (*group, error) {
 	if err := os.MkdirAll(s.Path, 0o755); err != nil {
 		return nil, fmt.Errorf("create the folder of group %s: %w", s.Name, err)
 	}
-	g := &Group{s}
+	g := &group{s}
 	_, err := g.update(context.Background(), func(*file) error { return nil })
 	return g, err
 }
 
 // ID implements pools.Group.
-func (g *Group) ID() string { return g.of.Name }
+func (g *group) ID() string { return g.of.Name }
 
 // Snapshot implements pools.Group. It first replaces machines whose records were removed, up to the
 // target.
-func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+func (g *group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	f, err := g.update(ctx, func(*file) error { return nil })
 	if err != nil {
 		return pools.GroupSnapshot{}, err
@@ -68,7 +68,7 @@ func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 }
 
 // SetTarget implements pools.Group.
-func (g *Group) SetTarget(ctx context.Context, target int) error {
+func (g *group) SetTarget(ctx context.Context, target int) error {
 	_, err := g.update(ctx, func(f *file) error {
 		if target < g.of.Min || target > g.of.Max {
 			return fmt.Errorf("%w: %d is not in [%d, %d]", pools.ErrTargetBounds, target, g.of.Min, g.of.Max)
@@ -80,7 +80,7 @@ func (g *Group) SetTarget(ctx context.Context, target int) error {
 }
 
 // Terminate implements pools.Group: it removes the records.
-func (g *Group) Terminate(ctx context.Context, ids []string) error {
+func (g *group) Terminate(ctx context.Context, ids []string) error {
 	_, err := g.update(ctx, func(f *file) error {
 		for _, id := range ids {
 			if !g.owned(id, f.Launched) {
@@ -96,7 +96,7 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 }
 
 // owned reports whether the id is that of one of the group's machines so far.
-func (g *Group) owned(id string, launched int) bool {
+func (g *group) owned(id string, launched int) bool {
 	number, ours := strings.CutPrefix(id, g.of.Name+"-")
 	n, err := strconv.Atoi(number)
 	return ours && err == nil && n >= 1 && n <= launched && strconv.Itoa(n) == number
@@ -104,7 +104,7 @@ func (g *Group) owned(id string, launched int) bool {
 
 // update changes the file under its lock, adds machines up to the target, and returns the content.
 // If change fails, the file is not changed.
-func (g *Group) update(ctx context.Context, change func(*file) error) (f file, err error) {
+func (g *group) update(ctx context.Context, change func(*file) error) (f file, err error) {
 	if err := ctx.Err(); err != nil {
 		return file{}, err
 	}

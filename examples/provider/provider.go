@@ -2,7 +2,6 @@
 // group. Your own program reads the file, runs a machine for each record, and removes the record of
 // a machine that it lost. This suits racks and hypervisors that a script or a configuration
 // management already operates.
-// that a script or a configuration management already drives.
 //
 // To use it, copy the folder to pools/folder and add [ProviderKind] to the list in
 // internal/config/providers.
@@ -22,8 +21,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// Selector is the value of the key "folder" in a pool file. It selects one group.
-type Selector struct {
+// selector is the value of the key "folder" in a pool file. It selects one group.
+type selector struct {
 	Name string `yaml:"name"`
 	Path string `yaml:"path"` // folder with the file NAME.json; the provider creates both
 	Min  int    `yaml:"min"`
@@ -35,7 +34,7 @@ func ProviderKind() provider.Kind {
 	return provider.Kind{
 		Name: "folders of records",
 		Selectors: []provider.Selector{{
-			Key: "folder", About: "machines that are records in a file", New: func() provider.Group { return new(Selector) },
+			Key: "folder", About: "machines that are records in a file", New: func() provider.Group { return new(selector) },
 			Can: judge.Abilities{
 				Actions: []api.RepairAction{api.ActionRecreate, api.ActionWorkflow},
 				Modes:   []api.DetectionType{api.DetectAgentHeartbeat},
@@ -46,10 +45,10 @@ func ProviderKind() provider.Kind {
 }
 
 // GroupName implements provider.Named.
-func (s *Selector) GroupName() string { return s.Name }
+func (s *selector) GroupName() string { return s.Name }
 
 // Check implements provider.Group.
-func (s *Selector) Check() strictyaml.Problems {
+func (s *selector) Check() strictyaml.Problems {
 	var ps strictyaml.Problems
 	if !filepath.IsAbs(s.Path) {
 		ps = append(ps, &strictyaml.Problem{Key: "path", What: fmt.Sprintf("is %q: want an absolute path", s.Path)})
@@ -63,8 +62,8 @@ func (s *Selector) Check() strictyaml.Problems {
 func open(_ context.Context, site provider.Site) (provider.Opened, error) {
 	var groups pools.Static
 	for _, g := range site.Groups {
-		s := g.(*Selector) // each group of a site was made by New
-		group, err := NewGroup(*s)
+		s := g.(*selector) // each group of a site was made by New
+		group, err := newGroup(*s)
 		if err != nil {
 			return provider.Opened{}, err
 		}

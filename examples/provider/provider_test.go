@@ -17,7 +17,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	pooltest.Run(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
-		g, err := NewGroup(Selector{Name: s.ID, Path: t.TempDir(), Min: s.Min, Max: s.Max})
+		g, err := newGroup(selector{Name: s.ID, Path: t.TempDir(), Min: s.Min, Max: s.Max})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,7 +33,7 @@ func TestConformance(t *testing.T) {
 }
 
 // lose removes a record, as the program that runs the machines does.
-func lose(t *testing.T, g *Group, id string) {
+func lose(t *testing.T, g *group, id string) {
 	t.Helper()
 	path := filepath.Join(g.of.Path, g.of.Name+".json")
 	text, err := os.ReadFile(path)
@@ -55,7 +55,7 @@ func lose(t *testing.T, g *Group, id string) {
 
 // A second process finds the machines of the first one, as does the same process after a restart.
 func TestOpenFindsTheMachinesOfBefore(t *testing.T) {
-	of := &Selector{Name: "blue", Path: t.TempDir(), Min: 2, Max: 5}
+	of := &selector{Name: "blue", Path: t.TempDir(), Min: 2, Max: 5}
 	site := provider.Site{Groups: []provider.Group{of}}
 	var before []pools.Instance
 	for range 2 {
@@ -80,13 +80,13 @@ func TestOpenFindsTheMachinesOfBefore(t *testing.T) {
 
 // A damaged file is an error, and is not changed, so that an operator can repair it.
 func TestDamagedFileIsKept(t *testing.T) {
-	of := Selector{Name: "blue", Path: t.TempDir(), Min: 1, Max: 5}
+	of := selector{Name: "blue", Path: t.TempDir(), Min: 1, Max: 5}
 	path := filepath.Join(of.Path, "blue.json")
 	if err := os.WriteFile(path, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewGroup(of); err == nil {
-		t.Error("NewGroup of a damaged file is no error")
+	if _, err := newGroup(of); err == nil {
+		t.Error("newGroup of a damaged file is no error")
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "{" {
 		t.Errorf("the file is %q, %v", text, err)

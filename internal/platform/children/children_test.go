@@ -19,6 +19,9 @@ import (
 
 const roleVariable = "WEIR_TEST_CHILDREN"
 
+// The main thread runs no other goroutine: it does not end with the goroutine that holds it.
+func init() { runtime.LockOSThread() }
+
 // TestMain makes the test binary be a parent with two processes, of which it prints the pids: one of a Starter, one that
 // calls EndWithParent.
 func TestMain(m *testing.M) {

@@ -74,7 +74,7 @@ func (s *Server) serveFleet(w http.ResponseWriter, r *http.Request) {
 
 // fleet returns the view of the pools that contain the query.
 func (s *Server) fleet(query string) fleetView {
-	now := s.now()
+	now, events := s.now(), s.hub.address("")
 	query = series.Cut(query, 64)
 	v := fleetView{Query: query, Groups: []rowGroup{
 		{ID: "attention", Title: "Need attention"}, {ID: "paused", Title: "Paused"}, {ID: "changing", Title: "Changing"}, {ID: "steady", Title: "Steady"},
@@ -95,7 +95,7 @@ func (s *Server) fleet(query string) fleetView {
 	v.head(all)
 	v.history(all, now)
 	v.frame = s.frame(v.Headline, nil)
-	v.Events = "/events"
+	v.Events = events
 	v.Live = "live, " + now.UTC().Format(time.TimeOnly) + " UTC"
 	return v
 }

@@ -204,6 +204,9 @@ func (s *Server) servePool(w http.ResponseWriter, r *http.Request) {
 	var v poolView
 	make := func() ([]byte, error) {
 		page := s.frame(name.Pool, []crumb{{name.Pool, ""}})
+		if q.live() {
+			page.Events = s.hub.address(name.String())
+		}
 		if !s.store.read(name, func(ring *series.Ring, f series.Facts) { v = s.pool(page, name, q, ring, cmp.Or(old, ring), f) }) {
 			return nil, errNoPool
 		}
@@ -320,7 +323,6 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	columns.Set("part", "series")
 	v.Series = name.href() + "?" + columns.Encode()
 	if q.live() {
-		v.Events = "/events?pool=" + url.QueryEscape(name.String())
 		v.Live = "live"
 		if r.Len() > 0 {
 			v.Live = "live, tick " + ago(now, r.Last())

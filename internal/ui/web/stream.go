@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -23,6 +25,29 @@ const (
 type hub struct {
 	mu      sync.Mutex
 	streams map[*stream]bool
+	changes int // publications so far
+}
+
+// address returns the address of the stream of a topic for a page that is made now. If something is published before the
+// page opens the stream, the stream begins with the event "changed".
+func (h *hub) address(topic string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return "/events?" + url.Values{"pool": {topic}, "at": {strconv.Itoa(h.changes)}}.Encode()
+}
+
+// begin counts a publication.
+func (h *hub) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.changes++
+}
+
+// changed reports whether something was published after the address of a page.
+func (h *hub) changed(at string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return at != "" && at != strconv.Itoa(h.changes)
 }
 
 // stream is one open page. topic is "" for the fleet, or the name of a pool.
@@ -137,6 +162,7 @@ type tickEvent struct {
 
 // announce sends the rows of the pools to the fleet, and a tick to the pages of each pool.
 func (s *Server) announce(ctx context.Context, names []Name, all bool) error {
+	s.hub.begin() // before the pools are read: a page that is made from here on shows them
 	if all {
 		names = s.store.names()
 	}
@@ -201,6 +227,9 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	event := []byte("retry: 3000\n\n")
+	if s.hub.changed(r.URL.Query().Get("at")) { // read after joining, so that no change is lost between
+		event = append(event, "event: changed\ndata: {}\n\n"...)
+	}
 	for {
 		if write(event) != nil {
 			return // the page is gone

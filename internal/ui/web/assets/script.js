@@ -50,6 +50,7 @@
         setTimeout(connect, 5000);
       }
     };
+    source.addEventListener("changed", () => refresh());
     source.addEventListener("tick", () => refresh());
     source.addEventListener("pools", (e) => fleet(JSON.parse(e.data)));
   }

@@ -1,6 +1,7 @@
 package webtest_test
 
 import (
+	"html"
 	"io"
 	"net/http"
 	"strings"
@@ -148,4 +149,44 @@ func TestSeries(t *testing.T) {
 	if paused < 40 || paused > 45 {
 		t.Errorf("%d columns are gaps, want those of 85 min", paused)
 	}
+}
+
+// The source goes away after a page was made, and before the page opens its stream: the stream begins with the change.
+func TestStreamBeginsWithWhatThePageMissed(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 4, Every: time.Minute}
+	url := serve(t, w)
+	for _, path := range []string{"/pools", "/pools/prod/checkout-eu1"} {
+		stream := func() string {
+			_, page := get(t, url+path)
+			_, rest, _ := strings.Cut(page, `data-events="`)
+			address, _, _ := strings.Cut(rest, `"`)
+			return html.UnescapeString(address)
+		}
+		await.True(t, "a stream without an event", func() bool { return firstEvent(t, url+stream()) == "" })
+		before := stream()
+		w.SetAway(path == "/pools")
+		await.True(t, "a page with another stream", func() bool { return stream() != before })
+		if got := firstEvent(t, url+before); got != "changed" {
+			t.Errorf("%s: the stream of an old page begins with %q, want changed", path, got)
+		}
+	}
+}
+
+// firstEvent returns the event in the first write of a stream; empty if it has none.
+func firstEvent(t *testing.T, address string) string {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	first := make([]byte, 4096)
+	n, err := response.Body.Read(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, event, _ := strings.Cut(string(first[:n]), "event: ")
+	event, _, _ = strings.Cut(event, "\n")
+	return event
 }

@@ -61,7 +61,7 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	// Most of what the tests take is waiting. More of them at the same time would miss the
 	// deadlines of the product.
-	err = flag.Set("test.parallel", strconv.Itoa(6*runtime.GOMAXPROCS(0)))
+	err = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
 	inside := false
 	if err == nil {
 		inside, err = smalldisk.Mount()

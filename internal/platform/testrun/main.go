@@ -81,12 +81,12 @@ func test(ctx context.Context, args []string) error {
 		return err
 	}
 	built := time.Now()
-	settings := []string{"-test.v=test2json", "-test.paniconexit0", "-test.shuffle=on", "-test.timeout=" + timeout.String(), "-test.run=" + *only}
-	results := runAll(ctx, found, settings)
+	settings := []string{"-test.v=test2json", "-test.paniconexit0", "-test.shuffle=on", "-test.timeout=" + timeout.String()}
+	results := runAll(ctx, jobs(found, *only, settings))
 	failed := report(os.Stdout, results)
-	fmt.Printf("%d packages in %v: %v for building, %v for the tests; the output of each is in %s\n", len(results), since(began), built.Sub(began).Round(time.Second), since(built), folder)
+	fmt.Printf("%d packages in %v: %v for building, %v for the tests; the output of each is in %s\n", len(found), since(began), built.Sub(began).Round(time.Second), since(built), folder)
 	if len(failed) > 0 {
-		return fmt.Errorf("%d of %d packages failed: %q", len(failed), len(results), failed)
+		return fmt.Errorf("%d of %d packages failed: %q", len(failed), len(found), failed)
 	}
 	return ctx.Err()
 }
@@ -97,7 +97,7 @@ func since(t time.Time) time.Duration { return time.Since(t).Round(time.Second) 
 func report(out *os.File, results []result) (failed []string) {
 	var tests []timed
 	for _, r := range results {
-		if r.err != nil {
+		if r.err != nil && !slices.Contains(failed, r.pkg) {
 			failed = append(failed, r.pkg)
 		}
 		tests = append(tests, r.tests...)

@@ -25,34 +25,62 @@ type timed struct {
 	took      time.Duration
 }
 
-// result is what the tests of a package did. err is nil if all passed.
+// result is what one process did. err is nil if all passed.
 type result struct {
 	pkg   string
 	err   error
 	tests []timed
 }
 
-// runAll runs the test binaries, the largest first: they take the longest.
-func runAll(ctx context.Context, packages []*pkg, settings []string) (results []result) {
+// job is one process with tests of a package: all of them, or a part.
+type job struct {
+	*pkg
+	part     string   // empty: all tests
+	settings []string // of the test binary
+}
+
+// slow are tests that take minutes, by package. They run in a process of their own from the beginning, so that at the end
+// nothing waits for the last of them.
+var slow = map[string]string{
+	"cmd/weir": "^(TestBusFaults|TestConvergence|TestDayOfAPool|TestHealth|TestRestoreOfAnOlderCopy|TestRolesRunEverything|TestThreeHosts|TestTwins)$",
+}
+
+// jobs returns the processes, in the order of their start: slow tests first, then the largest test binaries, which take the
+// longest.
+func jobs(packages []*pkg, only string, settings []string) (all []job) {
 	slices.SortStableFunc(packages, func(a, b *pkg) int { return int(size(b.binary) - size(a.binary)) })
-	next := make(chan *pkg)
+	for _, p := range packages {
+		pattern := slow[strings.TrimPrefix(p.path, module)]
+		if pattern == "" || only != "" {
+			all = append(all, job{p, "", append(slices.Clone(settings), "-test.run="+only)})
+			continue
+		}
+		all = append([]job{{p, "slow", append(slices.Clone(settings), "-test.run="+pattern)}}, all...)
+		all = append(all, job{p, "others", append(slices.Clone(settings), "-test.skip="+pattern)})
+	}
+	return all
+}
+
+// runAll runs the processes side by side.
+func runAll(ctx context.Context, all []job) (results []result) {
+	next := make(chan job)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for range lanes() {
 		wg.Go(func() {
-			for p := range next {
-				r := run(ctx, p, settings, &mu)
+			for j := range next {
+				r := run(ctx, j, &mu)
 				mu.Lock()
 				results = append(results, r)
 				mu.Unlock()
 			}
 		})
 	}
-	for _, p := range packages {
+	for _, j := range all {
 		if ctx.Err() != nil {
 			break
 		}
-		next <- p
+		next <- j
 	}
 	close(next)
 	wg.Wait()
@@ -67,15 +95,18 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// run runs the tests of a package, and prints a line about it, and the output of each failed test. printing guards the
-// standard output.
-func run(ctx context.Context, p *pkg, settings []string, printing *sync.Mutex) result {
+// run runs a process, and prints a line about it, and the output of each failed test. printing guards the standard output.
+func run(ctx context.Context, j job, printing *sync.Mutex) result {
 	began := time.Now()
-	r := result{pkg: strings.TrimPrefix(p.path, module)}
+	r := result{pkg: strings.TrimPrefix(j.path, module)}
+	name, file := r.pkg, strings.TrimSuffix(j.binary, ".test")
+	if j.part != "" {
+		name, file = name+" ("+j.part+")", file+"."+j.part
+	}
 	out := &output{text: map[string]*bytes.Buffer{}}
-	log, err := os.Create(strings.TrimSuffix(p.binary, ".test") + ".log")
+	log, err := os.Create(file + ".log")
 	if err == nil {
-		err = start(ctx, p, settings, io.MultiWriter(log, out))
+		err = start(ctx, j, io.MultiWriter(log, out))
 		err = cmp.Or(err, log.Close())
 	}
 	r.err = err
@@ -85,22 +116,22 @@ func run(ctx context.Context, p *pkg, settings []string, printing *sync.Mutex) r
 	printing.Lock()
 	defer printing.Unlock()
 	if err == nil {
-		fmt.Printf("ok    %s  %v\n", r.pkg, since(began))
+		fmt.Printf("ok    %s  %v\n", name, since(began))
 		return r
 	}
-	fmt.Printf("%sFAIL  %s  %v: %v; all output is in %s\n", out.failures(), r.pkg, since(began), err, log.Name())
+	fmt.Printf("%sFAIL  %s  %v: %v; all output is in %s\n", out.failures(), name, since(began), err, log.Name())
 	return r
 }
 
 // start runs the test binary in the folder of its package until it ends. The process ends with this one: the kernel sends
 // it a signal when the thread that started it ends.
-func start(ctx context.Context, p *pkg, settings []string, out io.Writer) error {
+func start(ctx context.Context, j job, out io.Writer) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, p.binary, settings...)
+	cmd := exec.CommandContext(ctx, j.binary, j.settings...)
 	// What tests let the Go command build shares the build cache with the programs of this module. A race detector would
 	// sleep for 1 s at the end of each process.
-	cmd.Dir, cmd.Env = p.dir, append(append(os.Environ(), testprograms.Flags()...), "PWD="+p.dir, "GORACE=atexit_sleep_ms=0")
+	cmd.Dir, cmd.Env = j.dir, append(append(os.Environ(), testprograms.Flags()...), "PWD="+j.dir, "GORACE=atexit_sleep_ms=0")
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = 10 * time.Second

@@ -54,7 +54,7 @@ func TestRunOfABinary(t *testing.T) {
 		t.Fatal(err)
 	}
 	var printing sync.Mutex
-	r := run(context.Background(), &pkg{path: "a/x", dir: dir, binary: binary}, nil, &printing)
+	r := run(context.Background(), job{pkg: &pkg{path: "a/x", dir: dir, binary: binary}}, &printing)
 	if r.err == nil || len(r.tests) != 1 || r.tests[0].name != "TestX" {
 		t.Errorf("run = %+v, want a failed TestX", r)
 	}

@@ -19,9 +19,6 @@ import (
 
 const roleVariable = "WEIR_TEST_CHILDREN"
 
-// The main thread runs no other goroutine: it does not end with the goroutine that holds it.
-func init() { runtime.LockOSThread() }
-
 // TestMain makes the test binary be a parent with two processes, of which it prints the pids: one of a Starter, one that
 // calls EndWithParent.
 func TestMain(m *testing.M) {
@@ -116,15 +113,25 @@ func TestKilledParentLeavesNoChild(t *testing.T) {
 func TestChildOutlivesTheThread(t *testing.T) {
 	var processes Starter
 	cmd := exec.Command("sleep", "1000")
-	thread := make(chan int)
-	go func() {
+	thread, end := make(chan int), make(chan struct{})
+	defer close(end)
+	begin := func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+		if unix.Gettid() == os.Getpid() {
+			thread <- 0
+			<-end // the main thread does not end: hold it, so that the next goroutine has another
+			return
+		}
 		if err := processes.Start(cmd); err != nil {
 			t.Error(err)
 		}
 		thread <- unix.Gettid()
-	}()
-	tid := <-thread
+	}
+	tid := 0
+	for tid == 0 {
+		go begin()
+		tid = <-thread
+	}
 	await.True(t, "the end of the thread", func() bool {
 		_, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", tid))
 		return err != nil

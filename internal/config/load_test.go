@@ -89,7 +89,7 @@ func TestLoadServiceAlone(t *testing.T) {
 		{"short retention", "metrics:\n  embedded: {retention: 1h}\n", "DIR/weir.yaml:2: metrics.embedded.retention: is 1h0m0s: want at least 2h0m0s"},
 		{"store that is incomplete", "metrics:\n  influx: {url: 'http://me:secret@host'}\n", "DIR/weir.yaml:2: metrics.influx.url: contains a password: put the token in token_file\n" +
 			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
-		{"unknown store", "metrics:\n  graphite: {}\n", "DIR/weir.yaml:2: metrics.graphite: no such key (allowed: embedded, influx)\n  embedded: the embedded store of the data folder\n  influx: a bucket of InfluxDB 1.8 or 2"},
+		{"unknown store", "metrics:\n  graphite: {}\n", "DIR/weir.yaml:2: metrics.graphite: no such key" + allowed(Metrics{}.options())},
 		{"unknown key of a store", "metrics:\n  influx: {uri: x}\n", "DIR/weir.yaml:2: metrics.influx.uri: no such key; did you mean url? (allowed: bucket, org, token_file, url)\n" +
 			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
 		{"margins", "autoscaling: {margin_down: 1, margin_up: 1, target_capacity_margin: 1}\n",

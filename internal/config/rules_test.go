@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -33,22 +34,30 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// allowed returns how the refusal of an unknown key ends: the keys in order, and a line about each. A new provider and a new
+// store are in it.
+func allowed(all []option) string {
+	about := ""
+	for _, o := range all {
+		about += "\n  " + o.about
+	}
+	return " (allowed: " + strings.Join(slices.Sorted(slices.Values(keysOfOptions(all))), ", ") + ")" + about
+}
+
 func TestGroups(t *testing.T) {
 	const limits = "\nscaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 1}\n"
 	const machine = ", machine: {cpus: 1, mem: 1024}}"
+	kinds := strings.Join(keysOfOptions(Group{}.options()), ", ")
 	for _, c := range []struct{ name, groups, want string }{
 		{"none", "[]", "FILE:1: resource_groups: is missing: a pool without groups has no machines"},
-		{"empty entry", "\n  -\n", "FILE:2: resource_groups[0]: names no group: want one of asg, sfr, local"},
-		{"of another kind", "[{gce: {tag: x}}]", `FILE:1: resource_groups[0].gce: no such key (allowed: asg, local, sfr)
-  asg: Auto Scaling groups of AWS; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE, TRAFFIC, NETWORK; replaces unfit machines by itself
-  sfr: Spot Fleet requests of AWS; repairs REBOOT, RECREATE; fences SERVICE, TRAFFIC; replaces unfit machines by itself
-  local: machines that are processes of this host; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE; replaces unfit machines by itself`},
+		{"empty entry", "\n  -\n", "FILE:2: resource_groups[0]: names no group: want one of " + kinds},
+		{"of another kind", "[{gce: {tag: x}}]", "FILE:1: resource_groups[0].gce: no such key" + allowed(Group{}.options())},
 		{"by tag", "[{asg: {tag: 'weir:pool'}}, {sfr: {tag: 'weir:pool'}}, {sfr: {s3: {bucket: b, prefix: p}}}]", ""},
 		{"no tag", "[{asg: {}}]", `FILE:1: resource_groups[0].asg.tag: is missing: want the key of the tag that names the pool, such as "weir:pool"`},
 		{"two ways to be found", "[{sfr: {tag: x, s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].sfr.tag: is set together with s3: remove one of them"},
 		{"half a list", "[{sfr: {s3: {bucket: b}}}]", "FILE:1: resource_groups[0].sfr.s3: want bucket and prefix"},
 		{"groups in a list", "[{asg: {s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].asg.s3: is only for sfr: Auto Scaling groups are found by tag"},
-		{"two kinds", "[{asg: {tag: x}, sfr: {tag: x}}]", "FILE:1: resource_groups[0]: names asg and sfr: want one of asg, sfr, local"},
+		{"two kinds", "[{asg: {tag: x}, sfr: {tag: x}}]", "FILE:1: resource_groups[0]: names asg and sfr: want one of " + kinds},
 		{"two providers", "[{asg: {tag: x}}, {local: {name: a, max: 1" + machine + "}]", "FILE:1: resource_groups[1].local: conflicts with groups of AWS: a pool has one provider"},
 		{"no name", "[local: {min: 1, max: 2" + machine + "]", "FILE:1: resource_groups[0].local.name: is missing: " + nameHint},
 		{"name with a space", "[local: {name: a b, min: 1, max: 2" + machine + "]", `FILE:1: resource_groups[0].local.name: is "a b": ` + nameHint},

@@ -19,16 +19,16 @@ type Users interface {
 	Of(address string) (id int, err error)
 }
 
-// SameUser is the default reason for signals that run as bootstrap's own user. It applies if Config.Users is nil and
+// defaultSameUser is the default reason for signals that run as bootstrap's own user. It applies if Config.Users is nil and
 // Config.SameUser is empty.
-const SameUser = "bootstrap was started without users for signals"
+const defaultSameUser = "bootstrap was started without users for signals"
 
 // runsAs returns the user of the signal's next start, which executes path. User 0 means bootstrap's own user; why is
 // then the reason.
 func (sig *signal) runsAs(at place, path string) (user int, why string, err error) {
 	config := sig.appProcess.config
 	if config.Users == nil {
-		return 0, cmp.Or(config.SameUser, SameUser), nil
+		return 0, cmp.Or(config.SameUser, defaultSameUser), nil
 	}
 	if err := supervise.ReachableByOthers(path); err != nil {
 		return 0, fmt.Sprintf("another user could not execute it: %v; or choose a data folder that all users can reach, such as /var/lib/weir", err), nil

@@ -154,9 +154,10 @@ func visible(kind ast.Node) (names []string) {
 	ast.Inspect(kind, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.Field:
-			if len(x.Names) > 0 && !slices.ContainsFunc(x.Names, (*ast.Ident).IsExported) && isMember(kind, x) {
-				return false
+			if len(x.Names) == 0 || slices.ContainsFunc(x.Names, (*ast.Ident).IsExported) || !isMember(kind, x) {
+				names = append(names, visible(x.Type)...)
 			}
+			return false // the names of fields are none of the package
 		case *ast.SelectorExpr:
 			return false
 		case *ast.Ident:
@@ -222,6 +223,7 @@ func TestExportRules(t *testing.T) {
 		{"used by its test in another package", "func F() {}", "func f() { pools.F() }", "pools/b_test.go", ""},
 		{"in a signature", "type T struct{}\nfunc F(t *T) {}", "func f() { pools.F(nil) }", "pools/plan/a.go", ""},
 		{"in a hidden field", "type T struct{ u U }\ntype U int", "var t pools.T", "pools/plan/a.go", "no other package uses pools.U"},
+		{"name of a field", "type T struct{ U int }\ntype U int", "var t pools.T", "pools/plan/a.go", "no other package uses pools.U"},
 		{"in a method", "type T struct{}\nfunc (T) M() U { return 0 }\ntype U int", "var t pools.T", "pools/plan/a.go", ""},
 		{"constant of a used type", "type T int\nconst (\n\tA T = iota\n\tB\n)", "var t pools.T", "pools/plan/a.go", ""},
 		{"constant without a type", "const A = 1", "", "pools/plan/a.go", "no other package uses pools.A"},

@@ -12,16 +12,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// Groups is the value of the keys "asg" and "sfr" in a pool file. It finds groups by a tag or by a
+// groupSelector is the value of the keys "asg" and "sfr" in a pool file. It finds groups by a tag or by a
 // list in a bucket.
-type Groups struct {
-	Tag  string `yaml:"tag"` // key of the tag; its value names the cluster and the pool
-	S3   *List  `yaml:"s3"`  // only for Spot Fleet requests
+type groupSelector struct {
+	Tag  string     `yaml:"tag"` // key of the tag; its value names the cluster and the pool
+	S3   *fleetList `yaml:"s3"`  // only for Spot Fleet requests
 	kind Kind
 }
 
-// List is the S3 location of the list of Spot Fleet requests of all pools.
-type List struct {
+// fleetList is the S3 location of the list of Spot Fleet requests of all pools.
+type fleetList struct {
 	Bucket string `yaml:"bucket"`
 	Prefix string `yaml:"prefix"`
 }
@@ -37,7 +37,7 @@ func ProviderKind() provider.Kind {
 		Name: "AWS",
 		Selectors: []provider.Selector{
 			{
-				Key: string(AutoScaling), About: "Auto Scaling groups of AWS", New: func() provider.Group { return &Groups{kind: AutoScaling} },
+				Key: string(AutoScaling), About: "Auto Scaling groups of AWS", New: func() provider.Group { return &groupSelector{kind: AutoScaling} },
 				Can: judge.Abilities{
 					Actions:    []api.RepairAction{api.ActionStart, api.ActionReboot, api.ActionRebuild, api.ActionRecreate, api.ActionWorkflow},
 					Modes:      modes,
@@ -47,7 +47,7 @@ func ProviderKind() provider.Kind {
 				Isolated: []judge.Level{judge.FenceNetwork},
 			},
 			{
-				Key: string(SpotFleet), About: "Spot Fleet requests of AWS", New: func() provider.Group { return &Groups{kind: SpotFleet} },
+				Key: string(SpotFleet), About: "Spot Fleet requests of AWS", New: func() provider.Group { return &groupSelector{kind: SpotFleet} },
 				Can: judge.Abilities{ // EC2 cannot stop a one-time Spot instance or replace its root volume
 					Actions:    []api.RepairAction{api.ActionReboot, api.ActionRecreate, api.ActionWorkflow},
 					Modes:      modes,
@@ -76,12 +76,12 @@ func ProviderKind() provider.Kind {
 }
 
 // Ignored returns the ignored keys of Clusterman's files, with the reason.
-func (*Groups) Ignored() map[string]string {
+func (*groupSelector) Ignored() map[string]string {
 	return map[string]string{"aws_api_cache_bucket": "is ignored: a tick reads its groups once"}
 }
 
 // Check implements provider.Group.
-func (g *Groups) Check() strictyaml.Problems {
+func (g *groupSelector) Check() strictyaml.Problems {
 	var ps strictyaml.Problems
 	problem := func(key, what string) { ps = append(ps, &strictyaml.Problem{Key: key, What: what}) }
 	if g.kind == AutoScaling && g.S3 != nil {
@@ -100,7 +100,7 @@ func (g *Groups) Check() strictyaml.Problems {
 	return ps
 }
 
-func (g *Groups) selector(isolation string) Selector {
+func (g *groupSelector) selector(isolation string) Selector {
 	s := Selector{Kind: g.kind, Tag: g.Tag, Isolation: isolation}
 	if g.S3 != nil {
 		s.Tag, s.S3Bucket, s.S3Prefix = "", g.S3.Bucket, g.S3.Prefix
@@ -118,14 +118,14 @@ func configOf(site provider.Site) (Config, error) {
 		Keys: site.Account.Keys, Queue: site.Account.Events, Now: site.Now,
 	}
 	for _, g := range site.Groups {
-		if groups, ok := g.(*Groups); ok {
+		if groups, ok := g.(*groupSelector); ok {
 			c.Groups = append(c.Groups, groups.selector(site.Isolation))
 		}
 	}
 	others := site.Others()
 	for _, pool := range slices.Sorted(maps.Keys(others)) {
 		for _, g := range others[pool] {
-			if groups, ok := g.(*Groups); ok && groups.Tag != "" {
+			if groups, ok := g.(*groupSelector); ok && groups.Tag != "" {
 				c.Others = append(c.Others, Claim{Pool: pool, Kind: groups.kind, Tag: groups.Tag})
 			}
 		}

@@ -20,10 +20,10 @@ func siteOf(groups ...provider.Group) provider.Site {
 }
 
 func TestConfigOfASite(t *testing.T) {
-	listed := &Groups{S3: &List{Bucket: "b", Prefix: "p"}, kind: SpotFleet}
-	site := siteOf(&Groups{Tag: "weir:pool", kind: AutoScaling}, listed)
+	listed := &groupSelector{S3: &fleetList{Bucket: "b", Prefix: "p"}, kind: SpotFleet}
+	site := siteOf(&groupSelector{Tag: "weir:pool", kind: AutoScaling}, listed)
 	site.Others = func() map[string][]provider.Group {
-		return map[string][]provider.Group{"b": {&Groups{Tag: "x", kind: SpotFleet}, listed}, "a": {&Groups{Tag: "y", kind: AutoScaling}}}
+		return map[string][]provider.Group{"b": {&groupSelector{Tag: "x", kind: SpotFleet}, listed}, "a": {&groupSelector{Tag: "y", kind: AutoScaling}}}
 	}
 	got, err := configOf(site)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestConfigOfASite(t *testing.T) {
 }
 
 func TestKeysThatCannotBeReadAreAnError(t *testing.T) {
-	site, away := siteOf(&Groups{Tag: "weir:pool", kind: AutoScaling}), errors.New("no such file")
+	site, away := siteOf(&groupSelector{Tag: "weir:pool", kind: AutoScaling}), errors.New("no such file")
 	site.Account.Keys = func() (string, string, error) { return "", "", away }
 	if _, err := ProviderKind().Open(t.Context(), site); !errors.Is(err, away) {
 		t.Errorf("Open = %v, want %v", err, away)

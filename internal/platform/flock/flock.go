@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,17 +36,48 @@ type File struct {
 	file *os.File
 }
 
-// Lock takes the lock of that file. It creates a missing file with mode 0600. It does not wait: if the lock is held,
-// it returns a *HeldError.
+// Lock takes the lock of that file. It creates a missing file with mode 0600. If another process holds the lock, it returns a
+// *HeldError at once. It waits only if the holder has ended: a process that the holder was starting when it was killed keeps the
+// file until it runs its own program.
 func Lock(path string) (*File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock: %w", err)
 	}
-	if err := lock(f); err != nil {
-		return nil, errors.Join(err, f.Close())
+	for began := time.Now(); ; <-time.After(startingPause) {
+		err := lock(f)
+		if err == nil {
+			return &File{file: f}, nil
+		}
+		held, ok := errors.AsType[*HeldError](err)
+		if !ok || time.Since(began) > held.patience() {
+			return nil, errors.Join(err, f.Close())
+		}
 	}
-	return &File{file: f}, nil
+}
+
+const startingPause = 10 * time.Millisecond
+
+// patience returns how long Lock waits for the holder.
+func (e *HeldError) patience() time.Duration {
+	switch {
+	case e.PID == 0:
+		return 100 * time.Millisecond // it writes its id at once
+	case hasEnded(e.PID):
+		return 10 * time.Second // until the last process that it was starting runs its own program
+	}
+	return 0
+}
+
+// hasEnded reports whether a process has ended.
+func hasEnded(pid int) bool {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return errors.Is(err, unix.ESRCH)
+	}
+	defer func() { _ = unix.Close(process) }() // only read
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}, 0)
+	return err == nil && n == 1
 }
 
 func lock(f *os.File) error {

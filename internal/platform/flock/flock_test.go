@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
@@ -123,5 +124,38 @@ func TestLockErrors(t *testing.T) {
 			}
 			wantHeld(t, path, 0)
 		})
+	}
+}
+
+// A process that a killed holder was starting keeps the lock for a moment. Lock waits for it, and for no living holder.
+func TestLockWaitsForTheChildOfAKilledHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	child, err := flock.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := flock.Lock(path); err == nil {
+		t.Fatal("a lock of a living holder was taken")
+	}
+	holder := exec.Command("true")
+	if err := holder.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strconv.Itoa(holder.Process.Pid)+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	taken := make(chan error, 1)
+	go func() {
+		next, err := flock.Lock(path)
+		if err == nil {
+			err = next.Unlock()
+		}
+		taken <- err
+	}()
+	if err := child.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-taken; err != nil {
+		t.Errorf("Lock = %v, want that it waits for the end of the child", err)
 	}
 }

@@ -101,8 +101,66 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 }
 
 // messages calls visit with each message of the subject from the sequence number or the time of the request on, as Since
-// does.
+// does. That there is none counts only if the newest message agrees: a server that has just become a leader may miss streams.
 func (l *Ledger) messages(ctx context.Context, request batchRequest, visit func(stored) error) error {
+	for {
+		some := false
+		err := l.readOnce(ctx, request, func(m stored) error {
+			some = true
+			return visit(m)
+		})
+		if err != nil || some {
+			return err
+		}
+		newest, found, err := l.newest(ctx)
+		if err != nil {
+			return fmt.Errorf("read ledger %s: %w", l.subject, err)
+		}
+		if !found || newest.sequence < request.Sequence || request.Since != nil && newest.at.Before(*request.Since) {
+			return nil
+		}
+		if !pause(ctx, replicaPause) {
+			return fmt.Errorf("read ledger %s: the server answers that there is no record, but message %d is one: %w", l.subject, newest.sequence, context.Cause(ctx))
+		}
+	}
+}
+
+// newest returns the newest message of the subject that a replica has.
+func (l *Ledger) newest(ctx context.Context) (newest stored, found bool, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	data, err := json.Marshal(map[string]string{"last_by_subj": l.subject})
+	if err != nil {
+		return stored{}, false, err
+	}
+	m, err := bus.Request(ctx, l.js.Conn(), "$JS.API.DIRECT.GET."+l.name, data)
+	if errors.Is(err, nats.ErrNoResponders) { // there is no stream
+		return stored{}, false, nil
+	}
+	if err != nil {
+		return stored{}, false, err
+	}
+	if m.Header.Get(statusHeader) == statusNone {
+		return stored{}, false, nil
+	}
+	newest, err = storedOf(m)
+	return newest, err == nil, err
+}
+
+// storedOf returns the message of a direct get.
+func storedOf(m *nats.Msg) (one stored, err error) {
+	one = stored{subject: m.Header.Get(jetstream.SubjectHeader), header: m.Header, data: m.Data}
+	if one.sequence, err = strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err != nil {
+		return stored{}, fmt.Errorf("the server answers with sequence number %.80q", m.Header.Get(jetstream.SequenceHeader))
+	}
+	if one.at, err = time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer)); err != nil {
+		return stored{}, fmt.Errorf("the server answers with time %.80q", m.Header.Get(jetstream.TimeStampHeaer))
+	}
+	return one, nil
+}
+
+// readOnce is messages, and takes the word of the server for an empty stream.
+func (l *Ledger) readOnce(ctx context.Context, request batchRequest, visit func(stored) error) error {
 	end, err := l.end(ctx)
 	if errors.Is(err, ErrNoRecord) {
 		return nil
@@ -217,13 +275,12 @@ func (l *Ledger) batch(ctx context.Context, r batchRequest) (records []stored, m
 		if len(records) == r.Records {
 			return false, fmt.Errorf("the server answers with more than %d records", r.Records)
 		}
-		one := stored{subject: m.Header.Get(jetstream.SubjectHeader), header: m.Header, data: m.Data}
-		var err error
-		if one.sequence, err = strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err != nil || one.sequence < r.Sequence {
-			return false, fmt.Errorf("the server answers with sequence number %.80q", m.Header.Get(jetstream.SequenceHeader))
+		one, err := storedOf(m)
+		if err == nil && one.sequence < r.Sequence {
+			err = fmt.Errorf("the server answers with sequence number %d, want at least %d", one.sequence, r.Sequence)
 		}
-		if one.at, err = time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer)); err != nil {
-			return false, fmt.Errorf("the server answers with time %.80q", m.Header.Get(jetstream.TimeStampHeaer))
+		if err != nil {
+			return false, err
 		}
 		r.Sequence = one.sequence + 1
 		records = append(records, one)

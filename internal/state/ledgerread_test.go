@@ -106,3 +106,41 @@ func respond(t *testing.T, m *nats.Msg, h nats.Header, data string) {
 		t.Error(err)
 	}
 }
+
+// A server that does not know the stream yet answers that there is none, while the stream has a message. Since asks again.
+func TestSinceDoubtsAnEmptyAnswer(t *testing.T) {
+	nc := bustest.Connect(t, bustest.Serve(t, server.Options{}).ClientURL())
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	info := func(m *nats.Msg) {
+		if asked.Add(1) < 4 {
+			respond(t, m, nil, `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`)
+			return
+		}
+		respond(t, m, nil, `{"config":{"name":"weir-summaries:here:web"},"state":{"messages":1,"last_seq":7}}`)
+	}
+	get := func(m *nats.Msg) {
+		h := nats.Header{"Nats-Sequence": {"7"}, "Nats-Time-Stamp": {time.Now().UTC().Format(time.RFC3339Nano)}}
+		respond(t, m, h, "seven")
+		if !strings.Contains(string(m.Data), "last_by_subj") {
+			respond(t, m, nats.Header{"Status": {"204"}, "Nats-Num-Pending": {"0"}}, "")
+		}
+	}
+	for subject, handle := range map[string]nats.MsgHandler{"$JS.API.STREAM.INFO.weir-summaries:here:web": info, "$JS.API.DIRECT.GET.weir-summaries:here:web": get} {
+		if _, err := nc.Subscribe(subject, handle); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := state.OpenSummaries(t.Context(), js, "here", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	err = l.Since(t.Context(), time.Now().Add(-time.Hour), func(r []byte) error { got = append(got, string(r)); return nil })
+	if err != nil || !slices.Equal(got, []string{"seven"}) {
+		t.Errorf("Since visits %q, %v, want the message", got, err)
+	}
+}

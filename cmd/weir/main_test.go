@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -150,9 +151,27 @@ type result struct {
 	code           int
 }
 
+// output is what a command prints. The client of NATS may report an error after the end of the command.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
 // weir runs a command in this process.
 func weir(args ...string) result {
-	var stdout, stderr bytes.Buffer
+	var stdout, stderr output
 	code := cli.Run(args, bytes.NewReader(nil), &stdout, &stderr)
 	return result{stdout.String(), stderr.String(), code}
 }

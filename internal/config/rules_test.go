@@ -37,11 +37,11 @@ func TestLimits(t *testing.T) {
 // allowed returns how the refusal of an unknown key ends: the keys in order, and a line about each. A new provider and a new
 // store are in it.
 func allowed(all []option) string {
-	about := ""
+	var about strings.Builder
 	for _, o := range all {
-		about += "\n  " + o.about
+		about.WriteString("\n  " + o.about)
 	}
-	return " (allowed: " + strings.Join(slices.Sorted(slices.Values(keysOfOptions(all))), ", ") + ")" + about
+	return " (allowed: " + strings.Join(slices.Sorted(slices.Values(keysOfOptions(all))), ", ") + ")" + about.String()
 }
 
 func TestGroups(t *testing.T) {

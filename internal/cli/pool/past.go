@@ -114,7 +114,10 @@ func (cli *tickCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) err
 // noTickSince reports the last tick of a pool without ticks in a range.
 func (cli *tickCommands) noTickSince(ctx context.Context, b *bus.Bus, since time.Duration) error {
 	last, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
-	if err == nil {
+	switch {
+	case err == nil && time.Since(last.At) < since:
+		return fmt.Errorf("no server returned the ticks of the last %s of pool %s/%s, but its last tick was at %s: run the command again", seconds.Short(since), cli.Cluster, cli.Pool, cell.LocalTime(last.At))
+	case err == nil:
 		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no tick in the last %s: its last tick was at %s\n", cli.Cluster, cli.Pool, seconds.Short(since), cell.LocalTime(last.At))
 	}
 	return err

@@ -83,7 +83,7 @@ func TestKilledParentLeavesNoChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	var handles []int
-	for _, field := range strings.Fields(line) {
+	for field := range strings.FieldsSeq(line) {
 		pid, err := strconv.Atoi(field)
 		if err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ const (
 	batchSummaries = 1024
 	batchBytes     = 4 << 20
 
-	replicaPause = 50 * time.Millisecond // before a replica that lags is asked again
+	replicaPause = 50 * time.Millisecond // before the next request to a replica that lags
 )
 
 // Headers of the messages of a batch.
@@ -86,7 +86,7 @@ type batchRequest struct {
 // error of visit stops it. It omits incomplete records. Only its context bounds it.
 //
 // Since reads batches by direct gets, because operators and viewers may not create a consumer. Any replica answers a direct
-// get, also one that lags behind the leader: Since then asks again.
+// get, also one that lags behind the leader: Since then sends the request again.
 func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
 	return l.messages(ctx, batchRequest{Since: &from}, func(m stored) error {
 		record, err := l.whole(ctx, m.header, m.data)
@@ -159,7 +159,7 @@ func storedOf(m *nats.Msg) (one stored, err error) {
 	return one, nil
 }
 
-// readOnce is messages, and takes the word of the server for an empty stream.
+// readOnce is messages, without the check of an empty answer.
 func (l *Ledger) readOnce(ctx context.Context, request batchRequest, visit func(stored) error) error {
 	end, err := l.end(ctx)
 	if errors.Is(err, ErrNoRecord) {

@@ -61,8 +61,8 @@ func TestSinceWaitsForAReplica(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked atomic.Int64 // direct gets
-	replica := func() uint64 { return uint64(asked.Load() / 4) }
+	var requests atomic.Int64 // direct gets
+	replica := func() uint64 { return uint64(requests.Load() / 4) }
 	answer := func(subject string, handle nats.MsgHandler) {
 		if _, err := nc.Subscribe(subject, handle); err != nil {
 			t.Fatal(err)
@@ -80,7 +80,7 @@ func TestSinceWaitsForAReplica(t *testing.T) {
 		if err := json.Unmarshal(m.Data, &request); err != nil {
 			t.Error(err)
 		}
-		asked.Add(1)
+		requests.Add(1)
 		for sequence := max(request.Sequence, 1); sequence <= min(replica(), leader); sequence++ {
 			if request.Subject != ">" && sequence == 2 {
 				continue
@@ -107,16 +107,16 @@ func respond(t *testing.T, m *nats.Msg, h nats.Header, data string) {
 	}
 }
 
-// A server that does not know the stream yet answers that there is none, while the stream has a message. Since asks again.
-func TestSinceDoubtsAnEmptyAnswer(t *testing.T) {
+// A server that does not know the stream yet answers that there is none, while the stream has a message. Since sends the request again.
+func TestSinceChecksAnEmptyAnswer(t *testing.T) {
 	nc := bustest.Connect(t, bustest.Serve(t, server.Options{}).ClientURL())
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var asked atomic.Int64
+	var requests atomic.Int64
 	info := func(m *nats.Msg) {
-		if asked.Add(1) < 4 {
+		if requests.Add(1) < 4 {
 			respond(t, m, nil, `{"error":{"code":404,"err_code":10059,"description":"stream not found"}}`)
 			return
 		}

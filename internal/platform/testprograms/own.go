@@ -19,8 +19,11 @@ const module = "github.com/weirkeeper/weirkeeper/"
 // Flags are the variables with which the Go command builds the programs of this module and what tests let it build, so
 // that all of them share one build cache: those of "make build".
 func Flags() []string {
-	return []string{"GOFLAGS=-trimpath -tags=grpcnotrace", "CGO_ENABLED=0"}
+	return []string{"GOFLAGS=-trimpath -tags=grpcnotrace -gcflags=github.com/aws/aws-sdk-go-v2/service/ec2=-l", "CGO_ENABLED=0"}
 }
+
+// CompilerMemory limits the memory of a compiler, as "make build" does.
+const CompilerMemory = "GOMEMLIMIT=1300MiB"
 
 // OwnPrograms lists the programs of this module. Make builds into the folder of FolderVariable.
 func OwnPrograms() []Program {

@@ -196,7 +196,7 @@ func compile(ctx context.Context, b batch, out string, packages []*pkg) error {
 	began := time.Now()
 	run := func(args ...string) error {
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir, cmd.Env = b.module, append(os.Environ(), env, "GOMEMLIMIT=1300MiB") // of one compiler: see the Makefile
+		cmd.Dir, cmd.Env = b.module, append(os.Environ(), env, testprograms.CompilerMemory)
 		stop := progress(func(compiled int) {
 			fmt.Printf("building %s: %d packages compiled, %d of %d linked, %v\n", what, compiled, fresh(packages, began), len(packages), since(began))
 		}, cmd)

@@ -1,16 +1,27 @@
 package names
 
-// A key-value bucket's name may have letters, digits, - and _ only. A cluster's name may have the same characters, so
-// each kind of bucket has a prefix of its own, which ends in _: no two clusters share a bucket. A stream's name may have
-// a colon, which no cluster and no pool may have.
+import "strings"
 
-// StateBucket returns the bucket of a cluster's leases and unfinished work. Its daemons write it.
-func StateBucket(cluster string) string { return "weir-state_" + cluster }
+// A name of a stream may have a colon, which no cluster and no pool may have. So no two clusters and no two pools share a
+// bucket or a stream.
 
-// OrdersBucket returns the bucket of a cluster's orders. Operators write it; the pools delete what has ended.
-func OrdersBucket(cluster string) string { return "weir-orders_" + cluster }
+// PoolBucket returns the bucket of a pool's lease, state and orders.
+func PoolBucket(cluster, pool string) string { return "weir-pool:" + cluster + ":" + pool }
 
-// AppsBucket returns the bucket of a cluster's expected applications. Operators and cloud controllers write it.
+// PlacerBucket returns the bucket of the lease and the assignments of a pool's placer.
+func PlacerBucket(cluster, pool string) string { return "weir-placer:" + cluster + ":" + pool }
+
+// HarmonizerBucket returns the bucket of the lease and the memory of a cluster's harmonizer.
+func HarmonizerBucket(cluster string) string { return "weir-harmonizer:" + cluster }
+
+// AuthBucket returns the bucket of the public keys of a cluster's agents.
+func AuthBucket(cluster string) string { return "weir-auth:" + cluster }
+
+// NotifyBucket returns the bucket of the positions of a cluster's targets of events.
+func NotifyBucket(cluster string) string { return "weir-notify:" + cluster }
+
+// AppsBucket returns the bucket of a cluster's expected applications. Operators write it, and so may programs with a client
+// library, which accepts no colon in the name of a bucket.
 func AppsBucket(cluster string) string { return "weir-apps_" + cluster }
 
 // LedgerStream returns the stream of one pool's recorded ticks.
@@ -27,3 +38,11 @@ func NoticesStream(cluster string) string { return "weir-notices:" + cluster }
 
 // EvidenceStream returns the stream of the records about one pool's sick nodes.
 func EvidenceStream(cluster, pool string) string { return "weir-evidence:" + cluster + ":" + pool }
+
+// LiveSubject returns the subject to which a stream republishes what it has stored from a subject of the cluster.
+func LiveSubject(cluster, subject string) string {
+	return Subject(cluster, "live", strings.TrimPrefix(subject, Subject(cluster, "")))
+}
+
+// ChangedSubject returns the subjects to which a bucket republishes the headers of each change, by key.
+func ChangedSubject(cluster, bucket string) string { return Subject(cluster, "changed", bucket, ">") }

@@ -3,8 +3,8 @@ package natsconf
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
@@ -63,21 +63,16 @@ func (s Site) Accounts() string {
 	b.WriteString(generated)
 	b.WriteString("accounts {\n")
 	all := s.Users()
-	for _, account := range []string{roles.AccountWeir, roles.AccountOperator, roles.AccountViewer, roles.AccountAuth} {
-		users := slices.DeleteFunc(slices.Clone(all), func(u roles.User) bool { return u.Role.Account() != account })
-		if len(users) == 0 {
-			continue
-		}
-		fmt.Fprintf(&b, "  %s {\n", account)
-		if account == roles.AccountWeir {
-			b.WriteString("    jetstream: enabled\n")
-			writeExports(&b, all)
-		} else {
-			writeImports(&b, users)
-		}
+	exports, imports := crossings(all)
+	for _, account := range accounts(all) {
+		fmt.Fprintf(&b, "  %q {\n", account)
+		writeLimits(&b, account)
+		writeCrossings(&b, exports[account], imports[account])
 		b.WriteString("    users: [\n")
-		for _, u := range users {
-			s.writeUser(&b, u)
+		for _, u := range all {
+			if u.Account() == account {
+				s.writeUser(&b, u)
+			}
 		}
 		b.WriteString("    ]\n  }\n")
 	}
@@ -90,21 +85,66 @@ func (s Site) Accounts() string {
 	return b.String()
 }
 
-// Folder returns the accounts of the server of a data folder. They have no users: the server has the permissions of
-// each user from its name, so clusters and pools need no configuration. The imports have wildcards for their names.
-func Folder() string {
-	people := []roles.User{{Role: roles.Operator, Cluster: "*", Local: true}, {Role: roles.Viewer, Cluster: "*", Local: true}}
-	var b strings.Builder
-	fmt.Fprintf(&b, "accounts {\n  %s {\n    jetstream: enabled\n", roles.AccountWeir)
-	writeExports(&b, people)
-	b.WriteString("  }\n")
-	for i, u := range people {
-		fmt.Fprintf(&b, "  %s {\n", u.Role.Account())
-		writeImports(&b, people[i:i+1])
-		b.WriteString("  }\n")
+// accounts returns the names of the users' accounts, in order.
+func accounts(users []roles.User) (all []string) {
+	for _, u := range users {
+		all = append(all, u.Account())
 	}
-	b.WriteString("}\n")
-	return b.String()
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Limits of the account of a pool's agents. The servers announce the payload to each client, and end the connection of one
+// that sends more.
+const (
+	maxAgents           = 4096
+	maxAgentPayload     = 64 << 10
+	subscriptionsOfEach = 12
+)
+
+func writeLimits(b *strings.Builder, account string) {
+	switch {
+	case account == roles.AccountStore:
+		b.WriteString("    jetstream: enabled\n")
+	case strings.HasPrefix(account, "AGENTS:"):
+		fmt.Fprintf(b, "    limits { max_connections: %d, max_payload: %d, max_subscriptions: %d }\n", maxAgents, maxAgentPayload, maxAgents*subscriptionsOfEach)
+	}
+}
+
+// crossings returns the exports and the imports of each account.
+func crossings(users []roles.User) (exports, imports map[string][]string) {
+	exports, imports = map[string][]string{}, map[string][]string{}
+	for _, c := range roles.Crossings(users) {
+		kind, response := "stream", ""
+		if c.Service {
+			kind = "service"
+		}
+		if c.Several {
+			response = ", response: stream"
+		}
+		// An export without a list of accounts is open to all of them.
+		exports[c.From] = append(exports[c.From], fmt.Sprintf("{ %s: %q%s, accounts: [%s] }", kind, c.Subject, response, quoted(c.To)))
+		for _, to := range c.To {
+			imports[to] = append(imports[to], fmt.Sprintf("{ %s: { account: %q, subject: %q } }", kind, c.From, c.Subject))
+		}
+	}
+	return exports, imports
+}
+
+func quoted(list []string) string {
+	all := make([]string, len(list))
+	for i, text := range list {
+		all[i] = strconv.Quote(text)
+	}
+	return strings.Join(all, ", ")
+}
+
+func writeCrossings(b *strings.Builder, exports, imports []string) {
+	for i, list := range [][]string{exports, imports} {
+		if len(list) > 0 {
+			fmt.Fprintf(b, "    %s: [\n      %s\n    ]\n", []string{"exports", "imports"}[i], strings.Join(list, "\n      "))
+		}
+	}
 }
 
 // writeCallout has the servers verify all users that are not in the file by the authentication service.
@@ -123,12 +163,21 @@ func (s Site) writeCallout(b *strings.Builder) {
 	b.WriteString("    ]\n  }\n}\n")
 }
 
+// Bounds of the responses to one request.
+const (
+	maxResponses = 4096 // pages of counts, chunks of logs
+	responseTime = "2m"
+)
+
 func (s Site) writeUser(b *strings.Builder, u roles.User) {
 	p := u.Permissions()
 	for _, key := range s.Keys[u.Name()] {
 		fmt.Fprintf(b, "      # %s\n      {\n        nkey: %s\n        permissions {\n", u.Name(), key)
 		writePermission(b, "publish", p.Publish)
 		writePermission(b, "subscribe", p.Subscribe)
+		if p.Respond {
+			fmt.Fprintf(b, "          allow_responses: { max: %d, expires: %q }\n", maxResponses, responseTime)
+		}
 		b.WriteString("        }\n      }\n")
 	}
 }
@@ -144,73 +193,4 @@ func writePermission(b *strings.Builder, what string, subjects []string) {
 		fmt.Fprintf(b, "              %q\n", subject)
 	}
 	b.WriteString("            ]\n          }\n")
-}
-
-// crossing is what one account imports from the account of the daemons.
-type crossing struct {
-	services []string
-	answers  map[string]roles.Answers // of the services
-	streams  []string
-}
-
-// crossingOf returns what the users of an account need. A pattern that another one includes is left out: it would
-// deliver each message twice.
-func crossingOf(users []roles.User) crossing {
-	c := crossing{answers: map[string]roles.Answers{}}
-	for _, u := range users {
-		for _, a := range u.Acts() {
-			switch {
-			case strings.HasPrefix(a.Subject, "_"), strings.HasPrefix(a.Subject, "$SYS."):
-				// an inbox, or a subject of the account itself
-			case a.Direction == roles.Subscribe:
-				c.streams = append(c.streams, a.Subject)
-			default:
-				c.services = append(c.services, a.Subject)
-				c.answers[a.Subject] = max(c.answers[a.Subject], a.Answers)
-			}
-		}
-	}
-	c.services, c.streams = sorted(roles.Widest(c.services)), sorted(roles.Widest(c.streams))
-	return c
-}
-
-func sorted(list []string) []string { slices.Sort(list); return list }
-
-func writeImports(b *strings.Builder, users []roles.User) {
-	c := crossingOf(users)
-	b.WriteString("    imports: [\n")
-	for _, subject := range c.services {
-		fmt.Fprintf(b, "      { service: { account: %s, subject: %q } }\n", roles.AccountWeir, subject)
-	}
-	for _, subject := range c.streams {
-		fmt.Fprintf(b, "      { stream: { account: %s, subject: %q } }\n", roles.AccountWeir, subject)
-	}
-	b.WriteString("    ]\n")
-}
-
-// writeExports writes each import of the other accounts as an export to exactly these accounts.
-func writeExports(b *strings.Builder, all []roles.User) {
-	services, streams, answers := map[string][]string{}, map[string][]string{}, map[string]roles.Answers{}
-	for _, account := range []string{roles.AccountAuth, roles.AccountOperator, roles.AccountViewer} {
-		c := crossingOf(slices.DeleteFunc(slices.Clone(all), func(u roles.User) bool { return u.Role.Account() != account }))
-		for _, subject := range c.services {
-			services[subject] = append(services[subject], account)
-			answers[subject] = max(answers[subject], c.answers[subject])
-		}
-		for _, subject := range c.streams {
-			streams[subject] = append(streams[subject], account)
-		}
-	}
-	b.WriteString("    exports: [\n")
-	for _, subject := range slices.Sorted(maps.Keys(services)) {
-		response := ""
-		if answers[subject] == roles.Several {
-			response = ", response: stream"
-		}
-		fmt.Fprintf(b, "      { service: %q%s, accounts: [%s] }\n", subject, response, strings.Join(services[subject], ", "))
-	}
-	for _, subject := range slices.Sorted(maps.Keys(streams)) {
-		fmt.Fprintf(b, "      { stream: %q, accounts: [%s] }\n", subject, strings.Join(streams[subject], ", "))
-	}
-	b.WriteString("    ]\n")
 }

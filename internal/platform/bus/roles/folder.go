@@ -13,6 +13,12 @@ func LocalRows() []Row {
 	}
 }
 
+// rows returns the subjects of every bus.
+func rows() []Row { return append(Rows(), LocalRows()...) }
+
+// isLocal reports whether only the bus of a data folder has the row.
+func (r Row) isLocal() bool { return strings.HasPrefix(r.Subject, "weir.{cluster}.local.") }
+
 // Parse returns the user with that name, which is the result of User.Name.
 func Parse(name string) (User, error) {
 	parts := strings.Split(name, ".")

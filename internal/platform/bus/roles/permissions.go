@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // Direction is what a user does with a subject.
@@ -33,25 +35,39 @@ type Act struct {
 
 // Acts returns all permissions of the user, without duplicates, in order of direction and subject.
 func (u User) Acts() []Act {
-	var all []Act
-	rows := Rows()
-	if u.Local || u.Role == Machines {
-		rows = append(rows, LocalRows()...)
+	all := u.storeActs()
+	for _, row := range rows() {
+		if !row.isStored() {
+			all = append(all, u.ofRow(row)...)
+		}
 	}
-	for _, row := range rows {
-		all = append(all, u.ofRow(row)...)
-	}
-	all = append(all, u.ofBuckets()...)
-	all = append(all, u.ofStreams()...)
 	for _, subject := range u.Publish {
 		all = append(all, Act{Publish, subject, OneAnswer, false})
 	}
 	if slices.ContainsFunc(all, func(a Act) bool { return a.Answers != NoAnswer }) {
 		all = append(all, Act{Subscribe, u.InboxPrefix() + ".>", NoAnswer, false})
 	}
-	if slices.ContainsFunc(all, func(a Act) bool { return strings.HasPrefix(a.Subject, "$JS.API.") }) {
+	return inOrder(all)
+}
+
+// storeActs returns what the user does with streams and buckets.
+func (u User) storeActs() []Act {
+	all := append(u.ofBuckets(), u.ofStreams()...)
+	if len(all) > 0 {
 		all = append(all, read("$JS.API.INFO"))
 	}
+	for _, subject := range u.watches() {
+		all = append(all, Act{Subscribe, subject, NoAnswer, false})
+	}
+	for _, row := range rows() {
+		if row.isStored() {
+			all = append(all, u.ofRow(row)...)
+		}
+	}
+	return inOrder(all)
+}
+
+func inOrder(all []Act) []Act {
 	for i := range all {
 		all[i].Subject = whole(all[i].Subject)
 	}
@@ -63,101 +79,96 @@ func (u User) Acts() []Act {
 
 func read(subject string) Act { return Act{Publish, subject, OneAnswer, true} }
 
-// ofRow returns the acts of one row: the message, and the answers to it.
+// sends and receives report whether the user is one of a row's. Where the table names nobody, it is a component of Cloud
+// Foundry, whose account is that of the legacy DEAs.
+func (r Row) sends(u User) bool    { return r.includes(r.Publish, u) }
+func (r Row) receives(u User) bool { return r.includes(r.Subscribe, u) }
+
+func (r Row) includes(list []Role, u User) bool {
+	switch {
+	case r.Legacy && !u.LegacyDEAs && u.Role != LegacyDEA, r.isLocal() && !u.Local && u.Role != Machines:
+		return false
+	case list == nil:
+		return u.Role == LegacyDEA && !r.isAPI()
+	}
+	return slices.Contains(list, u.Role)
+}
+
+// isAPI reports whether the row is an interface of the servers.
+func (r Row) isAPI() bool { return strings.HasPrefix(r.Subject, "$") }
+
+// ofRow returns the acts of one row. A subscriber of stored messages receives what the stream republishes. Answers need no
+// permission of their own: see Permissions.Respond.
 func (u User) ofRow(row Row) (acts []Act) {
-	if row.Legacy && !u.LegacyDEAs && u.Role != LegacyDEA {
-		return nil
+	subject, answers := u.expand(row.Subject), row.Answers
+	if row.isStored() {
+		answers = OneAnswer // an acknowledgement
 	}
-	subject := u.expand(row.Subject)
-	if slices.Contains(row.Publish, u.Role) {
-		acts = append(acts, Act{Publish, subject, row.Answers, false})
+	if row.sends(u) && row.Publish != nil {
+		acts = append(acts, Act{Publish, subject, answers, false})
 	}
-	if !slices.Contains(row.Subscribe, u.Role) {
-		return acts
-	}
-	acts = append(acts, Act{Subscribe, subject, NoAnswer, false})
-	if row.Answers == NoAnswer {
-		return acts
-	}
-	for _, asker := range row.Publish {
-		inbox := "_R_.>" // the server's name for the inbox of a user in another account
-		if asker.Account() == AccountWeir {
-			inbox = u.expand(inboxes(asker)) + ".>"
+	if row.receives(u) && row.Subscribe != nil {
+		if row.isStored() {
+			subject = names.LiveSubject(u.Cluster, subject)
 		}
-		acts = append(acts, Act{Publish, inbox, NoAnswer, false})
+		acts = append(acts, Act{Subscribe, subject, NoAnswer, false})
 	}
 	return acts
 }
 
-// ofBuckets returns the acts on keys, and those that opening the buckets needs.
+// ofBuckets returns the acts on keys, and those that opening the buckets needs. A request for a message of the leader is none
+// of them: it names the key in its body, so it would read all keys of the bucket.
 func (u User) ofBuckets() (acts []Act) {
-	opened := map[string]bool{}
 	for _, key := range Keys() {
-		bucket := key.Bucket(u.Cluster)
-		stream, subject := "KV_"+bucket, "$KV."+bucket+"."+u.expand(key.Name)
 		reads, writes := slices.Contains(key.Read, u.Role), slices.Contains(key.Write, u.Role)
-		if writes {
-			acts = append(acts, Act{Publish, subject, OneAnswer, false})
+		if !reads && !writes {
+			continue
 		}
-		if reads {
-			acts = append(acts, read("$JS.API.DIRECT.GET."+stream+"."+subject))
-		}
-		if reads && u.Role.consumes() {
-			acts = append(acts, Act{Publish, "$JS.API.CONSUMER.CREATE." + stream + ".*." + subject, OneAnswer, false})
-		}
-		if (reads || writes) && !opened[bucket] {
-			opened[bucket] = true
-			acts = append(acts, u.ofOpenBucket(bucket)...)
+		for _, pool := range u.poolsOf(!key.ofPool()) {
+			bucket := key.Bucket(u.Cluster, pool)
+			stream, subject := "KV_"+bucket, "$KV."+bucket+"."+u.expand(key.Name)
+			acts = append(acts, read("$JS.API.STREAM.INFO."+stream))
+			if writes {
+				acts = append(acts, Act{Publish, subject, OneAnswer, false})
+			}
+			if reads {
+				acts = append(acts, read("$JS.API.DIRECT.GET."+stream+"."+subject))
+			}
+			if reads && key.Name == ">" { // a batch names the keys in its body
+				acts = append(acts, Act{Publish, "$JS.API.DIRECT.GET." + stream, Several, true})
+			}
 		}
 	}
 	return acts
 }
 
-// ofOpenBucket returns the acts that do not depend on keys. A request for a message of the leader is none of them: it
-// names the key in its body, so it would read all keys of the bucket.
-func (u User) ofOpenBucket(bucket string) []Act {
-	stream := "KV_" + bucket
-	acts := []Act{read("$JS.API.STREAM.INFO." + stream)}
-	if slices.Contains(creators(bucket, u.Cluster), u.Role) {
-		acts = append(acts, Act{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false})
+// poolsOf returns the pools whose buckets and streams the user reaches; one without a name for those of the whole cluster.
+func (u User) poolsOf(whole bool) []string {
+	switch {
+	case whole:
+		return []string{""}
+	case u.Role.hasPool():
+		return []string{u.Pool}
+	case u.Local:
+		return []string{"*"}
 	}
-	if u.Role.consumes() {
-		acts = append(acts, flow(stream)...)
-	}
-	return acts
+	return u.Pools
 }
 
-// flow returns what a consumer of the stream needs after its creation. Without the answers to flow control a watch
-// stops after about 2000 messages. The second form is that of later servers.
-func flow(stream string) []Act {
-	return []Act{
-		{Publish, "$JS.API.CONSUMER.DELETE." + stream + ".*", OneAnswer, false},
-		{Publish, "$JS.FC." + stream + ".>", NoAnswer, false},
-		{Publish, "$JS.FC.*.*." + stream + ".>", NoAnswer, false},
-	}
-}
-
-// ofStreams returns the acts on the streams of pools and of the cluster.
+// ofStreams returns the acts on the streams of pools and of the cluster. A direct get by sequence reads all subjects of the
+// stream, which are the pool's own, or findings.
 func (u User) ofStreams() (acts []Act) {
-	pools := u.Pools
-	if u.Role.hasPool() {
-		pools = []string{u.Pool}
-	} else if u.Local {
-		pools = []string{"*"}
-	}
 	for _, s := range Streams() {
-		if u.Role == Notify && s.Durables != "" {
-			acts = append(acts, durables(s.Name(u.Cluster, ""), s.Durables)...)
-		}
 		if !slices.Contains(s.Read, u.Role) {
 			continue
 		}
-		of := pools
-		if s.Whole {
-			of = []string{"*"}
-		}
-		for _, pool := range of {
-			acts = append(acts, u.ofStream(s, pool)...)
+		for _, pool := range u.poolsOf(s.Whole) {
+			stream, of := s.Name(u.Cluster, pool), u
+			of.Pool = pool
+			acts = append(acts, read("$JS.API.STREAM.INFO."+stream), Act{Publish, "$JS.API.DIRECT.GET." + stream, Several, true})
+			for _, subject := range s.Subjects {
+				acts = append(acts, read("$JS.API.DIRECT.GET."+stream+"."+of.expand(subject)))
+			}
 		}
 	}
 	if u.Role.readsPools() {
@@ -166,48 +177,11 @@ func (u User) ofStreams() (acts []Act) {
 	return acts
 }
 
-// durables returns the acts on a stream and its durable consumers. The second form of an acknowledgement is that of later
-// servers.
-func durables(stream, consumers string) []Act {
-	acts := []Act{
-		read("$JS.API.STREAM.INFO." + stream),
-		{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false},
-		read("$JS.API.CONSUMER.INFO." + stream + "." + consumers),
-		{Publish, "$JS.API.CONSUMER.CREATE." + stream + "." + consumers, OneAnswer, false},
-		{Publish, "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumers, Several, false},
-		{Publish, "$JS.ACK." + stream + "." + consumers + ".>", NoAnswer, false},
-		{Publish, "$JS.ACK.*.*." + stream + "." + consumers + ".>", NoAnswer, false},
-	}
-	if consumers == "*" {
-		acts = append(acts, read("$JS.API.CONSUMER.NAMES."+stream), Act{Publish, "$JS.API.CONSUMER.DELETE." + stream + ".*", OneAnswer, false})
-	}
-	return acts
-}
-
-// ofStream returns the acts on one stream. A direct get by sequence reads all subjects of the stream, which are the
-// pool's own, or findings.
-func (u User) ofStream(s Stream, pool string) []Act {
-	stream, of := s.Name(u.Cluster, pool), u
-	of.Pool = pool
-	acts := []Act{read("$JS.API.STREAM.INFO." + stream), {Publish, "$JS.API.DIRECT.GET." + stream, Several, true}}
-	for _, subject := range s.Subjects {
-		subject = of.expand(subject)
-		acts = append(acts, read("$JS.API.DIRECT.GET."+stream+"."+subject))
-		if u.Role.consumes() {
-			acts = append(acts, Act{Publish, "$JS.API.CONSUMER.CREATE." + stream + ".*." + subject, OneAnswer, false})
-		}
-	}
-	if u.Role.consumes() {
-		acts = append(acts, Act{Publish, "$JS.API.STREAM.CREATE." + stream, OneAnswer, false},
-			read("$JS.API.CONSUMER.INFO."+stream+".*"), Act{Publish, "$JS.API.CONSUMER.MSG.NEXT." + stream + ".*", Several, false})
-		acts = append(acts, flow(stream)...)
-	}
-	return acts
-}
-
 // Permissions are the subjects that a user may publish and subscribe to. All others are forbidden.
 type Permissions struct {
 	Publish, Subscribe []string
+	// Respond: the user also answers the requests that it receives, each on the reply subject of the request.
+	Respond bool
 }
 
 // Permissions returns the user's permissions, in order, without subjects that another one includes.
@@ -221,6 +195,7 @@ func (u User) Permissions() Permissions {
 		}
 	}
 	p.Publish, p.Subscribe = Widest(p.Publish), Widest(p.Subscribe)
+	p.Respond = slices.ContainsFunc(rows(), func(r Row) bool { return r.Answers != NoAnswer && r.receives(u) })
 	return p
 }
 

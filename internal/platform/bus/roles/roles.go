@@ -32,28 +32,6 @@ func All() []Role {
 	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Notify, Machines, LegacyDEA, Operator, Viewer, Auth, Admin}
 }
 
-// The accounts of the servers. Daemons and agents are users of AccountWeir.
-const (
-	AccountWeir     = "WEIR"
-	AccountOperator = "OPERATOR"
-	AccountViewer   = "VIEWER"
-	AccountAuth     = "AUTH"
-	AccountSystem   = "SYS"
-)
-
-// Account returns the account of a role's users.
-func (r Role) Account() string {
-	switch r {
-	case Operator:
-		return AccountOperator
-	case Viewer:
-		return AccountViewer
-	case Auth:
-		return AccountAuth
-	}
-	return AccountWeir
-}
-
 // hasPool reports whether a user of the role belongs to one pool.
 func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer || r == Machines }
 
@@ -121,24 +99,13 @@ func (u User) Name() string {
 	return strings.Join(parts, ".")
 }
 
-// InboxPrefix returns the prefix of the subjects on which the user receives answers. Users of a role with an account
-// of its own have the default of the client library.
+// InboxPrefix returns the prefix of the subjects on which the user receives answers. The agents of a pool share an account, and
+// each has its own. Other users have the default of the client library.
 func (u User) InboxPrefix() string {
-	if u.Role.Account() != AccountWeir {
-		return "_INBOX"
+	if u.Role.hasNode() {
+		return u.expand("_INBOX_weir.{node}")
 	}
-	return u.expand(inboxes(u.Role))
-}
-
-// inboxes returns the inbox prefix of the users of a role in the account of the daemons, with placeholders.
-func inboxes(r Role) string {
-	switch r {
-	case Agent, LegacyDEA:
-		return "_INBOX_weir.{cluster}." + string(r) + ".{node}"
-	case Pool, Placer, Machines:
-		return "_INBOX_weir.{cluster}." + string(r) + ".{pool}"
-	}
-	return "_INBOX_weir.{cluster}." + string(r)
+	return "_INBOX"
 }
 
 // expand replaces the placeholders of a subject. A name that the user does not have becomes a wildcard.

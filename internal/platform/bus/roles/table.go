@@ -32,11 +32,11 @@ func Rows() []Row {
 	daemons, people := []Role{Harmonizer, Placer, Pool}, []Role{Operator, Viewer}
 	nodes := []Role{Harmonizer, Placer, Pool}
 	return []Row{
-		{c + "heartbeat.{node}", []Role{Agent}, nodes, NoAnswer, false, "heartbeat of a node"},
-		{c + "exited.{node}", []Role{Agent}, []Role{Harmonizer, Placer}, NoAnswer, false, "end of an app instance"},
-		{c + "node.{node}", []Role{Agent}, []Role{Placer, Pool}, NoAnswer, false, "facts of a node"},
-		{c + "lifecycle.{node}", []Role{Agent}, []Role{Pool}, NoAnswer, false, "hint of a node about itself"},
-		{c + "lifecycle", []Role{Operator}, []Role{Pool}, NoAnswer, false, "hint about a machine"},
+		{c + "heartbeat.{pool}.{node}", []Role{Agent}, nodes, NoAnswer, false, "heartbeat of a node"},
+		{c + "exited.{pool}.{node}", []Role{Agent}, []Role{Harmonizer, Placer}, NoAnswer, false, "end of an app instance"},
+		{c + "node.{pool}.{node}", []Role{Agent}, []Role{Placer, Pool}, NoAnswer, false, "facts of a node"},
+		{c + "lifecycle.{pool}.{node}", []Role{Agent}, []Role{Pool}, NoAnswer, false, "hint of a node about itself"},
+		{c + "lifecycle.{pool}", []Role{Operator}, []Role{Pool}, NoAnswer, false, "hint about a machine"},
 		{c + "announce", daemons, []Role{Agent}, NoAnswer, false, "each node answers with its heartbeat and facts"},
 
 		{c + "agent.{pool}.{node}.start", []Role{Placer}, []Role{Agent}, OneAnswer, false, "start of an app instance"},
@@ -75,7 +75,10 @@ func Rows() []Row {
 		{c + "bootstrap.{pool}.status", people, []Role{Pool}, OneAnswer, false, "processes"},
 		{c + "bootstrap.{pool}.logs", []Role{Operator}, []Role{Pool}, OneAnswer, false, "output of a signal"},
 		{c + "bootstrap.{pool}.restart", []Role{Operator}, []Role{Pool}, OneAnswer, false, "restart of a signal"},
-		{c + "metrics.write", []Role{Harmonizer, Operator, Placer, Pool}, []Role{Metrics}, OneAnswer, false, "values for the embedded metrics store"},
+		{c + "metrics.write.pool_{pool}", []Role{Pool}, []Role{Metrics}, OneAnswer, false, "values of a pool for the embedded metrics store"},
+		{c + "metrics.write.placer_{pool}", []Role{Placer}, []Role{Metrics}, OneAnswer, false, "values of a placer"},
+		{c + "metrics.write.harmonizer", []Role{Harmonizer}, []Role{Metrics}, OneAnswer, false, "values of the harmonizer"},
+		{c + "metrics.write.operator", []Role{Operator}, []Role{Metrics}, OneAnswer, false, "values by hand"},
 		{c + "metrics.window", []Role{Operator, Pool, Viewer}, []Role{Metrics}, OneAnswer, false, "request for values"},
 		{c + "decision.{pool}", []Role{Admin, Pool}, []Role{Operator, Pool, Viewer}, NoAnswer, false, "record of a tick, stored in the ledger"},
 		{c + "decision.{pool}.part", []Role{Admin, Pool}, nil, NoAnswer, false, "part of a long record, stored in the ledger"},
@@ -102,71 +105,100 @@ func Rows() []Row {
 
 // Key is a set of keys of one bucket and its roles. Its placeholders are those of a Row.
 type Key struct {
-	Bucket  func(cluster string) string
+	Bucket  func(cluster, pool string) string
 	Name    string
 	Read    []Role
 	Write   []Role
 	Content string
 }
 
-// Keys returns the table of keys.
+// Buckets returns the names of all buckets of a cluster and its pools. Each has one owner: writers of one bucket can hinder
+// each other's conditional writes.
+func Buckets(cluster string, pools []string) (all []string) {
+	for _, key := range Keys() {
+		for _, pool := range append([]string{""}, pools...) {
+			if name := key.Bucket(cluster, pool); pool != "" || !key.ofPool() {
+				all = append(all, name)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// ofPool reports whether each pool has a bucket of its own for the keys.
+func (k Key) ofPool() bool { return k.Bucket("c", "a") != k.Bucket("c", "b") }
+
+// Keys returns the table of keys. An admin creates the buckets with the key "schema".
 func Keys() []Key {
-	state, orders, apps := names.StateBucket, names.OrdersBucket, names.AppsBucket
-	people := []Role{Operator, Viewer}
-	own := func(bucket func(string) string, name string, r Role, content string) Key {
+	one := func(name func(string) string) func(string, string) string {
+		return func(cluster, _ string) string { return name(cluster) }
+	}
+	pool, placer := names.PoolBucket, names.PlacerBucket
+	harmonizer, auth, notify, apps := one(names.HarmonizerBucket), one(names.AuthBucket), one(names.NotifyBucket), one(names.AppsBucket)
+	own := func(bucket func(string, string) string, name string, r Role, content string) Key {
 		return Key{bucket, name, []Role{r}, []Role{r}, content}
 	}
 	return []Key{
-		{state, ">", people, nil, "all keys"},
-		{state, "schema", []Role{Auth, Harmonizer, Placer, Pool}, []Role{Harmonizer, Placer, Pool}, "version of the keys"},
-		own(state, "lease.pool.{pool}", Pool, "lease of a pool"),
-		own(state, "pool.{pool}", Pool, "state between two ticks"),
-		own(state, "health.{pool}", Pool, "state of node health"),
-		own(state, "drain.{pool}.>", Pool, "drain records"),
-		own(state, "trial.{pool}.>", Pool, "trials of shadows"),
-		{state, "seen.>", []Role{Pool}, []Role{Operator, Pool}, "first-seen digests of releases"},
-		own(state, "alarm.pool.{pool}", Pool, "damaged keys that a pool has read"),
-		own(state, "lease.harmonizer", Harmonizer, "lease of the harmonizer"),
-		own(state, "harmonizer.>", Harmonizer, "memory of the harmonizer"),
-		own(state, "alarm.apps", Harmonizer, "damaged keys that the harmonizer has read"),
-		own(state, "lease.placer.{pool}", Placer, "lease of a placer"),
-		own(state, "placer.{pool}.>", Placer, "assignments of a placer"),
-		own(state, "identity.>", Auth, "public key of each agent"),
+		{pool, ">", []Role{Operator, Pool, Viewer}, nil, "all keys"},
+		own(pool, "lease", Pool, "lease of a pool"),
+		own(pool, "state", Pool, "state between two ticks"),
+		own(pool, "health", Pool, "state of node health"),
+		own(pool, "drain.>", Pool, "drain records"),
+		own(pool, "trial.>", Pool, "trials of shadows"),
+		own(pool, "seen.>", Pool, "first-seen digests of releases"),
+		own(pool, "alarm", Pool, "damaged keys that a pool has read"),
+		{pool, "order.>", []Role{Pool}, []Role{Operator, Pool}, "orders, deleted when they end"},
+		{pool, "accept.>", []Role{Pool}, []Role{Operator}, "accepted damage, and accepted new digests of releases"},
 
-		{orders, ">", people, nil, "all keys"},
-		{orders, "schema", []Role{Harmonizer, Pool}, []Role{Harmonizer, Pool}, "version of the keys"},
-		own(orders, "order.{pool}.>", Pool, "orders of a pool, deleted when they end"),
-		{orders, "order.*.>", nil, []Role{Operator}, "orders of all pools"},
-		{orders, "accept.pool.{pool}", []Role{Pool}, nil, "accepted damage of a pool's keys"},
-		{orders, "accept.apps", []Role{Harmonizer}, nil, "accepted damage of the applications"},
-		{orders, "accept.>", nil, []Role{Operator}, "accepted damage"},
+		{placer, ">", []Role{Operator, Placer, Viewer}, nil, "all keys"},
+		own(placer, "lease", Placer, "lease of a placer"),
+		own(placer, "assignment.>", Placer, "assignments of a placer"),
+
+		{harmonizer, ">", []Role{Harmonizer, Operator, Viewer}, nil, "all keys"},
+		own(harmonizer, "lease", Harmonizer, "lease of the harmonizer"),
+		own(harmonizer, "memory.>", Harmonizer, "memory of the harmonizer"),
+		own(harmonizer, "alarm", Harmonizer, "damaged keys that the harmonizer has read"),
+		{harmonizer, "accept.>", []Role{Harmonizer}, []Role{Operator}, "accepted damage of the applications"},
+
+		{auth, ">", []Role{Auth, Operator, Viewer}, nil, "all keys"},
+		own(auth, "identity.>", Auth, "public key of each agent"),
+
+		{notify, ">", []Role{Notify, Operator, Viewer}, nil, "all keys"},
+		own(notify, "position.>", Notify, "how far each target has received the events"),
 
 		{apps, ">", []Role{Harmonizer, Operator, Placer, Viewer}, nil, "all applications"},
 		{apps, "*", nil, []Role{Operator}, "expected state of an application"},
 	}
 }
 
-// Stream is a stream of each pool, or of the cluster, and its roles. Its writers publish on the subjects of its rows.
+// watches returns the subjects on which the user learns of changes to a bucket: of the headers that the bucket republishes.
+func (u User) watches() []string {
+	if u.Role == Harmonizer || u.Role == Placer {
+		return []string{names.ChangedSubject(u.Cluster, names.AppsBucket(u.Cluster))}
+	}
+	return nil
+}
+
+// Stream is a stream of each pool, or of the cluster, and its roles. Its writers publish on the subjects of its rows, and
+// their subscribers receive what the stream republishes.
 type Stream struct {
 	Name     func(cluster, pool string) string
 	Subjects []string // with placeholders
 	Read     []Role
 	Content  string
 	Whole    bool // one stream of the cluster; its name does not depend on the pool
-	// Durables are the names of the durable consumers of role Notify: one name, "*" for any, or empty for none. Notify creates
-	// the stream too.
-	Durables string
 }
 
 // Streams returns the table of streams.
 func Streams() []Stream {
 	readers := []Role{Operator, Pool, Viewer}
 	return []Stream{
-		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks", false, ""},
-		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, []Role{Notify, Operator, Pool, Viewer}, "summaries of ticks", false, ""},
-		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes", false, ""},
-		{findings, []string{"weir.{cluster}.harmonizer.events", "weir.{cluster}.health.*.events"}, []Role{Harmonizer, Operator, Viewer}, "findings", true, "notify"},
-		{notices, []string{"weir.{cluster}.notice", "weir.{cluster}.notice.*"}, []Role{Notify, Operator, Viewer}, "events for webhooks", true, "*"},
+		{names.LedgerStream, []string{"weir.{cluster}.decision.{pool}", "weir.{cluster}.decision.{pool}.part"}, readers, "ledger of ticks", false},
+		{names.SummaryStream, []string{"weir.{cluster}.summary.{pool}"}, []Role{Notify, Operator, Pool, Viewer}, "summaries of ticks", false},
+		{names.EvidenceStream, []string{"weir.{cluster}.evidence.{pool}.*"}, readers, "evidence about nodes", false},
+		{findings, []string{"weir.{cluster}.harmonizer.events", "weir.{cluster}.health.{pool}.events"}, []Role{Notify, Operator, Viewer}, "findings", true},
+		{notices, []string{"weir.{cluster}.notice", "weir.{cluster}.notice.{pool}"}, []Role{Notify, Operator, Viewer}, "events for webhooks", true},
 	}
 }
 
@@ -174,18 +206,7 @@ func findings(cluster, _ string) string { return names.FindingsStream(cluster) }
 
 func notices(cluster, _ string) string { return names.NoticesStream(cluster) }
 
-// creators are the roles that may create a missing bucket with this name. A role that creates may neither update nor
-// purge nor delete.
-func creators(bucket, cluster string) []Role {
-	switch bucket {
-	case names.StateBucket(cluster):
-		return []Role{Harmonizer, Placer, Pool}
-	case names.OrdersBucket(cluster):
-		return []Role{Harmonizer, Pool}
-	}
-	return []Role{Harmonizer}
+// isStored reports whether a stream stores the messages of a row.
+func (r Row) isStored() bool {
+	return slices.ContainsFunc(Streams(), func(s Stream) bool { return slices.Contains(s.Subjects, r.Subject) })
 }
-
-// consumes reports whether the role may create consumers of each stream that it reads. A consumer delivers to any subject of the account that has
-// the stream, so only roles of that account may create one.
-func (r Role) consumes() bool { return slices.Contains([]Role{Harmonizer, Placer, Pool}, r) }

@@ -11,16 +11,15 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/weirkeeper/weirkeeper/internal/config/verifiers"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 )
 
 // Auth configures "weir auth".
 type Auth struct {
-	Account       string        `yaml:"account"`         // of the agents, on the servers; default WEIR
 	IssuerKeyFile string        `yaml:"issuer_key_file"` // seed of the account key auth_callout.issuer
 	XKeyFile      string        `yaml:"xkey_file"`       // seed of the curve key auth_callout.xkey; empty: not encrypted
+	DaemonsFile   string        `yaml:"daemons_file"`    // the daemons of pools: daemons.json of "weir nats init"; read again after a change
 	Timeout       time.Duration `yaml:"timeout"`         // of one connection; default 2 s
 	Lifetime      time.Duration `yaml:"user_lifetime"`   // until an agent proves its identity again; default 1 h
 	Verifiers     Verifiers     `yaml:"verifiers"`
@@ -108,13 +107,6 @@ const (
 // Given reports whether the file has the section "auth".
 func (a Auth) Given() bool { return a.IssuerKeyFile != "" }
 
-func (a Auth) withDefaults() Auth {
-	if a.Account == "" {
-		a.Account = roles.AccountWeir
-	}
-	return a
-}
-
 func (a Auth) problems(d document) Problems {
 	if !d.given("auth") {
 		return nil
@@ -128,6 +120,9 @@ func (a Auth) problems(d document) Problems {
 	}
 	if a.XKeyFile != "" && !filepath.IsAbs(a.XKeyFile) {
 		at("xkey_file", "is %q: want the absolute path of the seed of the servers' auth_callout.xkey", a.XKeyFile)
+	}
+	if a.DaemonsFile != "" && !filepath.IsAbs(a.DaemonsFile) {
+		at("daemons_file", "is %q: want the absolute path of daemons.json, which \"weir nats init\" wrote", a.DaemonsFile)
 	}
 	if a.Timeout != 0 && (a.Timeout < shortestAuth || a.Timeout > longestAuth) {
 		at("timeout", "is %s: want %s to %s, and less than authorization.timeout of the servers", seconds.Short(a.Timeout), seconds.Short(shortestAuth), seconds.Short(longestAuth))

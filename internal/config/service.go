@@ -186,7 +186,6 @@ func (s Service) withDefaults() Service {
 	if s.Releases.Keep == 0 && !s.document.given("releases.keep") {
 		s.Releases.Keep = 7 * 24 * time.Hour
 	}
-	s.Auth = s.Auth.withDefaults()
 	if s.AutoscaleSig.Name == "" {
 		s.AutoscaleSig.Name = "default"
 	}

@@ -93,6 +93,13 @@ func Prepare(o Options) (*Plan, error) {
 	if err := p.certificates(o); err != nil {
 		return nil, err
 	}
+	if p.Site.Issuer != "" {
+		daemons, err := p.Site.Daemons()
+		if err != nil {
+			return nil, err
+		}
+		p.file(natsconf.DaemonsFile, daemons, false)
+	}
 	accounts := []byte(p.Site.Accounts())
 	for _, s := range p.Site.Servers {
 		p.file(filepath.Join("servers", s.Name, natsconf.AccountsFile), accounts, false)

@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/authcallout"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
@@ -64,7 +65,7 @@ func (p Process) Run(ctx context.Context, c admin.Config) error {
 // responder opens the keys and the verifiers.
 func (p Process) responder(ctx context.Context, found *instances) (*authcallout.Responder, error) {
 	c := authcallout.Config{
-		Cluster: p.Cluster, Account: p.Config.Account, Verifiers: map[string]identity.Verifier{}, User: user,
+		Cluster: p.Cluster, Verifiers: map[string]identity.Verifier{},
 		Timeout: p.Config.Timeout, Lifetime: p.Config.Lifetime, Log: p.Log,
 	}
 	var err error
@@ -87,6 +88,12 @@ func (p Process) responder(ctx context.Context, found *instances) (*authcallout.
 		if err != nil {
 			return nil, fmt.Errorf("auth.verifiers.%s: %w", kind.Key, err)
 		}
+	}
+	c.Agent = func(claim identity.Claim) authcallout.User {
+		return userOf(roles.User{Role: roles.Agent, Cluster: claim.Cluster, Pool: claim.Pool, Node: claim.Node})
+	}
+	if p.Config.DaemonsFile != "" {
+		c.Daemon = (&daemons{cluster: p.Cluster, path: p.Config.DaemonsFile}).user
 	}
 	return authcallout.New(c)
 }
@@ -114,14 +121,16 @@ func advancing(status func() authcallout.Status) func(context.Context) error {
 	}
 }
 
-// user returns the user of an agent, from the table of roles.
-func user(c identity.Claim) (string, jwt.Permissions) {
-	u := roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.Node}
-	publish, subscribe := u.Permissions().Lists()
-	var p jwt.Permissions
-	p.Pub.Allow.Add(publish...)
-	p.Sub.Allow.Add(subscribe...)
-	return u.Name(), p
+// userOf returns what the servers let a user do, from the table of roles.
+func userOf(u roles.User) authcallout.User {
+	allowed := u.Permissions()
+	of := authcallout.User{Name: u.Name(), Account: u.Account()}
+	of.Permissions.Pub.Allow.Add(allowed.Publish...)
+	of.Permissions.Sub.Allow.Add(allowed.Subscribe...)
+	if allowed.Respond {
+		of.Permissions.Resp = &jwt.ResponsePermission{MaxMsgs: natsconf.MaxResponses, Expires: natsconf.ResponseTime}
+	}
+	return of
 }
 
 // responding returns the check of the responder: ready while it receives requests.

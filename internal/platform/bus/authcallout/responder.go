@@ -26,13 +26,9 @@ const Subject = "$SYS.REQ.USER.AUTH"
 // queueGroup is the queue group of the responders.
 const queueGroup = "weir-auth"
 
-// Limits of an agent's user. Servers of version 2.15 apply subscriptions and payload only to users that connect with
-// their JWT, and not to users of a callout. There the limits of the account hold.
-const (
-	maxSubscriptions = 20
-	maxPayload       = 256 << 10 // bytes
-	spread           = 0.2       // of the lifetime, so that agents do not return together
-)
+// spread is the part by which the lifetime of users varies, so that they do not return together. The servers apply no limits
+// to a single user of a callout: those of its account hold.
+const spread = 0.2
 
 // Defaults of a Config.
 const (
@@ -51,16 +47,24 @@ const (
 	logBurst = 20
 )
 
+// User is a user of the bus. The servers let it into the account.
+type User struct {
+	Name, Account string
+	Permissions   jwt.Permissions
+}
+
 // Config of a Responder.
 type Config struct {
 	Cluster string
-	Account string        // of the agents, on the servers
 	Issuer  nkeys.KeyPair // account key; the servers have its public key as auth_callout.issuer
 	XKey    nkeys.KeyPair // curve key for encryption; nil: requests are not encrypted
 	// Verifiers are the accepted verifiers by key.
 	Verifiers map[string]identity.Verifier
-	// User returns the name and the permissions of an agent.
-	User func(identity.Claim) (name string, p jwt.Permissions)
+	// Agent returns the user of an agent.
+	Agent func(identity.Claim) User
+	// Daemon returns the user of a daemon of a pool, by its public nkey; false if no daemon has that key. nil: the servers
+	// know all daemons.
+	Daemon func(nkey string) (u User, ok bool, err error)
 	// Timeout bounds one request, with its time in the queue. It must be below the servers' authorization.timeout.
 	Timeout  time.Duration // 0: defaultTimeout
 	Lifetime time.Duration // of a user; it varies by a fifth; 0: defaultLifetime
@@ -99,8 +103,8 @@ type Status struct {
 
 // New returns a Responder.
 func New(c Config) (*Responder, error) {
-	if c.Issuer == nil || c.User == nil || c.Log == nil || c.Account == "" || len(c.Verifiers) == 0 {
-		return nil, errors.New("authcallout: issuer, user, log, account and verifiers are required")
+	if c.Issuer == nil || c.Agent == nil || c.Log == nil || len(c.Verifiers) == 0 {
+		return nil, errors.New("authcallout: issuer, agent, log and verifiers are required")
 	}
 	c.Timeout, c.Lifetime = cmp.Or(c.Timeout, defaultTimeout), cmp.Or(c.Lifetime, defaultLifetime)
 	c.Workers, c.Queue = cmp.Or(c.Workers, defaultWorkers), cmp.Or(c.Queue, defaultQueue)
@@ -148,7 +152,7 @@ func (r *Responder) Run(ctx context.Context, nc *nats.Conn) error {
 	}
 	r.ready(true)
 	defer r.ready(false)
-	r.c.Log.Info("auth ready", "cluster", r.c.Cluster, "account", r.c.Account, "issuer", r.issuer)
+	r.c.Log.Info("auth ready", "cluster", r.c.Cluster, "issuer", r.issuer)
 	<-ctx.Done()
 	return nil
 }
@@ -211,12 +215,12 @@ func (r *Responder) Answer(ctx context.Context, now time.Time, data []byte, serv
 		r.refused(a, err)
 		return nil
 	}
-	user := ""
-	claim, err := r.verify(ctx, now, a)
+	signed := ""
+	user, err := r.verify(ctx, now, a)
 	if err == nil {
-		user, err = r.user(now, a, claim)
+		signed, err = r.sign(now, a, user)
 	}
-	answer, failed := r.encode(a, user, err)
+	answer, failed := r.encode(a, signed, err)
 	if failed != nil {
 		r.c.Log.Error("answer not encoded", "err", failed)
 		return nil
@@ -224,21 +228,39 @@ func (r *Responder) Answer(ctx context.Context, now time.Time, data []byte, serv
 	if err != nil {
 		r.refused(a, err)
 	} else {
-		r.accepted(now, a, claim)
+		r.accepted(now, a, user)
 	}
 	return answer
 }
 
-// verify returns the verified claim of a connection.
-func (r *Responder) verify(ctx context.Context, now time.Time, a attempt) (identity.Claim, error) {
+// verify returns the user of a connection: of a daemon by its nkey, of an agent by its proof.
+func (r *Responder) verify(ctx context.Context, now time.Time, a attempt) (User, error) {
 	if err := a.signed(); err != nil {
-		return identity.Claim{}, err
+		return User{}, err
 	}
-	if a.token == "" {
-		return identity.Claim{}, identity.Refuse(identity.Malformed, "user %s is not in the configuration of the servers, and has no token: "+
-			"for a daemon, run \"weir nats init\" again, copy accounts.conf to the servers and restart them; "+
-			"for an agent, add the block identity to its weir.yaml", a.nkey)
+	if a.token != "" {
+		claim, err := r.proven(ctx, now, a)
+		if err != nil {
+			return User{}, err
+		}
+		return r.c.Agent(claim), nil
 	}
+	if r.c.Daemon != nil {
+		u, ok, err := r.c.Daemon(a.nkey)
+		if err != nil {
+			return User{}, identity.Refuse(identity.Unavailable, "%v", err)
+		}
+		if ok {
+			return u, nil
+		}
+	}
+	return User{}, identity.Refuse(identity.Malformed, "no user has the key %s, and it has no token: "+
+		"for a daemon, run \"weir nats init\" again, and copy accounts.conf to the servers and daemons.json to the hosts of \"weir auth\"; "+
+		"for an agent, add the block identity to its weir.yaml", a.nkey)
+}
+
+// proven returns the verified claim of an agent.
+func (r *Responder) proven(ctx context.Context, now time.Time, a attempt) (identity.Claim, error) {
 	token, err := identity.Decode(a.token)
 	if err != nil {
 		return identity.Claim{}, identity.Refuse(identity.Malformed, "token: %v; install one version of weir for the agent and \"weir auth\"", err)
@@ -272,12 +294,10 @@ func (r *Responder) verify(ctx context.Context, now time.Time, a attempt) (ident
 	return token.Claim, nil
 }
 
-// user returns the JWT of an agent's user.
-func (r *Responder) user(now time.Time, a attempt, claim identity.Claim) (string, error) {
+// sign returns the JWT of a user. Its audience is the account of the user.
+func (r *Responder) sign(now time.Time, a attempt, of User) (string, error) {
 	u := jwt.NewUserClaims(a.userKey)
-	u.Name, u.Permissions = r.c.User(claim)
-	u.Audience = r.c.Account
-	u.Limits.Subs, u.Limits.Payload = maxSubscriptions, maxPayload
+	u.Name, u.Permissions, u.Audience = of.Name, of.Permissions, of.Account
 	u.AllowedConnectionTypes = jwt.StringList{jwt.ConnectionTypeStandard}
 	u.Expires = now.Add(lifetime(r.c.Lifetime, rand.Float64())).Unix()
 	signed, err := u.Encode(r.c.Issuer)
@@ -292,12 +312,12 @@ func lifetime(mean time.Duration, at float64) time.Duration {
 	return time.Duration(float64(mean) * (1 - spread + 2*spread*at))
 }
 
-func (r *Responder) accepted(now time.Time, a attempt, claim identity.Claim) {
+func (r *Responder) accepted(now time.Time, a attempt, u User) {
 	r.mu.Lock()
 	r.status.Accepted++
 	r.status.LastAccepted = now
 	r.mu.Unlock()
-	r.c.Log.Debug("identity accepted", "node", claim.Node, "pool", claim.Pool, "host", a.host, "key", a.nkey)
+	r.c.Log.Debug("identity accepted", "user", u.Name, "host", a.host, "key", a.nkey)
 }
 
 // refused counts a refusal, and logs it at a bounded rate.

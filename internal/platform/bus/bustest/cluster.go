@@ -38,7 +38,17 @@ type Cluster struct {
 // replicas can be created. If callout is set, agents have no keys: a user of the role auth must verify them.
 func ServeCluster(tb testing.TB, callout bool, clusters ...natsconf.Cluster) *Cluster {
 	tb.Helper()
-	c := newCluster(tb, callout, loopback(), clusters)
+	return serveCluster(tb, newCluster(tb, callout, loopback(), clusters, unedited))
+}
+
+// ServeEdited is ServeCluster with keys of all users, and accounts that edit has changed.
+func ServeEdited(tb testing.TB, edit func(accounts string) string, clusters ...natsconf.Cluster) *Cluster {
+	tb.Helper()
+	return serveCluster(tb, newCluster(tb, false, loopback(), clusters, edit))
+}
+
+func serveCluster(tb testing.TB, c *Cluster) *Cluster {
+	tb.Helper()
 	var running []*server.Server
 	for _, own := range c.Site.Servers {
 		options, err := server.ProcessConfigFile(c.conf(own.Name))
@@ -113,11 +123,11 @@ func loopback() []string { return []string{"127.0.0.1", "127.0.0.1", "127.0.0.1"
 // one.
 func Configure(tb testing.TB, hosts []string, clusters ...natsconf.Cluster) *Cluster {
 	tb.Helper()
-	return newCluster(tb, false, hosts, clusters)
+	return newCluster(tb, false, hosts, clusters, unedited)
 }
 
 // newCluster writes the files of the servers on these hosts.
-func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf.Cluster) *Cluster {
+func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf.Cluster, edit func(accounts string) string) *Cluster {
 	tb.Helper()
 	c := &Cluster{folder: tb.TempDir(), ca: x509.NewCertPool(), seeds: map[string]nkeys.KeyPair{}}
 	c.Site = natsconf.Site{Clusters: clusters, Keys: map[string][]string{}}
@@ -164,7 +174,7 @@ func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf
 		must(os.Mkdir(own.Folder, 0o700))
 		for file, text := range map[string]string{
 			"ca.crt": string(ca.Cert), "server.crt": string(cert), "server.key": string(key),
-			natsconf.AccountsFile: c.Site.Accounts(), "nats.conf": c.Site.Server(own.Name),
+			natsconf.AccountsFile: edit(c.Site.Accounts()), "nats.conf": c.Site.Server(own.Name),
 		} {
 			must(os.WriteFile(filepath.Join(own.Folder, file), []byte(text), 0o600))
 		}
@@ -229,3 +239,5 @@ func (c *Cluster) connect(tb testing.TB, user string, options []nats.Option) *na
 		nats.Nkey(public, pair.Sign), nats.Secure(c.TLS()), nats.Name(user), nats.Timeout(10 * time.Second),
 	}, options...)...)
 }
+
+func unedited(accounts string) string { return accounts }

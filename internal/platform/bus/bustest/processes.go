@@ -99,7 +99,7 @@ type process struct {
 // StartProcesses starts three servers, each a process. When it returns, a stream with three replicas can be created.
 func StartProcesses(tb testing.TB, callout bool, clusters ...natsconf.Cluster) *Processes {
 	tb.Helper()
-	p := &Processes{Cluster: newCluster(tb, callout, loopback(), clusters), running: make([]*process, servers)}
+	p := &Processes{Cluster: newCluster(tb, callout, loopback(), clusters, unedited), running: make([]*process, servers)}
 	tb.Cleanup(func() {
 		for i := range p.running {
 			p.Kill(tb, i)

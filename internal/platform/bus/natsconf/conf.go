@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
@@ -63,19 +64,22 @@ func (s Site) Accounts() string {
 	b.WriteString(generated)
 	b.WriteString("accounts {\n")
 	all := s.Users()
-	exports, imports := crossings(all)
-	for _, account := range accounts(all) {
-		fmt.Fprintf(&b, "  %q {\n", account)
-		writeLimits(&b, account)
-		writeCrossings(&b, exports[account], imports[account])
+	borders := slices.Clone(all)
+	// The agents of a pool share an account, which exists without a configured agent too.
+	for _, c := range s.Clusters {
+		for _, p := range c.Pools {
+			borders = append(borders, roles.User{Role: roles.Agent, Cluster: c.Name, Pool: p.Name, LegacyDEAs: len(c.LegacyDEAs) > 0})
+		}
+	}
+	writeAccounts(&b, borders, func(account string) {
 		b.WriteString("    users: [\n")
 		for _, u := range all {
-			if u.Account() == account {
+			if u.Account() == account && !s.byCallout(u) {
 				s.writeUser(&b, u)
 			}
 		}
-		b.WriteString("    ]\n  }\n")
-	}
+		b.WriteString("    ]\n")
+	})
 	fmt.Fprintf(&b, "  %s {\n    users: [\n", roles.AccountSystem)
 	for _, key := range s.SystemKeys {
 		fmt.Fprintf(&b, "      { nkey: %s }\n", key)
@@ -83,6 +87,28 @@ func (s Site) Accounts() string {
 	b.WriteString("    ]\n  }\n}\n")
 	s.writeCallout(&b)
 	return b.String()
+}
+
+// Folder returns the accounts of the server of a data folder, without their users: the server has the permissions of each
+// user from its name.
+func Folder(users []roles.User) string {
+	var b strings.Builder
+	b.WriteString("accounts {\n")
+	writeAccounts(&b, users, func(string) {})
+	b.WriteString("}\n")
+	return b.String()
+}
+
+// writeAccounts writes the accounts of the users, and what writeUsers writes into each.
+func writeAccounts(b *strings.Builder, users []roles.User, writeUsers func(account string)) {
+	exports, imports := crossings(users)
+	for _, account := range accounts(users) {
+		fmt.Fprintf(b, "  %q {\n", account)
+		writeLimits(b, account)
+		writeCrossings(b, exports[account], imports[account])
+		writeUsers(account)
+		b.WriteString("  }\n")
+	}
 }
 
 // accounts returns the names of the users' accounts, in order.
@@ -155,7 +181,9 @@ func (s Site) writeCallout(b *strings.Builder) {
 	fmt.Fprintf(b, "authorization {\n  timeout: 3\n  auth_callout {\n    issuer: %s\n    account: %s\n    auth_users: [\n", s.Issuer, roles.AccountAuth)
 	keys := slices.Clone(s.SystemKeys)
 	for _, u := range s.Users() {
-		keys = append(keys, s.Keys[u.Name()]...)
+		if !s.byCallout(u) {
+			keys = append(keys, s.Keys[u.Name()]...)
+		}
 	}
 	for _, key := range keys {
 		fmt.Fprintf(b, "      %s\n", key)
@@ -165,8 +193,8 @@ func (s Site) writeCallout(b *strings.Builder) {
 
 // Bounds of the responses to one request.
 const (
-	maxResponses = 4096 // pages of counts, chunks of logs
-	responseTime = "2m"
+	MaxResponses = 4096 // pages of counts, chunks of logs
+	ResponseTime = 2 * time.Minute
 )
 
 func (s Site) writeUser(b *strings.Builder, u roles.User) {
@@ -176,7 +204,7 @@ func (s Site) writeUser(b *strings.Builder, u roles.User) {
 		writePermission(b, "publish", p.Publish)
 		writePermission(b, "subscribe", p.Subscribe)
 		if p.Respond {
-			fmt.Fprintf(b, "          allow_responses: { max: %d, expires: %q }\n", maxResponses, responseTime)
+			fmt.Fprintf(b, "          allow_responses: { max: %d, expires: %q }\n", MaxResponses, ResponseTime)
 		}
 		b.WriteString("        }\n      }\n")
 	}

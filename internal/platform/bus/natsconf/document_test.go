@@ -1,7 +1,6 @@
 package natsconf_test
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,13 +33,13 @@ func document() string {
 	line("bucket", "keys", "read", "write", "content")
 	line("---", "---", "---", "---", "---")
 	for _, key := range roles.Keys() {
-		line("`"+key.Bucket("C")+"`", "`"+forReaders(key.Name)+"`", rolesOf(key.Read), rolesOf(key.Write), key.Content)
+		line("`"+key.Bucket("C", "P")+"`", "`"+forReaders(key.Name)+"`", rolesOf(key.Read), rolesOf(key.Write), key.Content)
 	}
 	b.WriteString("\n")
-	line("stream", "subjects", "read", "durable consumers of notify", "content")
-	line("---", "---", "---", "---", "---")
+	line("stream", "subjects", "read", "content")
+	line("---", "---", "---", "---")
 	for _, s := range roles.Streams() {
-		line("`"+s.Name("C", "P")+"`", fmt.Sprintf("`%s`", forReaders(strings.Join(s.Subjects, "`, `"))), rolesOf(s.Read), cmp.Or(s.Durables, "–"), s.Content)
+		line("`"+s.Name("C", "P")+"`", fmt.Sprintf("`%s`", forReaders(strings.Join(s.Subjects, "`, `"))), rolesOf(s.Read), s.Content)
 	}
 	return b.String()
 }

@@ -7,21 +7,44 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-// ServeRoles starts a server in a folder, with the accounts and permissions of a production
-// bus. A client authenticates with the name of its user and the password that
-// bus.Password derives from the secret. It returns after the server listens.
-func ServeRoles(folder, secret string, log *slog.Logger) (bus.Server, error) {
-	return serve(folder, log, &authenticator{secret: secret, roles: true})
+// ServeRoles returns a function that starts a server in a folder, with the accounts and permissions of a production bus with
+// one pool. A client authenticates with the name of its user and the password that bus.Password derives from the secret. The
+// function returns after the server listens.
+func ServeRoles(cluster, pool string) func(folder, secret string, log *slog.Logger) (bus.Server, error) {
+	return func(folder, secret string, log *slog.Logger) (bus.Server, error) {
+		return serve(folder, log, &authenticator{secret: secret, cluster: cluster, pool: pool})
+	}
 }
 
 // authenticator verifies users by the secret of the folder, and gives each the permissions of its role.
 type authenticator struct {
-	secret string
-	roles  bool           // otherwise the secret is a token, and each client may do everything
-	server *server.Server // set before it accepts clients
+	secret        string
+	cluster, pool string         // empty: the secret is a token, and each client may do everything
+	server        *server.Server // set before it accepts clients
+}
+
+func (a *authenticator) roles() bool { return a.cluster != "" }
+
+// all returns a user of each account.
+func (a *authenticator) all() (users []roles.User) {
+	if !a.roles() {
+		return []roles.User{{Role: roles.Admin}}
+	}
+	for _, r := range roles.All() {
+		users = append(users, a.local(roles.User{Role: r, Cluster: a.cluster, Pool: a.pool}))
+	}
+	return users
+}
+
+// local returns a user of the folder. Which nodes exist is configured for each process, so every receiver of nodes may receive
+// legacy DEAs too.
+func (a *authenticator) local(u roles.User) roles.User {
+	u.Local, u.LegacyDEAs = true, true
+	return u
 }
 
 // equal compares a secret without revealing by its time how much of it is right.
@@ -30,8 +53,8 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 // Check implements server.Authentication.
 func (a *authenticator) Check(c server.ClientAuthentication) bool {
 	o := c.GetOpts()
-	if !a.roles {
-		account, err := a.server.LookupAccount(roles.AccountWeir)
+	if !a.roles() {
+		account, err := a.server.LookupAccount(roles.AccountStore)
 		if err != nil || !equal(o.Token, a.secret) {
 			return false
 		}
@@ -42,16 +65,15 @@ func (a *authenticator) Check(c server.ClientAuthentication) bool {
 	if err != nil || !equal(o.Password, bus.Password(u, a.secret)) {
 		return false
 	}
-	// Which nodes exist is configured for each process, so every receiver of nodes may receive legacy DEAs too.
-	u.Local, u.LegacyDEAs = true, true
-	account, err := a.server.LookupAccount(u.Role.Account())
+	u = a.local(u)
+	account, err := a.server.LookupAccount(u.Account())
 	if err != nil {
-		return false // a role that this bus does not have
+		return false // of another cluster or pool
 	}
 	p := u.Permissions()
 	c.RegisterUser(&server.User{
 		Username: u.Name(), Account: account,
-		Permissions: &server.Permissions{Publish: allow(p.Publish), Subscribe: allow(p.Subscribe)},
+		Permissions: &server.Permissions{Publish: allow(p.Publish), Subscribe: allow(p.Subscribe), Response: respond(p.Respond)},
 	})
 	return true
 }
@@ -62,4 +84,12 @@ func allow(subjects []string) *server.SubjectPermission {
 		return &server.SubjectPermission{Deny: []string{">"}}
 	}
 	return &server.SubjectPermission{Allow: subjects}
+}
+
+// respond permits the answers to the requests that a user receives.
+func respond(allowed bool) *server.ResponsePermission {
+	if !allowed {
+		return nil
+	}
+	return &server.ResponsePermission{MaxMsgs: natsconf.MaxResponses, Expires: natsconf.ResponseTime}
 }

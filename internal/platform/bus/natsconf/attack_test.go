@@ -1,0 +1,528 @@
+package natsconf_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+)
+
+// TestAttack has each role try every way to reach every target that it must not reach, on three servers with the generated
+// configuration. The attackers have no permissions of a user, except agents: the borders of the accounts hold alone. An attack
+// is judged by its effects: what arrives at the victims, and what is stored.
+func TestAttack(t *testing.T) {
+	a := newArena(t)
+	for _, u := range a.attackers() {
+		t.Run(u.Name(), func(t *testing.T) { a.attack(t, u) })
+	}
+	t.Logf("%d acts, %d effects that are allowed", a.acts, a.allowed)
+	if a.acts < 10_000 || a.allowed < 200 {
+		t.Errorf("%d acts with %d allowed effects: want at least 10000 and 200", a.acts, a.allowed)
+	}
+	a.findsEffects(t)
+}
+
+// findsEffects has a user in the account of the streams try the same, as each daemon was before the borders. It must reach what
+// a pool must not reach: otherwise the test finds nothing.
+func (a *arena) findsEffects(t *testing.T) {
+	found := map[string]bool{}
+	pool := roles.User{Role: roles.Pool, Cluster: "prod", Pool: "batch"}
+	nc := a.open(t, roles.AccountStore)
+	a.targets = slices.DeleteFunc(a.targets, func(target string) bool { return strings.HasPrefix(target, "$JS.") }) // they would end the streams
+	for _, way := range ways(pool) {
+		if way.name == "publish" || strings.Contains(way.name, "API") || strings.Contains(way.name, "stream") {
+			continue // a user of that account may do so
+		}
+		a.try(t, nc, way)
+		a.settle(t, nc)
+		a.mu.Lock()
+		for _, x := range a.arrived {
+			if !a.reaches(pool, x.account, x.target) {
+				found[way.name] = true
+			}
+		}
+		a.mu.Unlock()
+	}
+	for _, name := range []string{"direct get", "missing key", "batch", "info", "acknowledgement of a write", "push consumer"} {
+		if !found[name] {
+			t.Errorf("no effect of the way %q without a border", name)
+		}
+	}
+}
+
+// quiet ignores the servers' refusals.
+func quiet(o *nats.Options) error {
+	o.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {}
+	return nil
+}
+
+const openUser = "open" // a user without permissions, which each account has in this test
+
+// arena is a cluster with a victim in each account.
+type arena struct {
+	*bustest.Cluster
+	users     []roles.User
+	crossings []roles.Crossing
+	targets   []string
+	admin     jetstream.JetStream
+
+	mu      sync.Mutex
+	arrived []arrival
+	victims map[string]*nats.Conn // by account
+
+	acts, allowed int
+}
+
+// arrival is a message that a victim received on a target.
+type arrival struct{ account, target, text string }
+
+var prod = natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{
+	{Name: "batch", Nodes: []string{"b-01", "b-02"}}, {Name: "web", Nodes: []string{"i-01"}},
+}}
+
+func newArena(t *testing.T) *arena {
+	t.Helper()
+	a := &arena{victims: map[string]*nats.Conn{}}
+	a.Cluster = bustest.ServeEdited(t, addOpenUsers, prod)
+	a.users = a.Site.Users()
+	a.crossings = roles.Crossings(a.users)
+	a.targets = targets(a.users)
+	js, err := jetstream.New(a.open(t, roles.AccountStore))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.admin = js
+	a.store(t)
+	for _, u := range a.users {
+		if a.victims[u.Account()] == nil {
+			a.victims[u.Account()] = a.victim(t, u.Account())
+		}
+	}
+	return a
+}
+
+// addOpenUsers adds a user without permissions to each account.
+func addOpenUsers(accounts string) string {
+	var out strings.Builder
+	account := ""
+	for line := range strings.Lines(accounts) {
+		out.WriteString(line)
+		if rest, ok := strings.CutPrefix(line, `  "`); ok {
+			account, _, _ = strings.Cut(rest, `"`)
+		}
+		if strings.TrimSpace(line) == "users: [" && account != "" {
+			fmt.Fprintf(&out, "      { user: %q, password: %q }\n", openUser+" "+account, openUser)
+			account = ""
+		}
+	}
+	return out.String()
+}
+
+// open returns a connection as the user without permissions.
+func (a *arena) open(t *testing.T, account string) *nats.Conn {
+	t.Helper()
+	return bustest.Connect(t, a.URL(len(a.victims)%3), nats.UserInfo(openUser+" "+account, openUser), nats.Secure(a.TLS()), nats.Timeout(deadline), quiet)
+}
+
+// victim receives all targets in an account, and answers each request.
+func (a *arena) victim(t *testing.T, account string) *nats.Conn {
+	t.Helper()
+	nc := a.open(t, account)
+	for _, target := range a.targets {
+		if account == roles.AccountStore && (strings.HasPrefix(target, "$JS.API.") || strings.HasPrefix(target, "$KV.")) {
+			continue // the stores answer; what they have done is read from them
+		}
+		if _, err := nc.Subscribe(target, func(m *nats.Msg) {
+			a.mu.Lock()
+			a.arrived = append(a.arrived, arrival{account, target, fmt.Sprintf("%v %.80q reply %s", m.Header, m.Data, m.Reply)})
+			a.mu.Unlock()
+			if m.Reply != "" && account != roles.AccountStore {
+				_ = m.Respond([]byte("answer")) // a refused answer is none
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	flush(t, nc)
+	return nc
+}
+
+// store creates the streams and buckets, and one message of each subject.
+func (a *arena) store(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	for _, c := range storeOf("prod", []string{"batch", "web"}) {
+		if _, err := a.admin.CreateStream(ctx, c); err != nil {
+			t.Fatalf("create %s: %v", c.Name, err)
+		}
+	}
+	for _, subject := range stored("prod", []string{"batch", "web"}) {
+		if _, err := a.admin.Publish(ctx, subject, []byte("own")); err != nil {
+			t.Fatalf("publish %s: %v", subject, err)
+		}
+	}
+}
+
+// attackers are one user of each account that may be stolen, with the agent's own key.
+func (a *arena) attackers() (all []roles.User) {
+	for _, u := range a.users {
+		if u.Role != roles.Admin && u.Pool != "web" && u.Node != "b-02" {
+			all = append(all, u)
+		}
+	}
+	return all
+}
+
+func (a *arena) attack(t *testing.T, u roles.User) {
+	nc := a.open(t, u.Account())
+	if u.Role == roles.Agent {
+		nc = a.Connect(t, u, quiet)
+	}
+	before := a.contents(t)
+	for _, way := range ways(u) {
+		a.try(t, nc, way)
+		a.settle(t, nc)
+		a.judge(t, u, way.name)
+	}
+	a.judgeStores(t, u, before)
+}
+
+// try sends what a way needs to reach each target.
+func (a *arena) try(t *testing.T, nc *nats.Conn, w way) {
+	t.Helper()
+	a.mu.Lock()
+	a.arrived = nil
+	a.mu.Unlock()
+	for _, target := range a.targets {
+		for _, m := range w.messages(target) {
+			a.acts++
+			if err := nc.PublishMsg(m); err != nil {
+				t.Fatalf("%s: %v", w.name, err)
+			}
+		}
+	}
+}
+
+// settle waits until what was sent has had its effects.
+func (a *arena) settle(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	for range 2 { // to the servers, and back from responders and streams
+		flush(t, nc)
+		ctx, cancel := context.WithTimeout(t.Context(), deadline)
+		if _, err := a.admin.Publish(ctx, "weir.prod.notice", nil); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		for _, victim := range a.victims {
+			flush(t, victim)
+		}
+	}
+}
+
+// judge reports what arrived at a victim that the user cannot reach by a plain publish.
+func (a *arena) judge(t *testing.T, u roles.User, way string) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, x := range a.arrived {
+		switch {
+		case x.account == roles.AccountStore && x.target == "weir.prod.notice": // of settle
+		case x.account == u.Account() && u.Role != roles.Agent: // its own account
+		case a.reaches(u, x.account, x.target):
+			a.allowed++
+		default:
+			t.Errorf("%s: %s arrived in account %s: %s", way, x.target, x.account, x.text)
+		}
+	}
+}
+
+// reaches reports whether the user may send to a target in an account.
+func (a *arena) reaches(u roles.User, account, target string) bool {
+	if u.Role == roles.Agent && !u.Permissions().May(roles.Publish, target) {
+		return false
+	}
+	if account == u.Account() {
+		return true
+	}
+	return slices.ContainsFunc(a.crossings, func(c roles.Crossing) bool {
+		from, to := u.Account(), account // messages
+		if c.Service {
+			from, to = account, u.Account()
+		}
+		return c.From == from && slices.Contains(c.To, to) && roles.Includes(c.Subject, target)
+	})
+}
+
+// contents returns the newest sequence number of each subject of each stream, and the names of consumers.
+func (a *arena) contents(t *testing.T) map[string]uint64 {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	all := map[string]uint64{}
+	streams := a.admin.ListStreams(ctx)
+	for info := range streams.Info() {
+		all["stream "+info.Config.Name] = 1
+		s, err := a.admin.Stream(ctx, info.Config.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := s.ConsumerNames(ctx)
+		for name := range names.Name() {
+			all["consumer "+name+" of "+info.Config.Name] = 1
+		}
+		subjects, err := s.Info(ctx, jetstream.WithSubjectFilter(">"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for subject := range subjects.State.Subjects {
+			m, err := s.GetLastMsgForSubject(ctx, subject)
+			if err != nil {
+				t.Fatalf("%s: %v", subject, err)
+			}
+			all[info.Config.Name+" "+subject] = m.Sequence
+		}
+	}
+	if err := streams.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// judgeStores reports what is stored that the user may not write.
+func (a *arena) judgeStores(t *testing.T, u roles.User, before map[string]uint64) {
+	t.Helper()
+	after := a.contents(t)
+	for what, sequence := range after {
+		_, subject, _ := strings.Cut(what, " ")
+		if before[what] == sequence || subject == "weir.prod.notice" {
+			continue
+		}
+		if strings.HasPrefix(what, "stream ") || strings.HasPrefix(what, "consumer ") || !a.reaches(u, roles.AccountStore, subject) {
+			t.Errorf("after the attack: %s has sequence number %d, before %d", what, sequence, before[what])
+		}
+	}
+	for what := range before {
+		if after[what] == 0 {
+			t.Errorf("after the attack: %s is gone", what)
+		}
+	}
+}
+
+// storeOf returns the streams and buckets of a cluster.
+func storeOf(cluster string, pools []string) (all []jetstream.StreamConfig) {
+	add := func(name string, subjects ...string) {
+		all = append(all, jetstream.StreamConfig{Name: name, Subjects: subjects, Replicas: 3, AllowDirect: true, AllowMsgTTL: true, DenyDelete: true, DenyPurge: true})
+	}
+	for _, bucket := range roles.Buckets(cluster, pools) {
+		add("KV_"+bucket, "$KV."+bucket+".>")
+	}
+	for _, s := range roles.Streams() {
+		of := pools
+		if s.Whole {
+			of = []string{"*"}
+		}
+		for _, pool := range of {
+			var subjects []string
+			for _, subject := range s.Subjects {
+				subjects = append(subjects, literal(subject, cluster, pool))
+			}
+			add(s.Name(cluster, pool), subjects...)
+		}
+	}
+	return all
+}
+
+// literal replaces the placeholders of a subject.
+func literal(subject, cluster, pool string) string {
+	node := map[string]string{"web": "i-01", "batch": "b-02"}[pool]
+	return strings.NewReplacer("{cluster}", cluster, "{pool}", pool, "{node}", node).Replace(subject)
+}
+
+// stored returns a subject of each key and of each row that a stream stores.
+func stored(cluster string, pools []string) (all []string) {
+	for _, pool := range pools {
+		for _, key := range roles.Keys() {
+			all = append(all, concrete("$KV."+key.Bucket(cluster, pool)+"."+key.Name))
+		}
+		for _, s := range roles.Streams() {
+			for _, subject := range s.Subjects {
+				all = append(all, concrete(literal(subject, cluster, pool)))
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// targets returns the subjects that are attacked.
+func targets(users []roles.User) (all []string) {
+	all = stored("prod", []string{"batch", "web"})
+	for _, pool := range []string{"batch", "web"} {
+		for _, row := range roles.Rows() {
+			if !row.Legacy && !strings.HasPrefix(row.Subject, "$") {
+				all = append(all, concrete(literal(row.Subject, "prod", pool)))
+			}
+		}
+	}
+	for _, c := range storeOf("prod", []string{"batch", "web"}) {
+		for _, api := range []string{"STREAM.DELETE.", "STREAM.PURGE.", "STREAM.UPDATE.", "STREAM.MSG.DELETE.", "STREAM.SNAPSHOT.", "STREAM.RESTORE.", "CONSUMER.CREATE."} {
+			all = append(all, "$JS.API."+api+c.Name)
+		}
+		all = append(all, "$JS.ACK."+c.Name+".x.1.1.1.1.1", "$JS.EVENT.ADVISORY.STREAM.DELETED."+c.Name)
+	}
+	for _, u := range users {
+		all = append(all, u.InboxPrefix()+".x.y")
+	}
+	all = append(all, "weir.prod.live.decision.web", "weir.prod.live.harmonizer.events", "weir.prod.changed.weir-apps_prod.$KV.weir-apps_prod.x",
+		"$JS.API.META.LEADER.STEPDOWN", "_R_.abcdef.abcdef", "weir.other.heartbeat.web.i-01")
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// way is a way to have something arrive at a target.
+type way struct {
+	name     string
+	messages func(target string) []*nats.Msg
+}
+
+// ways returns what a user can try. Each reply subject is the target.
+func ways(u roles.User) (all []way) {
+	var reads, writes, requests []string
+	batches, streams := map[string]bool{}, map[string]bool{}
+	for _, act := range u.Acts() {
+		subject := concrete(act.Subject)
+		parts := strings.Split(act.Subject, ".")
+		switch {
+		case act.Direction != roles.Publish:
+		case strings.HasPrefix(subject, "$JS.API.DIRECT.GET.") && len(parts) > 5:
+			reads = append(reads, subject)
+		case strings.HasPrefix(subject, "$JS.API.DIRECT.GET."):
+			batches[subject] = true
+			streams[parts[4]] = true
+		case strings.HasPrefix(subject, "$JS."):
+		case act.Answers != roles.NoAnswer:
+			requests = append(requests, subject)
+			writes = append(writes, subject)
+		default:
+			writes = append(writes, subject)
+		}
+	}
+	add := func(name string, subjects []string, body func(target string) string, headers ...func(target string) nats.Header) {
+		all = append(all, way{name, func(target string) (messages []*nats.Msg) {
+			for _, subject := range subjects {
+				m := &nats.Msg{Subject: subject, Reply: target, Data: []byte(body(target))}
+				if len(headers) > 0 {
+					m.Header = headers[0](target)
+				}
+				messages = append(messages, m)
+			}
+			return messages
+		}})
+	}
+	attack := func(string) string { return "attack" }
+	text := func(v any) string {
+		data, err := json.Marshal(v)
+		if err != nil {
+			panic(err)
+		}
+		return string(data)
+	}
+	type object = map[string]any
+	every := []string{"KV_weir-pool:prod:web", "KV_weir-apps_prod", "weir-ledger:prod:web", "weir-findings:prod", "KV_weir-pool:prod:batch"}
+	apis := func(name string) (subjects []string) {
+		for _, stream := range every {
+			subjects = append(subjects, "$JS.API."+name+"."+stream)
+		}
+		return subjects
+	}
+	all = append(all, way{"publish", func(target string) []*nats.Msg { return []*nats.Msg{{Subject: target, Data: []byte("attack")}} }})
+	add("direct get", first(reads, 4), attack)
+	add("missing key", []string{"$JS.API.DIRECT.GET.KV_weir-pool:prod:batch.$KV.weir-pool:prod:batch.drain.none", "$JS.API.DIRECT.GET.KV_weir-apps_prod.$KV.weir-apps_prod.none"}, attack)
+	add("batch", append(keys(batches), apis("DIRECT.GET")...), func(string) string { return `{"next_by_subj":">","batch":3}` })
+	add("info", append(apis("STREAM.INFO"), "$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.API.STREAM.LIST"), attack)
+	add("acknowledgement of a write", first(writes, 4), attack)
+	add("answer to a request", requests, attack)
+	add("read by the leader", apis("STREAM.MSG.GET"), func(string) string { return `{"seq":1}` })
+	add("refused API", append(apis("STREAM.DELETE"), apis("STREAM.PURGE")...), attack)
+	consumer := func(config object) func(string) string {
+		return func(target string) string {
+			config["deliver_subject"] = target
+			return text(object{"stream_name": every[0], "config": config})
+		}
+	}
+	add("push consumer", append(apis("CONSUMER.CREATE"), apis("CONSUMER.DURABLE.CREATE")...), consumer(object{"ack_policy": "none", "deliver_policy": "all"}))
+	add("named push consumer", []string{"$JS.API.CONSUMER.CREATE.KV_weir-apps_prod.x.$KV.weir-apps_prod.>", "$JS.API.CONSUMER.CREATE.weir-findings:prod.notify"}, consumer(object{"name": "x", "ack_policy": "none"}))
+	add("pull", []string{"$JS.API.CONSUMER.MSG.NEXT.weir-findings:prod.notify", "$JS.API.CONSUMER.MSG.NEXT.KV_weir-apps_prod.x"}, func(string) string { return `{"batch":3}` })
+	create := func(config func(target string) object) {
+		n := 0
+		add("stream of one's own", []string{"$JS.API.STREAM.CREATE.own", "$JS.API.STREAM.UPDATE.weir-notices:prod"}, func(target string) string {
+			n++
+			c := config(target)
+			c["name"] = "own"
+			return text(c)
+		})
+	}
+	create(func(target string) object {
+		return object{"subjects": []string{"own.>"}, "sources": []object{{"name": "KV_weir-pool:prod:web"}}}
+	})
+	create(func(target string) object {
+		return object{"subjects": []string{"own.>"}, "republish": object{"src": ">", "dest": target}}
+	})
+	create(func(target string) object {
+		return object{"subjects": []string{"own.>"}, "subject_transform": object{"src": "own.*", "dest": target}}
+	})
+	for name, header := range map[string]func(target string) nats.Header{
+		"trace": func(target string) nats.Header { return nats.Header{"Nats-Trace-Dest": {target}} },
+		"trace only": func(target string) nats.Header {
+			return nats.Header{"Nats-Trace-Dest": {target}, "Nats-Trace-Only": {"true"}}
+		},
+		"schedule": func(target string) nats.Header {
+			return nats.Header{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {target}}
+		},
+		"roll-up": func(string) nats.Header { return nats.Header{"Nats-Rollup": {"all"}} },
+		"forged headers": func(target string) nats.Header {
+			return nats.Header{"Nats-Subject": {target}, "Nats-Stream": {"KV_weir-pool:prod:web"}, "Nats-Sequence": {"1"}, "Nats-Reply": {target}}
+		},
+	} {
+		add(name, append(first(writes, 4), first(reads, 1)...), attack, header)
+	}
+	return all
+}
+
+func first(list []string, n int) []string { return slices.Clone(list[:min(n, len(list))]) }
+
+func keys(set map[string]bool) (all []string) {
+	for key := range set {
+		all = append(all, key)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func flush(t *testing.T, nc *nats.Conn) {
+	t.Helper()
+	if err := nc.FlushTimeout(deadline); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// concrete returns one subject of a pattern.
+func concrete(subject string) string {
+	subject = literal(subject, "prod", "web")
+	return strings.NewReplacer("*", "probe", ">", "probe").Replace(subject)
+}
+
+// deadline bounds one act on a busy machine.
+const deadline = await.Patience

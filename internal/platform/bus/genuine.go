@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // ErrNotGenuine is the error of checkGenuine.
@@ -25,8 +26,17 @@ var ErrNoReply = errors.New("the request has no reply subject")
 // A response of the JetStream API has none of these marks. It has no reply subject, so Inbox refuses it as a request,
 // and a decoder of events refuses its content.
 //
+// What a stream or a bucket republishes comes from the account of the streams alone: there the headers prove that a stream
+// published it.
+//
 // The error wraps ErrNotGenuine. Inbox calls checkGenuine for each message.
 func checkGenuine(m *nats.Msg) error {
+	if m.Sub != nil && isRepublished(m.Subject) {
+		if m.Header.Get(jetstream.StreamHeader) == "" {
+			return fmt.Errorf("%w: it has no header of a stream", ErrNotGenuine)
+		}
+		return nil
+	}
 	if m.Sub == nil || !matches(m.Sub.Subject, m.Subject) {
 		return fmt.Errorf("%w: its own subject is %.120q", ErrNotGenuine, m.Subject)
 	}
@@ -39,6 +49,12 @@ func checkGenuine(m *nats.Msg) error {
 		}
 	}
 	return nil
+}
+
+// isRepublished reports whether a subject is one of names.LiveSubject or names.ChangedSubject.
+func isRepublished(subject string) bool {
+	tokens := strings.SplitN(subject, ".", 4)
+	return len(tokens) == 4 && tokens[0] == "weir" && (tokens[2] == "live" || tokens[2] == "changed")
 }
 
 // requestInfo is the header that the server adds to each message from a user of another account, such as an operator.

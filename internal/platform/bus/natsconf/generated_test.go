@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-var update = flag.Bool("update", false, "rewrite deploy/nats/*.conf and the tables of docs/bus.md")
+var update = flag.Bool("update", false, "rewrite deploy/nats and the tables of docs/bus.md and docs/security.md")
 
 // example is the site of deploy/nats. Its public keys are hashes, so they have no private keys.
 func example(t *testing.T) natsconf.Site {
@@ -51,7 +51,11 @@ func TestDeployedFilesAreGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := filepath.Join("..", "..", "..", "..", "deploy", "nats")
-	want := map[string]string{natsconf.AccountsFile: s.Accounts()}
+	daemons, err := s.Daemons()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{natsconf.AccountsFile: s.Accounts(), natsconf.DaemonsFile: string(daemons)}
 	for _, server := range s.Servers {
 		want[server.Name+".conf"] = s.Server(server.Name)
 	}
@@ -107,19 +111,21 @@ const (
 	endTables   = "<!-- end of the tables -->\n"
 )
 
-// The tables of docs/bus.md are those of the code.
+// The tables of the documents are those of the code.
 func TestDocumentHasTheTables(t *testing.T) {
-	path := filepath.Join("..", "..", "..", "..", "docs", "bus.md")
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+	for name, table := range map[string]string{"bus.md": document(), "security.md": powers()} {
+		path := filepath.Join("..", "..", "..", "..", "docs", name)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, rest, ok := strings.Cut(string(text), beginTables)
+		_, after, ended := strings.Cut(rest, endTables)
+		if !ok || !ended {
+			t.Fatalf("%s lacks the line %q or %q", path, beginTables, endTables)
+		}
+		compare(t, path, before+beginTables+"\n"+table+"\n"+endTables+after)
 	}
-	before, rest, ok := strings.Cut(string(text), beginTables)
-	_, after, ended := strings.Cut(rest, endTables)
-	if !ok || !ended {
-		t.Fatalf("%s lacks the line %q or %q", path, beginTables, endTables)
-	}
-	compare(t, path, before+beginTables+"\n"+document()+"\n"+endTables+after)
 }
 
 func compare(t *testing.T, path, want string) {

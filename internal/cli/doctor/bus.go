@@ -50,6 +50,7 @@ func (b Bus) examine(ctx context.Context, report func(Finding), progress func(st
 		return x // each server has its finding
 	}
 	x.permissions(ctx)
+	x.borders(ctx)
 	x.withBus(ctx, x.streams)
 	x.clocks(ctx)
 	return x
@@ -191,8 +192,8 @@ func (x *busExam) ofServer(v visit, now time.Time) Finding {
 	}
 	first := x.visits[slices.IndexFunc(x.visits, visit.usable)]
 	switch {
-	case older(g.Version, 2, 12):
-		return fail("install NATS 2.12 or later", "has NATS %s", g.Version)
+	case older(g.Version, 2, 15):
+		return fail("install NATS 2.15 or later", "has NATS %s, on which the borders of accounts are not proved", g.Version)
 	case !g.JetStream:
 		return fail(`enable JetStream in its configuration ("jetstream {}")`, "has no JetStream")
 	case g.Cluster == "" && len(x.visits) > 1:

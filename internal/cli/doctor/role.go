@@ -3,6 +3,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -36,12 +37,12 @@ func (x *busExam) permissions(ctx context.Context) {
 	x.report(f)
 }
 
-// destinations are subjects that at least one role may publish to, and that no process subscribes to.
+// destinations are the inboxes of the roles.
 func destinations(cluster, pool string) (all []string) {
-	for _, r := range []roles.Role{roles.Harmonizer, roles.Placer, roles.Pool} {
-		all = append(all, roles.User{Role: r, Cluster: cluster, Pool: pool}.InboxPrefix()+".doctor.probe")
+	for _, u := range roleCandidates(cluster, pool, "") {
+		all = append(all, u.InboxPrefix()+".doctor.probe")
 	}
-	return append(all, "$JS.API.INFO") // a request without a reply has no effect
+	return slices.Compact(all)
 }
 
 // roleCandidates returns the users that a connection may be. A node has a name of its own, so its roles need that name.

@@ -22,7 +22,6 @@ import (
 const (
 	InstallFolder = "/etc/nats"
 	StoreFolder   = "/var/lib/nats"
-	monitor       = "127.0.0.1:8222"
 )
 
 // Action is what Write does with a file.
@@ -76,7 +75,7 @@ func Prepare(o Options) (*Plan, error) {
 	p.Site.Clusters = l.Clusters
 	for _, h := range l.Servers {
 		p.Site.Servers = append(p.Site.Servers, natsconf.Server{
-			Name: h.Name, Host: h.Host, Folder: InstallFolder, Store: StoreFolder, MonitorListen: monitor,
+			Name: h.Name, Host: h.Host, Folder: InstallFolder, Store: StoreFolder,
 		})
 	}
 	text, err := l.encode()

@@ -49,7 +49,7 @@ func (r *Responder) decode(now time.Time, data []byte, xkey string) (attempt, er
 	}
 	c, err := jwt.DecodeAuthorizationRequestClaims(string(data))
 	if err != nil {
-		return attempt{}, identity.Refuse(identity.Malformed, "decode the request of a server: %v; run NATS 2.12 or later", err)
+		return attempt{}, identity.Refuse(identity.Malformed, "decode the request of a server: %v; run NATS 2.15 or later", err)
 	}
 	a := attempt{
 		userKey: c.UserNkey, serverID: c.Server.ID, server: cut(c.Server.Name), xkey: xkey, host: cut(c.ClientInformation.Host),

@@ -25,9 +25,6 @@ func (s Site) Server(name string) string {
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("server_name: %q", own.Name)
 	line("listen: %q", fmt.Sprintf("%s:%d", cmp.Or(own.Listen, "0.0.0.0"), cmp.Or(own.ClientPort, clientPort)))
-	if own.MonitorListen != "" {
-		line("http: %q", own.MonitorListen)
-	}
 	line("max_payload: 8388608  # a record of the ledger has parts of 512 KiB, a page of applications is longer")
 	line("tls {\n%s  timeout: 5\n}", files(own.Folder))
 	line("jetstream {\n  store_dir: %q", own.Store)

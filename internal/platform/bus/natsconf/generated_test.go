@@ -35,7 +35,7 @@ func example(t *testing.T) natsconf.Site {
 	}
 	for _, name := range []string{"n1", "n2", "n3"} {
 		s.Servers = append(s.Servers, natsconf.Server{
-			Name: name, Folder: "/etc/nats", Store: "/var/lib/nats", MonitorListen: "127.0.0.1:8222",
+			Name: name, Folder: "/etc/nats", Store: "/var/lib/nats",
 		})
 	}
 	for _, u := range s.Users() {

@@ -43,14 +43,13 @@ type Pool struct {
 
 // Server is one NATS server.
 type Server struct {
-	Name          string // also the name under which the other servers reach it, unless Host is set
-	Host          string
-	ClientPort    int    // 0: 4222
-	RoutePort     int    // 0: 6222
-	Listen        string // address to listen on; empty: all
-	Folder        string // of server.crt, server.key and ca.crt
-	Store         string // folder of the streams
-	MonitorListen string // address of the monitoring endpoint; empty: none
+	Name       string // also the name under which the other servers reach it, unless Host is set
+	Host       string
+	ClientPort int    // 0: 4222
+	RoutePort  int    // 0: 6222
+	Listen     string // address to listen on; empty: all
+	Folder     string // of server.crt, server.key and ca.crt
+	Store      string // folder of the streams
 }
 
 const (
@@ -150,7 +149,7 @@ func (s Server) validate() error {
 		errs = append(errs, err)
 	}
 	for what, text := range map[string]string{
-		"host": s.Host, "folder": s.Folder, "store": s.Store, "listen address": s.Listen, "monitor address": s.MonitorListen,
+		"host": s.Host, "folder": s.Folder, "store": s.Store, "listen address": s.Listen,
 	} {
 		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"'\{}$`, r) }) {
 			errs = append(errs, fmt.Errorf("server %.80q: %s %.80q: want printable ASCII without quotes, backslashes, braces and $", s.Name, what, text))

@@ -16,6 +16,9 @@ type Crossing struct {
 	To      []string
 }
 
+// Probe returns one subject of the crossing. A wildcard becomes the token "probe".
+func (c Crossing) Probe() string { return probe(c.Subject) }
+
 // Crossings returns all crossings between the accounts of users, in order. Nothing else crosses a border.
 func Crossings(users []User) []Crossing {
 	found := crossings{}

@@ -44,10 +44,9 @@ func (u User) Acts() []Act {
 	for _, subject := range u.Publish {
 		all = append(all, Act{Publish, subject, OneAnswer, false})
 	}
-	if slices.ContainsFunc(all, func(a Act) bool { return a.Answers != NoAnswer }) {
-		all = append(all, Act{Subscribe, u.InboxPrefix() + ".>", NoAnswer, false})
-	}
-	return inOrder(all)
+	// On its own inbox a user receives answers, and the reports of messages that the servers trace for it.
+	inbox := u.InboxPrefix() + ".>"
+	return inOrder(append(all, Act{Subscribe, inbox, NoAnswer, false}, Act{Publish, inbox, NoAnswer, false}))
 }
 
 // storeActs returns what the user does with streams and buckets.
@@ -251,13 +250,18 @@ type Probe struct {
 func (u User) Probes() []Probe {
 	var probes []Probe
 	for _, a := range u.Acts() {
-		tokens := strings.Split(a.Subject, ".")
-		for i, token := range tokens {
-			if token == "*" || token == ">" {
-				tokens[i] = "probe"
-			}
-		}
-		probes = append(probes, Probe{a.Direction, strings.Join(tokens, "."), a.Direction == Subscribe || a.Reads})
+		probes = append(probes, Probe{a.Direction, probe(a.Subject), a.Direction == Subscribe || a.Reads})
 	}
 	return probes
+}
+
+// probe returns one subject that a pattern matches.
+func probe(pattern string) string {
+	tokens := strings.Split(pattern, ".")
+	for i, token := range tokens {
+		if token == "*" || token == ">" {
+			tokens[i] = "probe"
+		}
+	}
+	return strings.Join(tokens, ".")
 }

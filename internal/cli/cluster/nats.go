@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/natsinit"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
@@ -46,6 +47,7 @@ or of a new server. It keeps all keys. If a key is renamed to NAME.nk.old, the s
 accept that key and a new one.`,
 		Example: `  weir nats init --servers n1,n2,n3 --cluster prod --pool web,batch --dir weir-nats
   weir nats init --cluster prod --pool ml --dir weir-nats
+  weir nats init --cluster prod --remove-pool ml --dir weir-nats
   weir nats init --servers n1=10.0.0.1 --cluster prod --pool web --dry-run
   weir nats init --servers n1,n2,n3 --cluster prod --pool web --ca ca.crt --certs ./certs`,
 		Args: command.NoArgs,
@@ -68,6 +70,7 @@ accept that key and a new one.`,
 	f.StringSliceVar(&o.Servers, "servers", nil, "names of the servers, or NAME=HOST")
 	f.StringVar(&o.Cluster, "cluster", "", "cluster to add")
 	f.StringSliceVar(&o.Pools, "pool", nil, "pools of the cluster to add")
+	f.StringSliceVar(&o.Remove, "remove-pool", nil, "pools of the cluster to take away; their streams and keys stay")
 	f.StringSliceVar(&o.Publish, "publish", nil, "subjects to which the workflows of a pool publish, as POOL/SUBJECT")
 	f.StringSliceVar(&o.Agents, "agent", nil, "nodes that get a key, as POOL/NODE; a service verifies the nodes of other pools")
 	f.StringSliceVar(&o.LegacyDEAs, "legacy-dea", nil, "nodes of the classic protocol")
@@ -150,7 +153,7 @@ func quoted(texts []string) string {
 func nextSteps(plan *natsinit.Plan) []string {
 	dir, first := plan.Folder, plan.Site.Clusters[0]
 	steps := []string{
-		fmt.Sprintf("Copy %s/NAME to %s on each server, and run: nats-server -c %s/nats.conf (if they run: restart them one at a time)",
+		fmt.Sprintf("Copy %s/NAME to %s on each server, and run: nats-server -c %s/nats.conf (if they run: reload each of them twice, nats-server --signal reload)",
 			filepath.Join(dir, "servers"), natsinit.InstallFolder, natsinit.InstallFolder),
 		fmt.Sprintf("Copy %s/USER.nk to the host of its process, for example %s.pool.%s.nk to the host of pool %s, and %s to every host",
 			filepath.Join(dir, "roles"), first.Name, first.Pools[0].Name, first.Pools[0].Name, filepath.Join(dir, "ca.crt")),
@@ -158,8 +161,9 @@ func nextSteps(plan *natsinit.Plan) []string {
 			quoted(plan.URLs())),
 	}
 	if plan.Verified() {
-		steps = append(steps, fmt.Sprintf("Copy %s and %s to the hosts of the service that verifies agents; or name the nodes with --agent POOL/NODE",
-			filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "roles", first.Name+".auth.nk")))
+		steps = append(steps, fmt.Sprintf("Copy %s, %s and %s to the hosts of \"weir auth\", which verifies agents and the daemons of pools; or name the nodes with --agent POOL/NODE",
+			filepath.Join(dir, natsconf.DaemonsFile), filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "roles", first.Name+".auth.nk")))
 	}
+	steps = append(steps, fmt.Sprintf("Create the streams, as %s.admin: weir nats streams", first.Name))
 	return append(steps, fmt.Sprintf("Keep %s and all .nk files secret", filepath.Join(dir, "ca.key")))
 }

@@ -25,6 +25,7 @@ type Options struct {
 	Servers    []string // NAME or NAME=HOST; none: those of the folder
 	Cluster    string
 	Pools      []string
+	Remove     []string // pools that the cluster no longer has
 	Publish    []string // POOL/SUBJECT: subjects to which the pool's workflows publish
 	Agents     []string // POOL/NODE: nodes with a key. The service for agents verifies the nodes of the other pools.
 	LegacyDEAs []string // nodes of the classic protocol
@@ -94,7 +95,7 @@ func (l *layout) add(o Options) error {
 	if len(l.Servers) == 0 {
 		return errors.New("the folder has no servers yet: name them, for example --servers n1,n2,n3")
 	}
-	if o.Cluster == "" && (len(o.Pools) > 0 || len(o.Publish) > 0 || len(o.Agents) > 0 || len(o.LegacyDEAs) > 0 || len(l.Clusters) == 0) {
+	if o.Cluster == "" && (len(o.Pools) > 0 || len(o.Remove) > 0 || len(o.Publish) > 0 || len(o.Agents) > 0 || len(o.LegacyDEAs) > 0 || len(l.Clusters) == 0) {
 		return errors.New("the cluster is missing: name it with --cluster")
 	}
 	if o.Cluster == "" {
@@ -131,6 +132,13 @@ func (l *layout) add(o Options) error {
 			c.LegacyDEAs = append(c.LegacyDEAs, node)
 			slices.Sort(c.LegacyDEAs)
 		}
+	}
+	for _, pool := range o.Remove {
+		left := slices.DeleteFunc(slices.Clone(c.Pools), func(p natsconf.Pool) bool { return p.Name == pool })
+		if len(left) == len(c.Pools) {
+			return fmt.Errorf("--remove-pool %.80q: cluster %s has no such pool", pool, o.Cluster)
+		}
+		c.Pools = left
 	}
 	if len(c.Pools) == 0 {
 		return fmt.Errorf("cluster %s has no pools yet: name them, for example --pool web,batch", o.Cluster)

@@ -13,7 +13,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/natsinit"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 

@@ -8,7 +8,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // users are one user of each role, in a cluster with two pools.
@@ -86,43 +85,34 @@ func TestNamesThatAreNoTokenAreRefused(t *testing.T) {
 	}
 }
 
-// Each answer reaches its request, and no user of the daemons' account reads the answers of another user.
+// Each answer reaches its request, and no agent reads the answers of another agent of its account.
 func TestInboxesArePrivate(t *testing.T) {
 	for _, u := range users(true) {
-		p := u.Permissions()
-		own := u.InboxPrefix() + ".>"
-		asks := slices.ContainsFunc(u.Acts(), func(a roles.Act) bool { return a.Answers != roles.NoAnswer })
-		if asks != p.May(roles.Subscribe, own) {
-			t.Errorf("%s sends requests: %v, but reads its inbox: %v", u.Name(), asks, !asks)
+		p, own := u.Permissions(), u.InboxPrefix()+".>"
+		if !p.May(roles.Subscribe, own) {
+			t.Errorf("%s does not read its inbox %s", u.Name(), own)
 		}
-		if u.Role.Account() != roles.AccountWeir {
-			continue
-		}
-		for _, subject := range p.Subscribe {
-			if overlap(subject, "_INBOX.>") || strings.HasPrefix(subject, "_") && subject != own || overlap(subject, "_R_.>") {
-				t.Errorf("%s subscribes to %s, an inbox of others", u.Name(), subject)
+		for _, subject := range slices.Concat(p.Subscribe, p.Publish) {
+			if strings.HasPrefix(subject, "_") && subject != own || overlap(subject, "_R_.>") {
+				t.Errorf("%s has %s, an inbox of others", u.Name(), subject)
 			}
 		}
 	}
+	other := of(t, roles.Agent)
+	other.Node = "i-02"
+	if of(t, roles.Agent).Permissions().May(roles.Subscribe, other.InboxPrefix()+".x") {
+		t.Error("an agent reads the inbox of another")
+	}
 	for _, row := range roles.Rows() {
 		for _, r := range row.Subscribe {
-			for _, asker := range row.Publish {
-				if row.Answers == roles.NoAnswer || row.Legacy {
-					continue
-				}
-				inbox := of(t, asker).InboxPrefix() + ".x.y"
-				if of(t, asker).Role.Account() != roles.AccountWeir {
-					inbox = "_R_.x"
-				}
-				if !of(t, r).Permissions().May(roles.Publish, inbox) {
-					t.Errorf("%s: %s cannot answer %s on %s", row.Subject, r, asker, inbox)
-				}
+			if row.Answers != roles.NoAnswer && !row.Legacy && !of(t, r).Permissions().Respond {
+				t.Errorf("%s: %s may not answer", row.Subject, r)
 			}
 		}
 	}
 }
 
-// Only a role of the daemons' account creates consumers, and only an admin updates, purges and deletes.
+// Only an admin creates, updates, purges and deletes, and only an admin has a consumer: a consumer delivers to any subject.
 func TestJetStreamIsBounded(t *testing.T) {
 	for _, u := range users(true) {
 		for _, subject := range u.Permissions().Publish {
@@ -130,11 +120,9 @@ func TestJetStreamIsBounded(t *testing.T) {
 			if (u.Role == roles.Agent || u.Role == roles.LegacyDEA || u.Role == roles.Metrics) && jetStream {
 				t.Errorf("%s publishes %s, but needs no stream", u.Name(), subject)
 			}
-			if strings.HasPrefix(subject, "$JS.API.CONSUMER.") && u.Role.Account() != roles.AccountWeir {
-				t.Errorf("%s publishes %s: a consumer delivers to any subject of account %s", u.Name(), subject, roles.AccountWeir)
-			}
-			for _, api := range []string{"STREAM.UPDATE.x", "STREAM.DELETE.x", "STREAM.PURGE.x", "STREAM.MSG.DELETE.x", "STREAM.MSG.GET.x", "STREAM.CREATE.x", "CONSUMER.CREATE.x", "CONSUMER.DURABLE.CREATE.x.y"} {
-				if u.Role != roles.Admin && roles.Includes(subject, "$JS.API."+api) {
+			for _, api := range []string{"STREAM.UPDATE.x", "STREAM.DELETE.x", "STREAM.PURGE.x", "STREAM.MSG.DELETE.x", "STREAM.MSG.GET.x", "STREAM.CREATE.x",
+				"CONSUMER.CREATE.x", "CONSUMER.DURABLE.CREATE.x.y", "CONSUMER.MSG.NEXT.x.y"} {
+				if u.Role != roles.Admin && overlap(subject, "$JS.API."+api) {
 					t.Errorf("%s publishes %s, which includes %s", u.Name(), subject, api)
 				}
 			}
@@ -146,22 +134,33 @@ func TestJetStreamIsBounded(t *testing.T) {
 func TestPoolsAreApart(t *testing.T) {
 	web, batch := of(t, roles.Pool), of(t, roles.Pool)
 	batch.Pool = "batch"
-	shared := []string{
-		"$JS.API.INFO", "$JS.FC.", "$SYS.REQ.USER.INFO", "weir.prod.announce", "weir.prod.metrics.", "$JS.API.STREAM.", "KV_weir-", "_R_.>",
-		"$KV.weir-state_prod.schema", "$KV.weir-orders_prod.schema", "$KV.weir-state_prod.seen.>", "$KV.weir_prod.schema",
-	}
-	ofBatch := batch.Permissions().Publish
+	shared := []string{"$JS.API.INFO", "$SYS.REQ.USER.INFO", "weir.prod.announce", "weir.prod.metrics.window", "_INBOX.>"} // each in the pool's own account
 	for _, a := range web.Permissions().Publish {
-		for _, b := range ofBatch {
-			if overlap(a, b) && !slices.ContainsFunc(shared, func(s string) bool { return strings.Contains(a, s) }) {
+		for _, b := range batch.Permissions().Publish {
+			if overlap(a, b) && !slices.Contains(shared, a) {
 				t.Errorf("pool web publishes %s, pool batch %s", a, b)
 			}
 		}
 	}
-	for _, key := range []string{"lease.pool.batch", "pool.batch", "health.batch", "drain.batch.n1", "trial.batch.app", "lease.harmonizer", "lease.placer.web", "identity.n1", "alarm.apps", "harmonizer.nodes"} {
-		if web.Permissions().May(roles.Publish, "$KV."+names.StateBucket("prod")+"."+key) {
-			t.Errorf("pool web writes %s", key)
+}
+
+// Each bucket has one role that writes all of its keys, beside orders, acceptances and applications of operators.
+func TestBucketsHaveAnOwner(t *testing.T) {
+	owners := map[string][]roles.Role{}
+	for _, key := range roles.Keys() {
+		for _, r := range key.Write {
+			if bucket := key.Bucket("prod", "web"); r != roles.Operator && !slices.Contains(owners[bucket], r) {
+				owners[bucket] = append(owners[bucket], r)
+			}
 		}
+	}
+	for bucket, all := range owners {
+		if len(all) != 1 {
+			t.Errorf("bucket %s has the owners %v, want one", bucket, all)
+		}
+	}
+	if got := roles.Buckets("prod", []string{"batch", "web"}); len(got) != 8 {
+		t.Errorf("buckets %q, want two of each pool and four of the cluster", got)
 	}
 }
 
@@ -169,19 +168,68 @@ func TestPoolsAreApart(t *testing.T) {
 func TestAgentSpeaksForItsOwnNode(t *testing.T) {
 	p := of(t, roles.Agent).Permissions()
 	want := []string{
-		"_INBOX_weir.prod.agent.i-01.>", "_INBOX_weir.prod.placer.web.>", "_INBOX_weir.prod.pool.web.>", "_R_.>",
-		"weir.prod.agent.web.i-01.claim", "weir.prod.exited.i-01", "weir.prod.heartbeat.i-01", "weir.prod.lifecycle.i-01", "weir.prod.node.i-01",
+		"_INBOX_weir.i-01.>", "weir.prod.agent.web.i-01.claim",
+		"weir.prod.exited.web.i-01", "weir.prod.heartbeat.web.i-01", "weir.prod.lifecycle.web.i-01", "weir.prod.node.web.i-01",
 	}
 	if !slices.Equal(p.Publish, want) {
 		t.Errorf("an agent publishes %q, want %q", p.Publish, want)
 	}
 	want = []string{
-		"_INBOX_weir.prod.agent.i-01.>", "weir.prod.agent.web.i-01.claim",
+		"_INBOX_weir.i-01.>", "weir.prod.agent.web.i-01.claim",
 		"weir.prod.agent.web.i-01.cordon", "weir.prod.agent.web.i-01.fence", "weir.prod.agent.web.i-01.logs",
 		"weir.prod.agent.web.i-01.start", "weir.prod.agent.web.i-01.stop", "weir.prod.announce",
 	}
 	if !slices.Equal(p.Subscribe, want) {
 		t.Errorf("an agent subscribes to %q, want %q", p.Subscribe, want)
+	}
+}
+
+// No two users have one account, but the agents of a pool, and everybody but an admin is outside that of the streams.
+func TestAccounts(t *testing.T) {
+	byAccount := map[string]string{}
+	for _, u := range users(true) {
+		if other := byAccount[u.Account()]; other != "" {
+			t.Errorf("%s and %s have the account %s", u.Name(), other, u.Account())
+		}
+		byAccount[u.Account()] = u.Name()
+		batch := u
+		batch.Pool = "batch"
+		if u.Pool != "" && u.Role != roles.LegacyDEA && batch.Account() == u.Account() {
+			t.Errorf("%s has the account %s in each pool", u.Role, u.Account())
+		}
+		if (u.Account() == roles.AccountStore) != (u.Role == roles.Admin) {
+			t.Errorf("%s has the account %s", u.Name(), u.Account())
+		}
+	}
+}
+
+// A crossing has an exporter and importers that exist, and an importer may do what crosses.
+func TestCrossings(t *testing.T) {
+	all := users(true)
+	accounts := map[string]roles.User{}
+	for _, u := range all {
+		accounts[u.Account()] = u
+	}
+	crossings := roles.Crossings(all)
+	if len(crossings) < 100 {
+		t.Errorf("%d crossings, want at least 100", len(crossings))
+	}
+	for i, c := range crossings {
+		if _, ok := accounts[c.From]; !ok || len(c.To) == 0 || slices.Contains(c.To, c.From) {
+			t.Errorf("%+v: want an exporter and other importers", c)
+		}
+		if i > 0 && c.From == crossings[i-1].From && c.Subject == crossings[i-1].Subject && c.Service == crossings[i-1].Service {
+			t.Errorf("%+v occurs twice", c)
+		}
+		for _, to := range c.To {
+			u, d := accounts[to], roles.Subscribe
+			if c.Service {
+				d = roles.Publish
+			}
+			if !u.Permissions().May(d, c.Probe()) && u.Node == "" {
+				t.Errorf("%s imports %s and may not %v", u.Name(), c.Subject, d)
+			}
+		}
 	}
 }
 

@@ -104,7 +104,7 @@ func TestWrongLoginsAreRefusedAndCounted(t *testing.T) {
 			o.TokenHandler = nil
 			o.Nkey, o.SignatureCB = identitytest.Public(t, unknown), unknown.Sign
 		},
-			identity.Malformed, "user " + identitytest.Public(t, unknown) + " is not in the configuration of the servers", "copy accounts.conf to the servers and restart them"},
+			identity.Malformed, "no user has the key " + identitytest.Public(t, unknown), "copy accounts.conf to the servers and daemons.json to the hosts"},
 		{"no token", w.login("i-01", w.secret), func(o *nats.Options) { o.TokenHandler = nil }, identity.Malformed, "has no token", "add the block identity"},
 		{"no nkey", w.login("i-01", w.secret), func(o *nats.Options) { o.Nkey, o.SignatureCB = "", nil }, identity.Unsigned, "without an nkey", "the block identity"},
 		{"another key", w.login("i-01", w.secret), func(o *nats.Options) { o.SignatureCB = signBoth(o.SignatureCB, foreign.Key.Sign) }, identity.Unsigned, "did not sign", "a key of its own"},
@@ -358,7 +358,7 @@ func TestUserHasAnEndAndLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		life := time.Unix(user.Expires, 0).Sub(now)
-		if user.Audience != "WEIR" || user.Name != "prod.agent.web.i-01" || user.Limits.Subs != 20 || user.Limits.Payload != 256<<10 ||
+		if user.Audience != "WEIR" || user.Name != "prod.agent.web.i-01" ||
 			life < 47*time.Minute || life > 73*time.Minute {
 			t.Errorf("user = %+v, ends after %v", user, life)
 		}
@@ -370,7 +370,7 @@ func TestResponderWithoutPermissionIsNotReady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 1, 0, false)
 	r, err := authcallout.New(authcallout.Config{
-		Cluster: "prod", Account: "WEIR", Issuer: w.issuer, User: agentUser, Verifiers: map[string]identity.Verifier{verifier: nil}, Log: slog.New(slog.DiscardHandler),
+		Cluster: "prod", Issuer: w.issuer, Agent: agentUser, Verifiers: map[string]identity.Verifier{verifier: nil}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -384,5 +384,55 @@ func TestResponderWithoutPermissionIsNotReady(t *testing.T) {
 	err = r.Run(ctx, bustest.Connect(t, s.ClientURL(), nats.Nkey(identitytest.Public(t, limited), limited.Sign)))
 	if err == nil || !strings.Contains(err.Error(), authcallout.Subject) || !strings.Contains(err.Error(), "role auth") || r.Status().Ready {
 		t.Errorf("Run = %v, ready %v, want the subject and the role", err, r.Status().Ready)
+	}
+}
+
+// A daemon of a pool logs in by its key, into the account of its pool, as long as it is one of the daemons.
+func TestDaemonsLogInByTheirKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, 0, false)
+	key := identitytest.Key(t, nkeys.CreateUser)
+	var mu sync.Mutex
+	var known, broken bool
+	r, _ := w.respond(func(c *authcallout.Config) {
+		c.Daemon = func(nkey string) (authcallout.User, bool, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if broken {
+				return authcallout.User{}, false, errors.New("no such file")
+			}
+			return authcallout.User{Name: "prod.pool.web", Account: poolAccount}, known && nkey == identitytest.Public(t, key), nil
+		}
+	})
+	dial := func() (*nats.Conn, error) {
+		return w.dial(w.login("i-01", w.secret), func(o *nats.Options) {
+			o.TokenHandler = nil
+			o.Nkey, o.SignatureCB = identitytest.Public(t, key), key.Sign
+		})
+	}
+	for _, c := range []struct {
+		known, broken bool
+		want          identity.Reason
+	}{{false, false, identity.Malformed}, {true, true, identity.Unavailable}, {true, false, ""}} {
+		mu.Lock()
+		known, broken = c.known, c.broken
+		mu.Unlock()
+		before := r.Status().Refused[c.want]
+		nc, err := dial()
+		if c.want != "" {
+			if err == nil {
+				t.Errorf("known %v, broken %v: the daemon connects", c.known, c.broken)
+			}
+			w.wait("the refusal", func() bool { return r.Status().Refused[c.want] == before+1 })
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer nc.Close()
+		m, err := nc.Request("$SYS.REQ.USER.INFO", nil, patience)
+		if err != nil || !strings.Contains(string(m.Data), `"account":"`+poolAccount+`"`) {
+			t.Errorf("the servers hold %s, %v, want account %s", m.Data, err, poolAccount)
+		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -69,7 +68,7 @@ func newWorld(tb testing.TB, size, static int, encrypt bool) *world {
 }
 
 func (w *world) options(i, size int) server.Options {
-	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR"), server.NewAccount("SYS")}
+	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR"), server.NewAccount("SYS"), server.NewAccount(poolAccount)}
 	user := func(pair nkeys.KeyPair, account int) *server.NkeyUser {
 		return &server.NkeyUser{Nkey: identitytest.Public(w, pair), Account: accounts[account]}
 	}
@@ -143,7 +142,7 @@ func (w *world) respond(change func(*authcallout.Config)) (r *authcallout.Respon
 		w.Fatal(err)
 	}
 	c := authcallout.Config{
-		Cluster: "prod", Account: "WEIR", Issuer: w.issuer, XKey: w.xkey, User: agentUser,
+		Cluster: "prod", Issuer: w.issuer, XKey: w.xkey, Agent: agentUser,
 		Verifiers: map[string]identity.Verifier{verifier: v}, Log: slog.New(slog.DiscardHandler),
 	}
 	if change != nil {
@@ -166,12 +165,15 @@ func (w *world) respond(change func(*authcallout.Config)) (r *authcallout.Respon
 	return r, stop
 }
 
+// poolAccount is the account of a pool's daemon.
+const poolAccount = "POOL:prod:web"
+
 // agentUser has the permissions of an agent, in short.
-func agentUser(c identity.Claim) (string, jwt.Permissions) {
-	var p jwt.Permissions
-	p.Pub.Allow.Add("weir."+c.Cluster+".heartbeat."+c.Node, "_INBOX_weir."+c.Cluster+".pool.>")
-	p.Sub.Allow.Add("weir."+c.Cluster+".agent."+c.Pool+"."+c.Node+".*", "weir."+c.Cluster+".announce")
-	return c.Cluster + ".agent." + c.Pool + "." + c.Node, p
+func agentUser(c identity.Claim) authcallout.User {
+	u := authcallout.User{Name: c.Cluster + ".agent." + c.Pool + "." + c.Node, Account: "WEIR"}
+	u.Permissions.Pub.Allow.Add("weir."+c.Cluster+".heartbeat."+c.Node, "_INBOX_weir."+c.Cluster+".pool.>")
+	u.Permissions.Sub.Allow.Add("weir."+c.Cluster+".agent."+c.Pool+"."+c.Node+".*", "weir."+c.Cluster+".announce")
+	return u
 }
 
 // login returns the login of an agent that proves its identity by a file of secrets.

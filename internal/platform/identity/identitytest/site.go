@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
@@ -25,6 +24,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 )
+
+// agents is the account of the agents.
+const agents = "AGENTS"
 
 // Site is a server whose agents are verified.
 type Site struct {
@@ -37,17 +39,17 @@ type Site struct {
 func Serve(tb testing.TB, kind string, v identity.Verifier) *Site {
 	tb.Helper()
 	issuer, user := Key(tb, nkeys.CreateAccount), Key(tb, nkeys.CreateUser)
-	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR")}
+	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount(agents)}
 	s := &Site{TB: tb, kind: kind, server: bustest.Serve(tb, server.Options{
 		Accounts: accounts, AuthTimeout: 3, MaxControlLine: 4096, Nkeys: []*server.NkeyUser{{Nkey: Public(tb, user), Account: accounts[0]}},
 		AuthCallout: &server.AuthCallout{Issuer: Public(tb, issuer), Account: "AUTH", AuthUsers: []string{Public(tb, user)}},
 	})}
 	r, err := authcallout.New(authcallout.Config{
-		Cluster: "prod", Account: "WEIR", Issuer: issuer, Verifiers: map[string]identity.Verifier{kind: v}, Log: slog.New(slog.DiscardHandler),
-		User: func(c identity.Claim) (string, jwt.Permissions) {
-			var p jwt.Permissions
-			p.Pub.Allow.Add(Heartbeat(c.Node))
-			return c.Node, p
+		Cluster: "prod", Issuer: issuer, Verifiers: map[string]identity.Verifier{kind: v}, Log: slog.New(slog.DiscardHandler),
+		Agent: func(c identity.Claim) authcallout.User {
+			u := authcallout.User{Name: c.Node, Account: agents}
+			u.Permissions.Pub.Allow.Add(Heartbeat(c.Node))
+			return u
 		},
 	})
 	if err != nil {
@@ -75,7 +77,7 @@ func Serve(tb testing.TB, kind string, v identity.Verifier) *Site {
 }
 
 // Heartbeat is the subject that an agent of the site may publish to.
-func Heartbeat(node string) string { return "weir.prod.heartbeat." + node }
+func Heartbeat(node string) string { return "weir.prod.heartbeat.web." + node }
 
 // Connect makes one attempt to connect an agent that makes this claim, with a key of its own.
 func (s *Site) Connect(c identity.Claim, p identity.Prover, key nkeys.KeyPair) (*nats.Conn, error) {

@@ -65,7 +65,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 	}
 	connection := settings.Bus(service.NATS, "metrics store", log)
 	connection.User = roles.User{Role: roles.Metrics, Cluster: settings.Cluster}
-	connection.Serve, connection.Wait = natsserver.ServeRoles(settings.Cluster, settings.Pool), true
+	connection.Serve, connection.Wait = natsserver.ServeRoles, true
 	b, err := bus.Open(ctx, connection)
 	if err != nil {
 		return err

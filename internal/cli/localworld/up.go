@@ -162,7 +162,7 @@ func (u *up) openLog() error {
 func (u *up) run(ctx context.Context) (err error) {
 	fmt.Fprintf(u.Stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
 	connection := u.connection(roles.User{Role: roles.Viewer})
-	connection.Serve = natsserver.ServeRoles(u.Cluster, u.Pool)
+	connection.Serve = natsserver.ServeRoles
 	if u.bus, err = bus.Open(ctx, connection); err != nil {
 		return err
 	}

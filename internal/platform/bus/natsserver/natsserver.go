@@ -51,7 +51,7 @@ func serve(folder string, log *slog.Logger, users *authenticator) (bus.Server, e
 		return nil, fmt.Errorf("configure the accounts of NATS in %s: %w", folder, err)
 	}
 	o.CustomClientAuthentication = users
-	s := &runningServer{folder: folder, roles: users.roles(), log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
+	s := &runningServer{folder: folder, roles: users.roles, log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
 	var err error
 	if s.server, err = start(o, s.lines, users); err != nil {
 		return nil, fmt.Errorf("run NATS in %s: %w", folder, err)

@@ -11,38 +11,35 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-// ServeRoles returns a function that starts a server in a folder, with the accounts and permissions of a production bus with
-// one pool. A client authenticates with the name of its user and the password that bus.Password derives from the secret. The
-// function returns after the server listens.
-func ServeRoles(cluster, pool string) func(folder, secret string, log *slog.Logger) (bus.Server, error) {
-	return func(folder, secret string, log *slog.Logger) (bus.Server, error) {
-		return serve(folder, log, &authenticator{secret: secret, cluster: cluster, pool: pool})
-	}
+// ServeRoles starts a server in a folder, with the accounts and permissions of a production bus. A client authenticates with
+// the name of its user and the password that bus.Password derives from the secret. It returns after the server listens.
+func ServeRoles(folder, secret string, log *slog.Logger) (bus.Server, error) {
+	return serve(folder, log, &authenticator{secret: secret, roles: true})
 }
 
 // authenticator verifies users by the secret of the folder, and gives each the permissions of its role.
 type authenticator struct {
-	secret        string
-	cluster, pool string         // empty: the secret is a token, and each client may do everything
-	server        *server.Server // set before it accepts clients
+	secret string
+	roles  bool           // otherwise the secret is a token, and each client may do everything
+	server *server.Server // set before it accepts clients
 }
 
-func (a *authenticator) roles() bool { return a.cluster != "" }
-
-// all returns a user of each account.
+// all returns a user of each account, of all clusters and pools.
 func (a *authenticator) all() (users []roles.User) {
-	if !a.roles() {
+	if !a.roles {
 		return []roles.User{{Role: roles.Admin}}
 	}
 	for _, r := range roles.All() {
-		users = append(users, a.local(roles.User{Role: r, Cluster: a.cluster, Pool: a.pool}))
+		if r != roles.Auth {
+			users = append(users, local(roles.User{Role: r, Cluster: "*", Pool: "*"}))
+		}
 	}
 	return users
 }
 
 // local returns a user of the folder. Which nodes exist is configured for each process, so every receiver of nodes may receive
 // legacy DEAs too.
-func (a *authenticator) local(u roles.User) roles.User {
+func local(u roles.User) roles.User {
 	u.Local, u.LegacyDEAs = true, true
 	return u
 }
@@ -53,7 +50,7 @@ func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []by
 // Check implements server.Authentication.
 func (a *authenticator) Check(c server.ClientAuthentication) bool {
 	o := c.GetOpts()
-	if !a.roles() {
+	if !a.roles {
 		account, err := a.server.LookupAccount(roles.AccountStore)
 		if err != nil || !equal(o.Token, a.secret) {
 			return false
@@ -65,10 +62,10 @@ func (a *authenticator) Check(c server.ClientAuthentication) bool {
 	if err != nil || !equal(o.Password, bus.Password(u, a.secret)) {
 		return false
 	}
-	u = a.local(u)
+	u = local(u)
 	account, err := a.server.LookupAccount(u.Account())
 	if err != nil {
-		return false // of another cluster or pool
+		return false // a role that this bus does not have
 	}
 	p := u.Permissions()
 	c.RegisterUser(&server.User{

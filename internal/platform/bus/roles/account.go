@@ -13,7 +13,12 @@ const AccountSystem = "SYS"
 // Account returns the account of the user: one for each role of a cluster, and for each pool one for its autoscaler and
 // bootstrap, one for its placer, and one for all of its agents. An account is a border: a user can reach others only by the
 // crossings of its account.
+//
+// On the bus of a data folder the clusters and pools are not known beforehand, so there a role has one account for all of them.
 func (u User) Account() string {
+	if u.Local {
+		u.Cluster, u.Pool = "*", "*"
+	}
 	switch u.Role {
 	case Admin:
 		return AccountStore

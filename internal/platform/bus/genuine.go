@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 )
 
 // ErrNotGenuine is the error of checkGenuine.
@@ -31,11 +30,8 @@ var ErrNoReply = errors.New("the request has no reply subject")
 //
 // The error wraps ErrNotGenuine. Inbox calls checkGenuine for each message.
 func checkGenuine(m *nats.Msg) error {
-	if m.Sub != nil && isRepublished(m.Subject) {
-		if m.Header.Get(jetstream.StreamHeader) == "" {
-			return fmt.Errorf("%w: it has no header of a stream", ErrNotGenuine)
-		}
-		return nil
+	if m.Sub != nil && isRepublished(m.Sub.Subject) {
+		return checkRepublished(m)
 	}
 	if m.Sub == nil || !matches(m.Sub.Subject, m.Subject) {
 		return fmt.Errorf("%w: its own subject is %.120q", ErrNotGenuine, m.Subject)
@@ -55,6 +51,25 @@ func checkGenuine(m *nats.Msg) error {
 func isRepublished(subject string) bool {
 	tokens := strings.SplitN(subject, ".", 4)
 	return len(tokens) == 4 && tokens[0] == "weir" && (tokens[2] == "live" || tokens[2] == "changed")
+}
+
+// checkRepublished returns an error unless a stream has stored the message and republished it to its subject. A message that was
+// stored with headers of the server has them twice.
+func checkRepublished(m *nats.Msg) error {
+	switch {
+	case !matches(m.Sub.Subject, m.Subject):
+		return fmt.Errorf("%w: its own subject is %.120q", ErrNotGenuine, m.Subject)
+	case m.Reply != "":
+		return fmt.Errorf("%w: it has the reply subject %.120q", ErrNotGenuine, m.Reply)
+	case IsForged(m.Header):
+		return fmt.Errorf("%w: it was stored with headers of the server", ErrNotGenuine)
+	}
+	for _, name := range serverHeaders() {
+		if len(m.Header[name]) == 0 {
+			return fmt.Errorf("%w: no stream has stored it", ErrNotGenuine)
+		}
+	}
+	return nil
 }
 
 // requestInfo is the header that the server adds to each message from a user of another account, such as an operator.

@@ -21,8 +21,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
-// Timeout is the default deadline of a request.
-const Timeout = 5 * time.Second
+// timeout is the default deadline of a request.
+const timeout = 5 * time.Second
 
 // Codes that every server may return. Each server has further codes of its own.
 const (
@@ -65,7 +65,7 @@ func RequestWith(ctx context.Context, nc *nats.Conn, subject string, header nats
 	}
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, Timeout)
+		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
 	msg, err := bus.RequestMsg(ctx, nc, &nats.Msg{Subject: subject, Header: header, Data: data})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,8 +18,7 @@ const MarkerTTL = time.Hour
 const (
 	headerOperation = "KV-Operation" // of a delete marker
 	deleted         = "DEL"
-	headerStatus    = "Status" // of a direct get without a message
-	notFound        = "404"
+	notFound        = "404" // status of a direct get
 	// replicaLag is how long a replica may lag behind the leader before a value that only the leader lists counts as
 	// damaged.
 	replicaLag = 2 * time.Second
@@ -51,13 +49,13 @@ func (b *Bucket) JetStream() jetstream.JetStream { return b.js }
 
 func subject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
-// isDeleted reports whether the header is one of a delete marker.
-func isDeleted(h nats.Header) bool {
+// IsDeleted reports whether the header is one of a delete marker.
+func IsDeleted(h nats.Header) bool {
 	return h.Get(headerOperation) != "" || h.Get(jetstream.MarkerReasonHeader) != ""
 }
 
 // Get returns the newest entry of a key that a replica has. If the leader lists the key and no replica can read it, the
-// error is ErrDamaged.
+// error is ErrDamaged. If the value was stored with headers that only the server sets, the error is ErrForged, beside the entry.
 func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	e, err := b.Direct(ctx, key)
 	if err != nil || e.Revision != 0 {
@@ -89,19 +87,20 @@ func (b *Bucket) Direct(ctx context.Context, key string) (Entry, error) {
 		return Entry{}, wrap("read", key, b.cause(ctx, err))
 	}
 	if err != nil {
-		return Entry{}, wrap("read", key, explain(b.js.Conn(), api, err))
+		return Entry{}, wrap("read", key, Explain(b.js.Conn(), api, err))
 	}
-	if status := m.Header.Get(headerStatus); status != "" {
-		if status == notFound {
-			return Entry{}, nil
-		}
+	stored, status, err := bus.ReadStored(m)
+	switch {
+	case err != nil:
+		return Entry{}, wrap("read", key, err)
+	case status == notFound:
+		return Entry{}, nil
+	case status != "":
 		return Entry{}, fmt.Errorf("read %s: NATS answers with status %.80q %.80q", key, status, m.Header.Get("Description"))
+	case stored.Forged:
+		return Entry{Revision: stored.Sequence, Value: stored.Data, Found: true}, wrap("read", key, ErrForged)
 	}
-	revision, err := strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64)
-	if err != nil || revision == 0 {
-		return Entry{}, fmt.Errorf("read %s: the answer has the sequence number %.80q, want a number above 0", key, m.Header.Get(jetstream.SequenceHeader))
-	}
-	return Entry{Revision: revision, Value: m.Data, Found: !isDeleted(m.Header)}, nil
+	return Entry{Revision: stored.Sequence, Value: stored.Data, Found: !IsDeleted(stored.Header)}, nil
 }
 
 // lists reports whether the leader lists a key, and whether the bucket has replicas.
@@ -112,7 +111,7 @@ func (b *Bucket) lists(ctx context.Context, key string) (listed, replicated bool
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subject(b.name, key)))
 	if err != nil {
-		return false, false, explain(b.js.Conn(), "$JS.API.STREAM.INFO."+Stream(b.name), err)
+		return false, false, Explain(b.js.Conn(), "$JS.API.STREAM.INFO."+Stream(b.name), err)
 	}
 	return len(info.State.Subjects) > 0, Replicated(info), nil
 }
@@ -166,7 +165,7 @@ func (b *Bucket) publish(ctx context.Context, key string, m *nats.Msg, options .
 	case errors.Is(err, jetstream.ErrNoStreamResponse): // the server delivered it to no stream
 		return 0, b.cause(ctx, err)
 	}
-	err = explain(b.js.Conn(), m.Subject, err)
+	err = Explain(b.js.Conn(), m.Subject, err)
 	if errors.Is(err, ErrNoAnswer) {
 		err = fmt.Errorf("%w: %w", ErrUnknown, err)
 	}

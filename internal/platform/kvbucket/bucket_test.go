@@ -41,12 +41,17 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-func ensure(t *testing.T, js jetstream.JetStream, c kvbucket.Config) *kvbucket.Bucket {
+// name is a bucket's name that the client library accepts too.
+const name = "weir-apps_here"
+
+// create creates the bucket. It repeats what a cluster refuses that has just started.
+func create(t *testing.T, js jetstream.JetStream, replicas int) *kvbucket.Bucket {
 	t.Helper()
-	if _, err := kvbucket.Ensure(within(t), js, c); err != nil {
-		t.Fatal(err)
-	}
-	return kvbucket.New(js, c.Name)
+	await.True(t, "the bucket is created", func() bool {
+		_, err := js.CreateOrUpdateStream(within(t), kvbucket.Settings(name, "", replicas, 1<<20))
+		return err == nil
+	})
+	return kvbucket.New(js, name)
 }
 
 func put(t *testing.T, b *kvbucket.Bucket, key, value string) uint64 {
@@ -69,7 +74,7 @@ func wantEntry(t *testing.T, b *kvbucket.Bucket, key string, want kvbucket.Entry
 // A client with permission for one key has one way each to remove other keys. The server refuses all three.
 func TestNoRequestEmptiesABucket(t *testing.T) {
 	js := single(t)
-	b := ensure(t, js, kvbucket.State("here", 1))
+	b := create(t, js, 1)
 	first, second := put(t, b, "lease.a", "1"), put(t, b, "lease.b", "2")
 	stream, err := js.Stream(within(t), kvbucket.Stream(b.Name()))
 	if err != nil {
@@ -108,7 +113,7 @@ func purgeByClient(t *testing.T, js jetstream.JetStream, name string) error {
 }
 
 func TestCompareAndSet(t *testing.T) {
-	b := ensure(t, single(t), kvbucket.State("here", 1))
+	b := create(t, single(t), 1)
 	ctx := within(t)
 	wantEntry(t, b, "k", kvbucket.Entry{})
 	first, err := b.Update(ctx, "k", []byte("1"), 0)
@@ -137,7 +142,7 @@ func TestCompareAndSet(t *testing.T) {
 // An erased key has a marker with an end. A deleted key has one without. The key can be created again over both.
 func TestMarkers(t *testing.T) {
 	js := single(t)
-	b := ensure(t, js, kvbucket.State("here", 1))
+	b := create(t, js, 1)
 	ctx := within(t)
 	kv, err := js.KeyValue(ctx, b.Name())
 	if err != nil {
@@ -169,7 +174,7 @@ func TestMarkers(t *testing.T) {
 // A marker that the server dropped leaves a key that was never written.
 func TestMarkerEnds(t *testing.T) {
 	js := single(t)
-	b := ensure(t, js, kvbucket.State("here", 1))
+	b := create(t, js, 1)
 	ctx := within(t)
 	m := nats.NewMsg("$KV." + b.Name() + ".k")
 	m.Header.Set("KV-Operation", "DEL")
@@ -192,74 +197,31 @@ func TestMarkerEnds(t *testing.T) {
 func TestMissingBucket(t *testing.T) {
 	js := single(t)
 	ctx := within(t)
-	b := kvbucket.New(js, "weir-state_here")
+	b := kvbucket.New(js, name)
 	_, errGet := b.Get(ctx, "k")
 	_, errUpdate := b.Update(ctx, "k", nil, 0)
 	_, errCheck := kvbucket.Check(ctx, js, b.Name())
-	_, errEnsure := kvbucket.Ensure(ctx, js, kvbucket.State("here", 0))
-	for name, err := range map[string]error{"Get": errGet, "Update": errUpdate, "Check": errCheck, "Ensure without replicas": errEnsure} {
+	for name, err := range map[string]error{"Get": errGet, "Update": errUpdate, "Check": errCheck} {
 		if !errors.Is(err, kvbucket.ErrMissing) {
 			t.Errorf("%s = %v, want %v", name, err, kvbucket.ErrMissing)
 		}
 	}
-	for i := range 2 {
-		if created, err := kvbucket.Ensure(ctx, js, kvbucket.State("here", 1)); err != nil || created != (i == 0) {
-			t.Errorf("Ensure, call %d = %t, %v", i+1, created, err)
-		}
-	}
+	create(t, js, 1)
 	put(t, b, "k", "the bucket that was opened before it existed")
-}
-
-// Of many processes that open a missing bucket at once, one creates it.
-func TestEnsureConcurrently(t *testing.T) {
-	js := single(t)
-	ctx := within(t)
-	type outcome struct {
-		created bool
-		err     error
-	}
-	all := make(chan outcome)
-	for range 8 {
-		go func() {
-			created, err := kvbucket.Ensure(ctx, js, kvbucket.Apps("here", 1))
-			all <- outcome{created, err}
-		}()
-	}
-	for range 8 {
-		if o := <-all; o.err != nil {
-			t.Error(o.err)
-		}
-	}
-}
-
-// An existing bucket keeps the operator's settings.
-func TestSettingsAreKept(t *testing.T) {
-	js := single(t)
-	if _, err := js.CreateKeyValue(within(t), jetstream.KeyValueConfig{Bucket: "weir-state_here", History: 5}); err != nil {
-		t.Fatal(err)
-	}
-	ensure(t, js, kvbucket.State("here", 3))
-	stream, err := js.Stream(within(t), "KV_weir-state_here")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if c := stream.CachedInfo().Config; c.MaxMsgsPerSubject != 5 || c.Replicas != 1 {
-		t.Errorf("history %d, %d replicas, want 5 and 1", c.MaxMsgsPerSubject, c.Replicas)
-	}
 }
 
 func TestNoPermission(t *testing.T) {
 	everything := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{">"}}}
-	little := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.KV_weir-apps_here"}}}
+	little := &server.Permissions{Publish: &server.SubjectPermission{Allow: []string{"$JS.API.STREAM.INFO.KV_other"}}}
 	s := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{
 		{Username: "all", Password: "all", Permissions: everything}, {Username: "little", Password: "little", Permissions: little},
 	}})
-	ensure(t, streams(t, bustest.Connect(t, s.ClientURL(), nats.UserInfo("all", "all"))), kvbucket.State("here", 1))
+	create(t, streams(t, bustest.Connect(t, s.ClientURL(), nats.UserInfo("all", "all"))), 1)
 	js := streams(t, bustest.Connect(t, s.ClientURL(), nats.UserInfo("little", "little"), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err := kvbucket.Check(ctx, js, "weir-state_here")
-	if !errors.Is(err, kvbucket.ErrNoPermission) || !strings.Contains(err.Error(), "STREAM.INFO.KV_weir-state_here") {
+	_, err := kvbucket.Check(ctx, js, name)
+	if !errors.Is(err, kvbucket.ErrNoPermission) || !strings.Contains(err.Error(), "STREAM.INFO.KV_weir-apps_here") {
 		t.Errorf("Check = %v, want %v that names the request", err, kvbucket.ErrNoPermission)
 	}
 }
@@ -268,7 +230,7 @@ func TestNoPermission(t *testing.T) {
 func TestWriteWithoutAnAnswer(t *testing.T) {
 	nc := bustest.Connect(t, bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL())
 	js := streams(t, nc)
-	b := ensure(t, js, kvbucket.State("here", 1))
+	b := create(t, js, 1)
 	silent, err := nc.SubscribeSync("$KV.silent.k") // accepts the write and answers nothing
 	if err != nil {
 		t.Fatal(err)
@@ -282,5 +244,29 @@ func TestWriteWithoutAnAnswer(t *testing.T) {
 	_, err = b.Update(within(t), "k", nil, 7)
 	if errors.Is(err, kvbucket.ErrUnknown) {
 		t.Errorf("Update that the server refuses = %v, which is known", err)
+	}
+}
+
+// A value that another client made the server store has a header of the server twice. Its reader gets the server's revision
+// with the error, and may replace it.
+func TestForgedValue(t *testing.T) {
+	js := single(t)
+	b := create(t, js, 1)
+	for header, value := range map[string]string{
+		"Nats-Sequence": "7", "Nats-Stream": "KV_other", "Nats-Subject": "$KV.other.k", "Nats-Time-Stamp": "2026-03-01T12:00:00Z", "Status": "404",
+	} {
+		m := nats.NewMsg("$KV." + b.Name() + ".k")
+		m.Header.Set(header, value)
+		m.Data = []byte("forged")
+		ack, err := js.PublishMsg(within(t), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := b.Get(within(t), "k"); !errors.Is(err, kvbucket.ErrForged) || got.Revision != ack.Sequence {
+			t.Errorf("Get of a value with the header %s = %+v, %v, want revision %d and %v", header, got, err, ack.Sequence, kvbucket.ErrForged)
+		}
+		if _, err := b.Update(within(t), "k", []byte("true"), ack.Sequence); err != nil {
+			t.Errorf("Update over a value with the header %s = %v", header, err)
+		}
 	}
 }

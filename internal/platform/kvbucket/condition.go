@@ -9,14 +9,12 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // ErrUnreachable: this process has no connection to a NATS server.
 var ErrUnreachable = errors.New("no NATS server is reached: check the servers and the network")
 
-// Condition is what the bus permits the daemons of a cluster now.
+// Condition is what the bus permits the owner of a bucket now.
 type Condition struct {
 	Err     error     // nil: they can read and write their state
 	Since   time.Time // of Err: the last write, by the server's clock; zero: unknown
@@ -25,9 +23,9 @@ type Condition struct {
 	Replicas int
 }
 
-// Observe requests the info of a cluster's bucket of state, within a few seconds.
-func Observe(ctx context.Context, js jetstream.JetStream, cluster string) Condition {
-	stream, err := Check(ctx, js, names.StateBucket(cluster))
+// Observe requests the info of a daemon's bucket, within a few seconds.
+func Observe(ctx context.Context, js jetstream.JetStream, bucket string) Condition {
+	stream, err := Check(ctx, js, bucket)
 	c := Condition{Err: err}
 	if err != nil && !js.Conn().IsConnected() {
 		c.Err = fmt.Errorf("%w (%w)", ErrUnreachable, cmp.Or(js.Conn().LastError(), nats.ErrConnectionReconnecting))
@@ -64,7 +62,7 @@ func (c Condition) Effect() string {
 	case errors.Is(c.Err, ErrNoPermission):
 		return "so it is unknown whether the daemons can write their state"
 	case errors.Is(c.Err, ErrMissing):
-		return "the daemons create it when they run: if it was there before, its state is lost, and no pool shrinks at first"
+		return "if it was there before, its state is lost, and no pool shrinks at first; " + nothing
 	case errors.Is(c.Err, ErrNoQuorum):
 		return nothing + "; values below may be old"
 	case errors.Is(c.Err, ErrUnreachable):

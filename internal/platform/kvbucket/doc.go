@@ -1,9 +1,10 @@
-// Package kvbucket opens the key-value buckets of a cluster, and reads and writes single keys.
+// Package kvbucket reads and writes single keys of key-value buckets.
 //
-//	err := kvbucket.Ensure(ctx, js, kvbucket.Config{Name: name, Replicas: 3}) // creates it if it is missing
-//	b := kvbucket.New(js, name)                                           // sends no request
-//	e, err := b.Get(ctx, "lease.pool.web")
-//	revision, err := b.Update(ctx, "lease.pool.web", value, e.Revision)
+//	b := kvbucket.New(js, name) // sends no request
+//	e, err := b.Get(ctx, "lease")
+//	revision, err := b.Update(ctx, "lease", value, e.Revision)
+//
+// Package streams creates the buckets, with the settings of [Settings].
 //
 // # A bucket that one header cannot empty
 //

@@ -11,8 +11,8 @@ import (
 )
 
 var (
-	// ErrMissing: the stream of the bucket does not exist.
-	ErrMissing = errors.New("the bucket does not exist")
+	// ErrMissing: the stream, or that of the bucket, does not exist. No daemon creates it.
+	ErrMissing = errors.New("it does not exist: \"weir nats streams\" creates it")
 	// ErrNoQuorum: too few servers of the NATS cluster are up. Nothing was created, and no read is proof.
 	ErrNoQuorum = errors.New("the NATS cluster has no quorum: start its other servers")
 	// ErrNoPermission: the user of this connection must not make the request.
@@ -25,6 +25,8 @@ var (
 	errSingle = errors.New("a single NATS server has one replica: configure a cluster, or lower nats.replicas")
 	// ErrUnknown: a write has no answer. It may be applied, now or later: read the key again.
 	ErrUnknown = errors.New("the write has no answer, so its result is unknown")
+	// ErrForged: another client made the server store the value.
+	ErrForged = errors.New("its value does not come from its owner")
 	// ErrDamaged: the store lists the key and cannot read its value.
 	ErrDamaged = errors.New("the store cannot read its value: its file is damaged")
 )
@@ -51,8 +53,8 @@ func Unavailable(err error) bool {
 	return false
 }
 
-// explain adds to an error of a request which of the package's errors it is. Other errors are returned unchanged.
-func explain(conn *nats.Conn, subject string, err error) error {
+// Explain adds to an error of a request which of the package's errors it is. Other errors are returned unchanged.
+func Explain(conn *nats.Conn, subject string, err error) error {
 	api, isAPI := errors.AsType[*jetstream.APIError](err)
 	switch {
 	case err == nil:

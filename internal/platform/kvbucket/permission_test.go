@@ -31,12 +31,11 @@ func TestNoPermissionFailsAtOnce(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	began := time.Now()
-	state := kvbucket.New(b.JetStream(), "weir-state_here")
+	state := kvbucket.New(b.JetStream(), name)
 	_, errGet := state.Get(ctx, "k")
 	_, errUpdate := state.Update(ctx, "k", nil, 0)
 	_, errCheck := kvbucket.Check(ctx, b.JetStream(), state.Name())
-	_, errEnsure := kvbucket.Ensure(ctx, b.JetStream(), kvbucket.State("here", 1))
-	for name, err := range map[string]error{"Get": errGet, "Update": errUpdate, "Check": errCheck, "Ensure": errEnsure} {
+	for name, err := range map[string]error{"Get": errGet, "Update": errUpdate, "Check": errCheck} {
 		if !errors.Is(err, kvbucket.ErrNoPermission) || kvbucket.Unavailable(err) {
 			t.Errorf("%s = %v, want %v", name, err, kvbucket.ErrNoPermission)
 		}

@@ -31,16 +31,16 @@ func TestMain(m *testing.M) {
 // unknown. A later read and the next write over what it found settle it: exactly one of both values is stored, and no
 // write is lost that was acknowledged.
 func TestUnansweredWriteOfALostLeader(t *testing.T) {
-	for name, after := range map[string]func(p *bustest.Processes, t *testing.T, leader int){
+	for what, after := range map[string]func(p *bustest.Processes, t *testing.T, leader int){
 		"killed":    func(p *bustest.Processes, t *testing.T, leader int) { p.Kill(t, leader) },
 		"continues": func(p *bustest.Processes, t *testing.T, leader int) { p.Resume(t, leader) },
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			p := bustest.StartProcesses(t, false, natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{{Name: "web"}}})
 			admin := roles.User{Role: roles.Admin, Cluster: "prod"}
 			first := connect(t, p, admin, 0, 1, 2)
-			ensure(t, first.JetStream(), kvbucket.State("prod", 3))
+			create(t, first.JetStream(), 3)
 			b, leader, revision := writeWithoutAnswer(t, p, admin, first)
 			after(p, t, leader)
 
@@ -106,7 +106,7 @@ func writeWithoutAnswer(t *testing.T, p *bustest.Processes, u roles.User, first 
 	t.Helper()
 	await.True(t, "a write without an answer", func() bool {
 		leader = leaderOf(t, p, first)
-		b = kvbucket.New(connect(t, p, u, (leader+1)%3, (leader+2)%3, leader).JetStream(), "weir-state_prod")
+		b = kvbucket.New(connect(t, p, u, (leader+1)%3, (leader+2)%3, leader).JetStream(), name)
 		revision = put(t, b, "k", "1")
 		p.Suspend(t, leader)
 		short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // no election ends so soon
@@ -124,11 +124,11 @@ func writeWithoutAnswer(t *testing.T, p *bustest.Processes, u roles.User, first 
 	return b, leader, revision
 }
 
-// leaderOf returns the server that leads the bucket of state.
+// leaderOf returns the server that leads the bucket.
 func leaderOf(t *testing.T, p *bustest.Processes, b *bus.Bus) (leader int) {
 	t.Helper()
 	await.True(t, "a leader", func() bool {
-		stream, err := kvbucket.Check(within(t), b.JetStream(), "weir-state_prod")
+		stream, err := kvbucket.Check(within(t), b.JetStream(), name)
 		for i, s := range p.Site.Servers {
 			if err == nil && s.Name == stream.CachedInfo().Cluster.Leader {
 				leader = i

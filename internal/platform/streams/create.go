@@ -1,0 +1,124 @@
+package streams
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+)
+
+const (
+	callTimeout = 5 * time.Second        // of one request
+	retryPause  = 250 * time.Millisecond // before a request is repeated
+)
+
+// Result is what Create did with one stream.
+type Result struct {
+	Name    string   `json:"name"`
+	Made    bool     `json:"made"`              // it was missing
+	Differs []string `json:"differs,omitempty"` // how the settings of an existing stream differ
+}
+
+// Create creates the missing streams, and the schema of the missing buckets. It changes and deletes nothing that exists. It
+// repeats what a new NATS cluster refuses or does not answer, until ctx ends. The results are those of the streams before the
+// error.
+func Create(ctx context.Context, js jetstream.JetStream, specs []jetstream.StreamConfig) (results []Result, err error) {
+	for _, spec := range specs {
+		r, err := createRepeatedly(ctx, js, spec)
+		if err != nil {
+			return results, fmt.Errorf("create stream %s: %w", spec.Name, err)
+		}
+		results = append(results, r)
+	}
+	return results, nil
+}
+
+func createRepeatedly(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamConfig) (r Result, err error) {
+	r.Name = spec.Name
+	for {
+		got, err := create(ctx, js, spec, &r)
+		if err == nil {
+			if !r.Made {
+				r.Differs = differences(spec, got)
+			}
+			return r, nil
+		}
+		if !again(err) || !pause(ctx, retryPause) {
+			return r, err
+		}
+	}
+}
+
+// create makes one attempt, and returns the settings of the existing stream.
+func create(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamConfig, r *Result) (got jetstream.StreamConfig, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	s, err := js.Stream(ctx, spec.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if s, err = js.CreateStream(ctx, spec); err == nil {
+			r.Made = true
+		}
+	}
+	if err != nil {
+		return got, explain(kvbucket.Explain(js.Conn(), "$JS.API.STREAM.CREATE."+spec.Name, err))
+	}
+	return s.CachedInfo().Config, writeSchema(ctx, js, spec)
+}
+
+// writeSchema writes the missing schema of a bucket.
+func writeSchema(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamConfig) error {
+	name, isBucket := strings.CutPrefix(spec.Name, kvbucket.Stream(""))
+	if !isBucket || spec.RePublish != nil { // the applications
+		return nil
+	}
+	b := kvbucket.New(js, name)
+	e, err := b.Get(ctx, SchemaKey)
+	if err != nil || e.Found {
+		return err
+	}
+	data, err := json.Marshal(Schema{SchemaVersion})
+	if err == nil {
+		_, err = b.Update(ctx, SchemaKey, data, e.Revision)
+	}
+	return err
+}
+
+// Schema is the value of SchemaKey.
+type Schema struct {
+	Version int `json:"version"`
+}
+
+// again reports whether the same request may succeed within seconds.
+func again(err error) bool {
+	return errors.Is(err, kvbucket.ErrNoAnswer) || errors.Is(err, kvbucket.ErrUnknown) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) ||
+		errors.Is(err, kvbucket.ErrNoPeers) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
+}
+
+// codeStorage is the error code of JetStream for bytes that it cannot reserve.
+const codeStorage jetstream.ErrorCode = 10047
+
+// explain adds to the server's refusal of a new stream what an operator can do.
+func explain(err error) error {
+	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == codeStorage {
+		return fmt.Errorf("%w: its max_bytes are reserved; lower max_bytes, or raise max_file_store of the NATS servers", err)
+	}
+	return err
+}
+
+// pause waits. It returns false if ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

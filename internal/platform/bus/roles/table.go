@@ -62,11 +62,11 @@ func Rows() []Row {
 		{c + "counts.{pool}.get", []Role{Operator, Pool, Viewer}, []Role{Harmonizer}, Several, false, "request for instance counts"},
 		{c + "harmonizer.status", people, []Role{Harmonizer}, OneAnswer, false, "status"},
 		{c + "harmonizer.order", []Role{Operator}, []Role{Harmonizer}, OneAnswer, false, "order"},
-		{c + "harmonizer.events", []Role{Harmonizer}, people, NoAnswer, false, "findings"},
+		{c + "harmonizer.events", []Role{Harmonizer}, []Role{Notify, Operator, Viewer}, NoAnswer, false, "findings, stored"},
 		{c + "harmonizer.loopback", []Role{Harmonizer}, []Role{Harmonizer}, NoAnswer, false, "loopback probe"},
 		{c + "placer.{pool}.confirmed", []Role{Placer}, []Role{Harmonizer}, NoAnswer, false, "nudges that the placer has"},
 		{c + "placer.{pool}.pending", people, []Role{Placer}, OneAnswer, false, "waiting app instances"},
-		{c + "health.{pool}.events", []Role{Pool}, people, NoAnswer, false, "findings"},
+		{c + "health.{pool}.events", []Role{Pool}, []Role{Notify, Operator, Viewer}, NoAnswer, false, "findings, stored"},
 		{c + "health.{pool}.loopback", []Role{Pool}, []Role{Pool}, NoAnswer, false, "loopback probe"},
 		{c + "health.{pool}.status", people, []Role{Pool}, OneAnswer, false, "status of node health"},
 		{c + "health.{pool}.order", []Role{Operator}, []Role{Pool}, OneAnswer, false, "order to node health"},
@@ -154,10 +154,12 @@ func Keys() []Key {
 		{placer, ">", []Role{Operator, Placer, Viewer}, nil, "all keys"},
 		own(placer, "lease", Placer, "lease of a placer"),
 		own(placer, "assignment.>", Placer, "assignments of a placer"),
+		own(placer, "aside.>", Placer, "unreadable assignments"),
 
 		{harmonizer, ">", []Role{Harmonizer, Operator, Viewer}, nil, "all keys"},
 		own(harmonizer, "lease", Harmonizer, "lease of the harmonizer"),
 		own(harmonizer, "memory.>", Harmonizer, "memory of the harmonizer"),
+		own(harmonizer, "aside.>", Harmonizer, "unreadable memory"),
 		own(harmonizer, "alarm", Harmonizer, "damaged keys that the harmonizer has read"),
 		{harmonizer, "accept.>", []Role{Harmonizer}, []Role{Operator}, "accepted damage of the applications"},
 
@@ -165,6 +167,7 @@ func Keys() []Key {
 		own(auth, "identity.>", Auth, "public key of each agent"),
 
 		{notify, ">", []Role{Notify, Operator, Viewer}, nil, "all keys"},
+		own(notify, "lease", Notify, "lease of weir notify"),
 		own(notify, "position.>", Notify, "how far each target has received the events"),
 
 		{apps, ">", []Role{Harmonizer, Operator, Placer, Viewer}, nil, "all applications"},

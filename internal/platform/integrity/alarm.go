@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,11 +20,31 @@ const shown = 200
 // maxAlarm bounds an alarm and an acceptance, in bytes.
 const maxAlarm = 256 << 10
 
-// Prefixes of keys in the bucket of the cluster.
+// Keys in the bucket of a reader.
 const (
-	alarmPrefix  = "alarm."
-	acceptPrefix = "accept."
+	alarmKey  = "alarm"
+	acceptKey = "accept.damage"
 )
+
+// Reader is a process that compares what it reads with what it has seen.
+type Reader struct {
+	Name   string // for operators
+	Bucket string // of its alarm and of the acceptance
+}
+
+// AppsName is the name of the reader of a cluster's applications, and PoolPrefix begins the names of the readers of pools.
+const (
+	AppsName   = "apps"
+	PoolPrefix = "pool."
+)
+
+// AppsReader returns the reader of a cluster's applications: its harmonizer.
+func AppsReader(cluster string) Reader { return Reader{AppsName, names.HarmonizerBucket(cluster)} }
+
+// PoolReader returns the reader of a pool's state and orders: its autoscaler.
+func PoolReader(cluster, pool string) Reader {
+	return Reader{PoolPrefix + pool, names.PoolBucket(cluster, pool)}
+}
 
 // Alarm is a reader's report of its problems.
 type Alarm struct {
@@ -44,45 +64,51 @@ type Acceptance struct {
 	At     time.Time `json:"at"`
 }
 
-// Alarms returns the alarms of a cluster, oldest first. A cluster without a bucket has no alarm. An unreadable alarm
-// is returned as a problem.
-func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alarm, error) {
-	bucket := names.StateBucket(cluster)
-	c, err := Read(ctx, js, bucket, alarmPrefix+">")
-	if errors.Is(err, kvbucket.ErrMissing) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read alarms: %w", err)
+// Alarms returns the alarms of a cluster and of these pools, oldest first. A reader without a bucket has no alarm. An
+// unreadable alarm is returned as a problem.
+func Alarms(ctx context.Context, js jetstream.JetStream, cluster string, pools ...string) ([]Alarm, error) {
+	readers := []Reader{AppsReader(cluster)}
+	for _, pool := range pools {
+		readers = append(readers, PoolReader(cluster, pool))
 	}
 	var all []Alarm
-	for _, k := range c.Keys {
-		if k.Deleted {
-			continue
+	for _, r := range readers {
+		a, err := r.Alarm(ctx, js)
+		if err != nil {
+			return nil, err
 		}
-		reader := strings.TrimPrefix(k.Name, alarmPrefix)
-		var a Alarm
-		if err := decode(k.Value, &a); err != nil || a.Reader != reader {
-			a = Alarm{Reader: reader, Count: 1, Problems: []Problem{
-				{Bucket: bucket, Key: k.Name, Expected: "an alarm", Found: "an unreadable value", Unreadable: true},
-			}}
+		if a != nil {
+			all = append(all, *a)
 		}
-		all = append(all, a)
 	}
+	slices.SortStableFunc(all, func(a, b Alarm) int { return a.At.Compare(b.At) })
 	return all, nil
 }
 
-// Accept stores that an operator accepts the problems of an alarm. It creates a missing bucket of orders with that many
-// replicas.
-func Accept(ctx context.Context, js jetstream.JetStream, cluster string, replicas int, a Alarm, accepted Acceptance) error {
-	accepted.Digest = a.Digest
-	orders := kvbucket.Orders(cluster, replicas)
-	_, err := kvbucket.Ensure(ctx, js, orders)
-	if err == nil {
-		err = put(ctx, kvbucket.New(js, orders.Name), acceptPrefix+a.Reader, accepted)
+// Alarm returns the alarm of the reader; nil without one.
+func (r Reader) Alarm(ctx context.Context, js jetstream.JetStream) (*Alarm, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	e, err := kvbucket.New(js, r.Bucket).Get(ctx, alarmKey)
+	var a Alarm
+	switch unreadable := errors.Is(err, kvbucket.ErrDamaged) || errors.Is(err, kvbucket.ErrForged); {
+	case errors.Is(err, kvbucket.ErrMissing) || err == nil && !e.Found:
+		return nil, nil
+	case err != nil && !unreadable:
+		return nil, fmt.Errorf("read the alarm of %s: %w", r.Name, err)
+	case unreadable || decode(e.Value, &a) != nil || a.Reader != r.Name:
+		a = Alarm{Reader: r.Name, Count: 1, Problems: []Problem{
+			{Bucket: r.Bucket, Key: alarmKey, Expected: "an alarm", Found: "an unreadable value", Unreadable: true},
+		}}
 	}
-	if err != nil {
-		return fmt.Errorf("accept the alarm of %s: %w", a.Reader, err)
+	return &a, nil
+}
+
+// Accept stores that an operator accepts the problems of an alarm of the reader.
+func (r Reader) Accept(ctx context.Context, js jetstream.JetStream, a Alarm, accepted Acceptance) error {
+	accepted.Digest = a.Digest
+	if err := put(ctx, kvbucket.New(js, r.Bucket), acceptKey, accepted); err != nil {
+		return fmt.Errorf("accept the alarm of %s: %w", r.Name, err)
 	}
 	return nil
 }
@@ -117,12 +143,12 @@ func remove(ctx context.Context, b *kvbucket.Bucket, key string) error {
 	return err
 }
 
-// acceptance returns the last acceptance for a reader; the zero value without one.
-func acceptance(ctx context.Context, js jetstream.JetStream, cluster, reader string) (Acceptance, error) {
+// acceptance returns the last acceptance for the reader; the zero value without one.
+func (r Reader) acceptance(ctx context.Context, js jetstream.JetStream) (Acceptance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	var a Acceptance
-	e, err := kvbucket.New(js, names.OrdersBucket(cluster)).Get(ctx, acceptPrefix+reader)
+	e, err := kvbucket.New(js, r.Bucket).Get(ctx, acceptKey)
 	if errors.Is(err, kvbucket.ErrMissing) || err == nil && !e.Found {
 		return a, nil
 	}

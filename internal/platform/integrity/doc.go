@@ -1,7 +1,7 @@
 // Package integrity detects lost or older data in a JetStream key-value bucket: a damaged file, a truncated stream, a
 // restored copy.
 //
-//	g, err := integrity.Open(integrity.Config{JS: js, Cluster: c, Bucket: "weir-apps_c", Reader: "apps", Folder: dir, By: me, Log: log})
+//	g, err := integrity.Open(integrity.Config{JS: js, Bucket: "weir-apps_c", Reader: integrity.AppsReader("c"), Folder: dir, By: me, Log: log})
 //	contents, err := g.Read(ctx)        // at each start and after each reconnect
 //	g.Doubted("web"), g.Missing()       // keys whose value is unknown
 //	g.Note("web", revision, false)      // a change that was received live
@@ -11,7 +11,7 @@
 // # The file of a reader
 //
 // Each reader stores the revision of each key that it has read, in its own file outside
-// the bucket: FOLDER/READER.jsonl. So data and file are lost together only if the reader's
+// the bucket: FOLDER/BUCKET.jsonl. So data and file are lost together only if the reader's
 // machine is restored together with the server.
 //
 // The file is a log. Each line is the CRC-32C of its JSON in hexadecimal, a space, and the
@@ -29,12 +29,10 @@
 //
 // # Alarms and acceptances
 //
-// Daemons write alarms, and operators write acceptances:
+// A daemon writes its alarm, and operators write the acceptance, in the bucket of the daemon:
 //
-//	weir-state_CLUSTER    alarm.READER   an Alarm: the reader's problems
-//	weir-orders_CLUSTER   accept.READER  an Acceptance: an operator accepts the problems of that digest
-//
-// One alarm has the problems of all buckets of its reader (see Config.Beside).
+//	alarm          an Alarm: the reader's problems
+//	accept.damage  an Acceptance: an operator accepts the problems of that digest
 //
 // # Concurrency
 //

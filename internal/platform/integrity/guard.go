@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const (
@@ -32,14 +32,12 @@ const FolderName = "integrity"
 // Config configures a Guard.
 type Config struct {
 	JS      jetstream.JetStream
-	Cluster string
 	Bucket  string
 	Filters []string // of the keys; empty: all keys
 	Erased  []string // prefixes of keys whose delete markers end after kvbucket.MarkerTTL
-	Beside  *Guard   // of another bucket of the same reader: this Guard reads, publishes and accepts its problems too
-	Reader  string   // name of the alarm and of the file
-	Folder  string   // of the file; empty: revisions are only in memory
-	By      string   // this process, in the alarm; empty: publish no alarm
+	Reader  Reader
+	Folder  string // of the file; empty: revisions are only in memory
+	By      string // this process, in the alarm; empty: publish no alarm
 	Log     *slog.Logger
 }
 
@@ -50,7 +48,7 @@ type Guard struct {
 	mu       sync.Mutex
 	seen     *seen
 	latest   Contents
-	readAt   time.Time // when the last Read of all filters began
+	readAt   map[string]time.Time // by Config.Erased: when the last Read of these keys began
 	problems map[string]Problem
 	written  map[string]line // by the reader itself, since the last Read of all filters
 	// published is the digest of the alarm; known is false before the first one.
@@ -66,7 +64,7 @@ type Guard struct {
 func Open(c Config) (*Guard, error) {
 	path := ""
 	if c.Folder != "" {
-		path = filepath.Join(c.Folder, c.Bucket+"."+c.Reader+".jsonl")
+		path = filepath.Join(c.Folder, c.Bucket+".jsonl")
 	}
 	s, err := openSeen(path)
 	if err != nil {
@@ -75,7 +73,11 @@ func Open(c Config) (*Guard, error) {
 	if s.bad > 0 {
 		c.Log.Warn("seen-revisions file damaged, fewer keys are checked", "file", path, "lines", s.bad)
 	}
-	return &Guard{config: c, seen: s, readAt: s.at, problems: map[string]Problem{}, written: map[string]line{}, logLimit: rate.Sometimes{Interval: time.Minute}}, nil
+	g := &Guard{config: c, seen: s, readAt: map[string]time.Time{}, problems: map[string]Problem{}, written: map[string]line{}, logLimit: rate.Sometimes{Interval: time.Minute}}
+	for _, prefix := range c.Erased {
+		g.readAt[prefix] = s.at
+	}
+	return g, nil
 }
 
 // Close closes the file.
@@ -83,32 +85,34 @@ func (g *Guard) Close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.seen.close()
-	if g.config.Beside != nil {
-		g.config.Beside.Close()
-	}
 }
 
 // Read reads the bucket, or only the keys that these filters match, and compares it with the seen revisions. It adds
-// new revisions to them. Without filters it reads the bucket beside it too.
+// new revisions to them. A bucket that is not the one of the last Read is read whole.
 func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	whole := len(filters) == 0
-	if whole {
-		filters = g.config.Filters
+	g.begin(ctx)
+	if len(filters) == 0 {
+		return g.readLocked(ctx, g.config.Filters)
 	}
-	if whole && g.config.Beside != nil {
-		if _, err := g.config.Beside.Read(ctx); err != nil {
-			return Contents{}, err
+	c, err := g.readLocked(ctx, filters)
+	if err == nil && !g.seen.is(c) {
+		if _, err = g.readLocked(ctx, g.config.Filters); err == nil {
+			c, err = g.readLocked(ctx, filters)
 		}
 	}
-	g.begin(ctx)
+	return c, err
+}
+
+func (g *Guard) readLocked(ctx context.Context, filters []string) (Contents, error) {
 	began := time.Now()
 	c, err := read(ctx, g.config.JS, g.config.Bucket, filters, expected{
 		last: g.seen.last, revision: func(key string) uint64 { return g.seen.keys[key].revision },
 	})
-	if err != nil {
-		return Contents{}, err
+	whole := slices.Equal(filters, g.config.Filters)
+	if err != nil || !whole && !g.seen.is(c) {
+		return c, err
 	}
 	before := g.problems
 	g.latest, g.problems = c, g.seen.check(g.config.Bucket, filters, c)
@@ -118,8 +122,12 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 		}
 	}
 	lost := g.erased(began)
+	for _, prefix := range g.config.Erased {
+		if matches(filters, prefix+"x") {
+			g.readAt[prefix] = began
+		}
+	}
 	if whole {
-		g.readAt = began
 		clear(g.written)
 	}
 	for _, p := range sorted(g.problems) {
@@ -138,7 +146,7 @@ func (g *Guard) begin(ctx context.Context) {
 	if g.acceptanceRead || g.config.By == "" {
 		return
 	}
-	a, err := acceptance(ctx, g.config.JS, g.config.Cluster, g.config.Reader)
+	a, err := g.config.Reader.acceptance(ctx, g.config.JS)
 	if g.acceptanceRead = err == nil; g.acceptanceRead && a.At.After(g.seen.at) {
 		g.seen.created, g.seen.last = time.Time{}, 0
 		clear(g.seen.keys)
@@ -156,11 +164,11 @@ func (g *Guard) Report(key, expected, found string) {
 // erased drops missing keys whose delete marker may have ended since the last Read: they are not a problem. A key
 // that was there so recently that its marker would be there too is lost.
 func (g *Guard) erased(now time.Time) (forgotten []line) {
-	if now.Sub(g.readAt) < kvbucket.MarkerTTL-markerSlack {
-		return nil
-	}
-	for key, p := range g.problems {
-		for _, prefix := range g.config.Erased {
+	for _, prefix := range g.config.Erased {
+		if now.Sub(g.readAt[prefix]) < kvbucket.MarkerTTL-markerSlack {
+			continue
+		}
+		for key, p := range g.problems {
 			if strings.HasPrefix(key, prefix) && p.missing {
 				delete(g.problems, key)
 				forgotten = append(forgotten, line{Key: key})
@@ -213,7 +221,10 @@ func (g *Guard) Wrote(key string, revision uint64, deleted bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l := line{Key: key, Revision: revision, Deleted: deleted}
-	g.written[key], g.readAt = l, time.Now()
+	g.written[key] = l
+	for _, prefix := range g.config.Erased {
+		g.readAt[prefix] = time.Now()
+	}
 	if _, wrong := g.problems[key]; !wrong {
 		g.storeLines(l)
 	}
@@ -260,19 +271,11 @@ func (g *Guard) Missing() []string {
 	return all
 }
 
-// Problems returns all problems, in order of key, then those of the bucket beside it.
+// Problems returns all problems, in order of key.
 func (g *Guard) Problems() []Problem {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.allLocked()
-}
-
-func (g *Guard) allLocked() []Problem {
-	all := sorted(g.problems)
-	if g.config.Beside != nil {
-		all = append(all, g.config.Beside.Problems()...)
-	}
-	return all
+	return sorted(g.problems)
 }
 
 // Created returns when the bucket was created that the last Read read; zero before the first one.
@@ -281,9 +284,6 @@ func (g *Guard) Created() time.Time {
 	defer g.mu.Unlock()
 	return g.latest.Created
 }
-
-// Beside returns the guard of the other bucket of the same reader; nil without one.
-func (g *Guard) Beside() *Guard { return g.config.Beside }
 
 func (g *Guard) alarm(p Problem) {
 	g.config.Log.Error("stored data damaged, lost or older than before",
@@ -296,14 +296,14 @@ func (g *Guard) alarm(p Problem) {
 func (g *Guard) Publish(ctx context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := g.allLocked()
+	all := sorted(g.problems)
 	now := digest(all)
 	if g.config.By == "" || g.known && now == g.published && g.stands(ctx, all) {
 		return
 	}
 	err := g.write(ctx, all)
 	if err != nil {
-		g.config.Log.Warn("alarm not published", "reader", g.config.Reader, "err", err)
+		g.config.Log.Warn("alarm not published", "reader", g.config.Reader.Name, "err", err)
 		return
 	}
 	g.published, g.known, g.verifiedAt = now, true, time.Now()
@@ -317,7 +317,7 @@ func (g *Guard) stands(ctx context.Context, all []Problem) bool {
 	g.verifiedAt = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	e, err := kvbucket.New(g.config.JS, names.StateBucket(g.config.Cluster)).Get(ctx, alarmPrefix+g.config.Reader)
+	e, err := kvbucket.New(g.config.JS, g.config.Reader.Bucket).Get(ctx, alarmKey)
 	if err != nil {
 		return !errors.Is(err, kvbucket.ErrMissing)
 	}
@@ -326,14 +326,14 @@ func (g *Guard) stands(ctx context.Context, all []Problem) bool {
 }
 
 func (g *Guard) write(ctx context.Context, all []Problem) error {
-	key, state := alarmPrefix+g.config.Reader, kvbucket.New(g.config.JS, names.StateBucket(g.config.Cluster))
+	home := kvbucket.New(g.config.JS, g.config.Reader.Bucket)
 	if len(all) > 0 {
-		return put(ctx, state, key, Alarm{
-			Reader: g.config.Reader, By: g.config.By, At: time.Now().UTC(), Digest: digest(acceptable(all)),
+		return put(ctx, home, alarmKey, Alarm{
+			Reader: g.config.Reader.Name, By: g.config.By, At: time.Now().UTC(), Digest: digest(acceptable(all)),
 			Count: len(all), Problems: all[:min(len(all), shown)],
 		})
 	}
-	err := remove(ctx, state, key) // an earlier process may have left one
+	err := remove(ctx, home, alarmKey) // an earlier process may have left one
 	if errors.Is(err, kvbucket.ErrMissing) {
 		return nil
 	}
@@ -345,31 +345,22 @@ func (g *Guard) write(ctx context.Context, all []Problem) error {
 func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wanted := digest(acceptable(g.allLocked()))
+	wanted := digest(acceptable(sorted(g.problems)))
 	if wanted == "" || g.config.By == "" || time.Since(g.acceptanceReadAt) < acceptEvery {
 		return false, nil
 	}
 	g.acceptanceReadAt = time.Now()
-	a, err := acceptance(ctx, g.config.JS, g.config.Cluster, g.config.Reader)
+	a, err := g.config.Reader.acceptance(ctx, g.config.JS)
 	if err != nil || a.Digest != wanted {
 		return false, err
 	}
-	g.config.Log.Warn("operator accepted stored data", "reader", g.config.Reader, "problems", len(g.allLocked()), "by", a.By, "reason", a.Reason)
-	g.acceptLocked()
-	if g.config.Beside != nil {
-		g.config.Beside.accept()
-	}
+	g.config.Log.Warn("operator accepted stored data", "reader", g.config.Reader.Name, "problems", len(g.problems), "by", a.By, "reason", a.Reason)
+	g.accept()
 	return true, nil
 }
 
+// accept makes the last Read, and the reader's writes since then, the valid state.
 func (g *Guard) accept() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.acceptLocked()
-}
-
-// acceptLocked makes the last Read, and the reader's writes since then, the valid state.
-func (g *Guard) acceptLocked() {
 	lines := []line{{Created: &g.latest.Created, Last: g.latest.Last}}
 	for key, was := range g.seen.keys {
 		if _, wrong := g.problems[key]; !wrong && was.revision <= g.latest.Last {

@@ -36,7 +36,13 @@ func Undecodable(bucket, key, expected string, err error) Problem {
 }
 
 // Undecodable reports whether the store returns the value, but its reader cannot decode it.
-func (p Problem) Undecodable() bool { return p.Unreadable && p.Found != damagedValue }
+func (p Problem) Undecodable() bool { return p.Unreadable && p.Found != damagedValue && !p.Forged() }
+
+// Forged reports whether another client made the server store the value.
+func (p Problem) Forged() bool { return p.Unreadable && p.Found == forgedValue }
+
+// forgedValue is what a reader finds if another client made the server store the value.
+const forgedValue = "a value that does not come from its owner"
 
 // damagedValue is what a reader finds if the store cannot return a value.
 const damagedValue = "a value that the store cannot read"
@@ -76,11 +82,12 @@ func (s *seen) check(bucket string, filters []string, c Contents) map[string]Pro
 		existing[k.Name] = true
 		was, known := s.keys[k.Name]
 		switch {
-		case k.Damaged:
-			problems[k.Name] = damaged(bucket, k.Name, "a value")
+		case k.Damaged || k.Forged:
+			expected := "a value"
 			if known {
-				problems[k.Name] = damaged(bucket, k.Name, orLater(was.revision))
+				expected = orLater(was.revision)
 			}
+			problems[k.Name], _ = k.problem(bucket, expected)
 		case older && !known:
 			add(k.Name, "nothing", revision(k.Revision))
 		case known && !newer && (older || k.Revision < was.revision):

@@ -12,14 +12,15 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 const (
-	readers          = 32 // concurrent requests
-	callTimeout      = 5 * time.Second
-	many             = 1000        // up to so many keys are read one by one
-	watchIdleTimeout = time.Second // of a watch; then the rest is read one by one
+	readers     = 32 // concurrent requests
+	callTimeout = 5 * time.Second
+	batchKeys   = 500
 	// replicaLag is how long a replica or a former leader may be behind. After it, what they return counts.
 	replicaLag = 2 * time.Second
 	relist     = 50 * time.Millisecond // before the same is read again
@@ -31,6 +32,7 @@ type Key struct {
 	Revision uint64 // 0 if Damaged
 	Deleted  bool   // by a delete marker
 	Damaged  bool   // the store lists the key but cannot return its value
+	Forged   bool   // another client made the server store the value
 	Value    []byte
 }
 
@@ -38,34 +40,36 @@ type Key struct {
 type Contents struct {
 	Created time.Time // of the bucket
 	Last    uint64    // its last sequence before the keys were read
-	Keys    []Key     // in order of revision, damaged keys first
-}
-
-// Next returns the sequence from which a watch receives every change that is not in the contents. It may repeat some,
-// because the replica that was read may lag behind.
-func (c Contents) Next() uint64 {
-	if len(c.Keys) == 0 {
-		return c.Last + 1
-	}
-	return min(c.Last, c.Keys[len(c.Keys)-1].Revision) + 1
+	// Next is the sequence from which a reader of changes receives every change that is not in the contents. It may repeat some.
+	Next uint64
+	Keys []Key // in order of revision, damaged keys first
 }
 
 // Unreadable returns a problem for each key with an unreadable value.
 func (c Contents) Unreadable(bucket string) (all []Problem) {
 	for _, k := range c.Keys {
-		if k.Damaged {
-			all = append(all, damaged(bucket, k.Name, "a value"))
+		if p, wrong := k.problem(bucket, "a value"); wrong {
+			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// Read returns the entries of a bucket that match a filter, including delete markers; without a filter all entries. A
-// watch would wait forever for an unreadable message; Read returns its key instead.
+// problem returns the problem of a value that its reader must not use.
+func (k Key) problem(bucket, expected string) (p Problem, wrong bool) {
+	p = damaged(bucket, k.Name, expected)
+	if k.Forged {
+		p.Found = forgedValue
+	}
+	return p, k.Damaged || k.Forged
+}
+
+// Read returns the entries of a bucket that match a filter, including delete markers; without a filter all entries. An
+// unreadable message has its key only.
 //
-// The leader of the stream lists the keys, and any replica returns their values. So no key is missing, and a value may
-// be older than the newest one. Each filter is one request, which permissions can restrict. Without a quorum the error
-// is kvbucket.ErrNoQuorum, because such a reading proves nothing.
+// The leader of the stream lists the keys, and any replica returns their values, in one request for 500 of them. So no key is
+// missing, and a value may be older than the newest one. Without a quorum the error is kvbucket.ErrNoQuorum, because such a
+// reading proves nothing.
 func Read(ctx context.Context, js jetstream.JetStream, bucket string, filters ...string) (Contents, error) {
 	return read(ctx, js, bucket, filters, expected{})
 }
@@ -89,34 +93,38 @@ func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []
 	if err != nil {
 		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
 	}
-	c := Contents{Created: r.info.Created, Last: r.info.State.LastSeq}
-	if len(filters) == 0 {
-		filters = []string{">"}
+	c := Contents{Created: r.info.Created, Last: r.info.State.LastSeq, Next: 1}
+	filter := ">"
+	if len(filters) == 1 {
+		filter = filters[0]
 	}
-	var names []string
-	for _, filter := range filters {
-		listed, err := r.list(ctx, filter)
-		if err != nil {
-			return Contents{}, fmt.Errorf("list keys %s of bucket %s: %w", filter, bucket, err)
-		}
-		names = append(names, listed...)
+	names, err := r.list(ctx, filter)
+	if err != nil {
+		return Contents{}, fmt.Errorf("list keys %s of bucket %s: %w", filter, bucket, err)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !matches(filters, name) })
 	slices.Sort(names)
-	names = slices.Compact(names)
-	if e.revision != nil && len(names) > many {
-		for _, filter := range filters {
-			keys, err := r.many(ctx, bucket, filter)
-			if err != nil {
-				return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
-			}
-			c.Keys, names = append(c.Keys, keys...), without(names, keys)
+	if len(names) > 0 {
+		var keys []Key
+		keys, c.Next, err = r.many(ctx, filter)
+		if err != nil {
+			return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
 		}
+		for _, k := range keys {
+			if matches(filters, k.Name) {
+				c.Keys = append(c.Keys, k)
+			}
+		}
+		names = without(names, c.Keys)
 	}
 	single, err := r.all(ctx, names)
 	if err != nil {
 		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
 	}
 	c.Keys = append(c.Keys, single...)
+	for _, k := range single { // of behind an unreadable message, where a batch ends
+		c.Next = max(c.Next, k.Revision+1)
+	}
 	slices.SortStableFunc(c.Keys, func(a, b Key) int { return cmp.Compare(a.Revision, b.Revision) })
 	return c, nil
 }
@@ -189,55 +197,36 @@ func (r reader) list(ctx context.Context, filter string) ([]string, error) {
 	return names, nil
 }
 
-// many reads keys by a watch until it is complete or stops at an unreadable message. It omits keys below their least
-// revision.
-func (r reader) many(ctx context.Context, bucket, filter string) ([]Key, error) {
-	kv, err := r.js.KeyValue(ctx, bucket)
-	if err != nil {
-		return nil, err
+// many reads keys by batches, until the last one or an unreadable message, and returns the sequence after them. It omits keys
+// below their least revision.
+func (r reader) many(ctx context.Context, filter string) (keys []Key, next uint64, err error) {
+	newest := map[string]Key{}
+	next = 1
+	for more := true; more; {
+		messages, pending, err := streams.Batch(ctx, r.js, kvbucket.Stream(r.kv.Name()), streams.Request{Sequence: next, Subject: r.prefix + filter, Count: batchKeys})
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, m := range messages {
+			k := KeyOf(r.kv.Name(), m)
+			newest[k.Name] = k
+			next = m.Sequence + 1
+		}
+		more = pending > 0 && len(messages) > 0
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	watcher, err := kv.WatchFiltered(ctx, []string{filter})
-	if err != nil {
-		return nil, err
-	}
-	defer drain(watcher)
-	var keys []Key
-	idle := time.NewTimer(watchIdleTimeout)
-	defer idle.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-idle.C:
-			return keys, nil
-		case e, open := <-watcher.Updates():
-			if !open || e == nil {
-				return keys, nil
-			}
-			idle.Reset(watchIdleTimeout)
-			if e.Revision() >= r.least(e.Key()) {
-				keys = append(keys, Key{Name: e.Key(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut, Value: e.Value()})
-			}
+	for name, k := range newest {
+		if k.Revision >= r.least(name) {
+			keys = append(keys, k)
 		}
 	}
+	return keys, next, nil
 }
 
-// drain ends a watch and empties its channel. Otherwise its sender would block.
-func drain(w jetstream.KeyWatcher) {
-	_ = w.Stop() // fails only if the watch has already ended
-	limit := time.NewTimer(callTimeout)
-	defer limit.Stop()
-	for {
-		select {
-		case _, open := <-w.Updates():
-			if !open {
-				return
-			}
-		case <-limit.C:
-			return
-		}
+// KeyOf returns the entry of a stored message of a bucket.
+func KeyOf(bucket string, m bus.Stored) Key {
+	return Key{
+		Name: strings.TrimPrefix(m.Subject, "$KV."+bucket+"."), Revision: m.Sequence, Deleted: !m.Forged && kvbucket.IsDeleted(m.Header),
+		Forged: m.Forged, Value: m.Data,
 	}
 }
 
@@ -279,6 +268,8 @@ func (r reader) key(ctx context.Context, name string) (*Key, error) {
 		switch {
 		case errors.Is(err, kvbucket.ErrDamaged):
 			return &Key{Name: name, Damaged: true}, nil
+		case errors.Is(err, kvbucket.ErrForged):
+			return &Key{Name: name, Revision: e.Revision, Forged: true, Value: e.Value}, nil
 		case err != nil || e.Revision == 0:
 			return nil, err
 		case e.Revision >= r.least(name) || !r.lagging(began):

@@ -50,6 +50,9 @@ type seen struct {
 	keys                map[string]seenKey
 }
 
+// is reports whether the contents are of the bucket that was read last, and not older.
+func (s *seen) is(c Contents) bool { return s.created.Equal(c.Created) && c.Last >= s.last }
+
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 
 // openSeen reads a file. A missing file is empty.

@@ -100,20 +100,20 @@ func TestLostOrOlderDataIsAProblem(t *testing.T) {
 		contents Contents
 		problems []string // the keys; "": the bucket
 	}{
-		"as it was":            {Contents{created, 5, []Key{{Name: "web", Revision: 3}, {Name: "gone", Revision: 5, Deleted: true}}}, nil},
-		"newer":                {Contents{created, 9, []Key{{Name: "web", Revision: 8}, {Name: "new", Revision: 9}}}, nil},
-		"the marker is purged": {Contents{created, 5, []Key{{Name: "web", Revision: 3}}}, nil},
-		"deleted later":        {Contents{created, 6, []Key{{Name: "web", Revision: 6, Deleted: true}}}, nil},
-		"written again":        {Contents{created, 6, []Key{{Name: "web", Revision: 3}, {Name: "gone", Revision: 6}}}, nil},
-		"a key is gone":        {Contents{created, 5, nil}, []string{"web"}},
-		"an older row":         {Contents{created, 9, []Key{{Name: "web", Revision: 2}}}, []string{"web"}},
-		"a deleted row":        {Contents{created, 5, []Key{{Name: "web", Revision: 3}, {Name: "gone", Revision: 2}}}, []string{"gone"}},
-		"cut short":            {Contents{created, 4, []Key{{Name: "web", Revision: 3}}}, []string{""}},
-		"unreadable":           {Contents{created, 5, []Key{{Name: "web", Damaged: true}}}, []string{"web"}},
-		"created again":        {Contents{created.Add(1), 1, []Key{{Name: "new", Revision: 1}}}, []string{"web"}},
+		"as it was":            {Contents{Created: created, Last: 5, Keys: []Key{{Name: "web", Revision: 3}, {Name: "gone", Revision: 5, Deleted: true}}}, nil},
+		"newer":                {Contents{Created: created, Last: 9, Keys: []Key{{Name: "web", Revision: 8}, {Name: "new", Revision: 9}}}, nil},
+		"the marker is purged": {Contents{Created: created, Last: 5, Keys: []Key{{Name: "web", Revision: 3}}}, nil},
+		"deleted later":        {Contents{Created: created, Last: 6, Keys: []Key{{Name: "web", Revision: 6, Deleted: true}}}, nil},
+		"written again":        {Contents{Created: created, Last: 6, Keys: []Key{{Name: "web", Revision: 3}, {Name: "gone", Revision: 6}}}, nil},
+		"a key is gone":        {Contents{Created: created, Last: 5, Keys: nil}, []string{"web"}},
+		"an older row":         {Contents{Created: created, Last: 9, Keys: []Key{{Name: "web", Revision: 2}}}, []string{"web"}},
+		"a deleted row":        {Contents{Created: created, Last: 5, Keys: []Key{{Name: "web", Revision: 3}, {Name: "gone", Revision: 2}}}, []string{"gone"}},
+		"cut short":            {Contents{Created: created, Last: 4, Keys: []Key{{Name: "web", Revision: 3}}}, []string{""}},
+		"unreadable":           {Contents{Created: created, Last: 5, Keys: []Key{{Name: "web", Damaged: true}}}, []string{"web"}},
+		"created again":        {Contents{Created: created.Add(1), Last: 1, Keys: []Key{{Name: "new", Revision: 1}}}, []string{"web"}},
 		"created again, and written": {
-			Contents{created.Add(1), 1, []Key{{Name: "web", Revision: 1}}}, nil},
-		"an older bucket": {Contents{created.Add(-1), 99, []Key{{Name: "web", Revision: 98}, {Name: "old", Revision: 99}}}, []string{"", "old", "web"}},
+			Contents{Created: created.Add(1), Last: 1, Keys: []Key{{Name: "web", Revision: 1}}}, nil},
+		"an older bucket": {Contents{Created: created.Add(-1), Last: 99, Keys: []Key{{Name: "web", Revision: 98}, {Name: "old", Revision: 99}}}, []string{"", "old", "web"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, "")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -33,7 +32,7 @@ func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cl
 	if !names.Valid(cluster) {
 		return nil, fmt.Errorf("open memory of apps: cluster %q: invalid name", cluster)
 	}
-	b, err := openBucket(ctx, js, kvbucket.State(cluster, lease.config.Replicas))
+	b, err := openBucket(ctx, js, names.HarmonizerBucket(cluster))
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -45,7 +46,7 @@ func forgotten(app string) apps.Memory { return apps.Memory{App: app} }
 // harmonizerLease returns a lease that is held under that name.
 func harmonizerLease(t testing.TB, js jetstream.JetStream, holder string, ttl time.Duration, log *slog.Logger) *state.Lease {
 	t.Helper()
-	l, err := state.NewLease(js, state.LeaseConfig{Cluster: "here", Name: "harmonizer", Holder: holder, TTL: ttl, Log: log})
+	l, err := state.NewLease(js, state.LeaseConfig{Bucket: harmonizerBucket, Holder: holder, TTL: ttl, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,13 +136,13 @@ func TestAppMemory(t *testing.T) {
 	js = open(t, data).JetStream()
 	b, r := acquireAndLoad(t, js, "a")
 	wantRemembered(t, r, map[string]int{"n1": 3, "node two.example": 0}, crashed("db", 2), crashed("web", 4))
-	all := contents(t, js)
+	all := contentsOf(t, js, harmonizerBucket)
 	for key, m := range all {
-		if strings.HasPrefix(key, "harmonizer.") && !bytes.HasPrefix(m.Data, []byte(`{"epoch":2}`+"\n")) {
+		if strings.HasPrefix(key, "memory.") && !bytes.HasPrefix(m.Data, []byte(`{"epoch":2}`+"\n")) {
 			t.Errorf("%s is %q, want it with epoch 2", key, m.Data)
 		}
 	}
-	if want := 256 + 1 + 2; len(all) != want || all["lease.harmonizer"].Sequence == 0 {
+	if want := 256 + 1 + 2; len(all) != want || all["lease"].Sequence == 0 {
 		t.Errorf("%d keys, want %d: shards, nodes, lease and schema", len(all), want)
 	}
 	saveApps(t, b, map[string]int{"n2": 1}, forgotten("db"), forgotten("web"))
@@ -187,18 +188,18 @@ func TestLateSavesAreRefused(t *testing.T) {
 	b, r := acquireAndLoad(t, js, "a") // a was halted and still counts itself the holder
 	wantRemembered(t, r, map[string]int{"n1": 1}, crashed("web", 1))
 	saveApps(t, b, nil, crashed("web", 2))
-	before := contents(t, js)
+	before := contentsOf(t, js, harmonizerBucket)
 	wantNotHolder(t, "a's Save of an app", a.Save(t.Context(), []apps.Memory{crashed("web", 9)}, nil))
 	wantNotHolder(t, "a's Save of a new app", a.Save(t.Context(), []apps.Memory{crashed("db", 9)}, nil))
 	wantNotHolder(t, "a's Save of nodes", a.Save(t.Context(), nil, map[string]int{}))
-	if diff := cmp.Diff(before, contents(t, js)); diff != "" {
+	if diff := cmp.Diff(before, contentsOf(t, js, harmonizerBucket)); diff != "" {
 		t.Errorf("the bucket has changed:\n%s", diff)
 	}
 }
 
 func TestAppMemoryWithoutALease(t *testing.T) {
 	js := js(t)
-	none, err := state.NewLease(js, state.LeaseConfig{Cluster: "here", Name: "harmonizer", Holder: "a", Log: testLog(t)})
+	none, err := state.NewLease(js, state.LeaseConfig{Bucket: harmonizerBucket, Holder: "a", Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,8 +338,8 @@ func TestUnreadableMemoryMovesAside(t *testing.T) {
 			a, _ := acquireAndLoad(t, js, "a")
 			saveApps(t, a, map[string]int{"n1": 1}, crashed("web", 1), crashed("db", 1))
 			shard := state.ShardKey("web")
-			putRaw(t, js, shard, value)
-			putRaw(t, js, "harmonizer.nodes", value)
+			putRawOf(t, js, harmonizerBucket, shard, value)
+			putRawOf(t, js, harmonizerBucket, "memory.nodes", value)
 			var told bytes.Buffer
 			b := openMemory(t, js, harmonizerLease(t, js, "a", long, slog.New(slog.NewTextHandler(&lockedWriter{w: &told}, nil))))
 			r, err := b.Load(t.Context())
@@ -346,9 +347,9 @@ func TestUnreadableMemoryMovesAside(t *testing.T) {
 				t.Fatal(err)
 			}
 			wantRemembered(t, r, nil, crashed("db", 1))
-			for _, key := range []string{shard, "harmonizer.nodes"} {
-				asideKey := "harmonizer.aside." + key[strings.LastIndexByte(key, '.')+1:]
-				if got, found := raw(t, js, asideKey); got != value || !found {
+			for _, key := range []string{shard, "memory.nodes"} {
+				asideKey := "aside." + key[strings.LastIndexByte(key, '.')+1:]
+				if got, found := rawOf(t, js, harmonizerBucket, asideKey); got != value || !found {
 					t.Errorf("%s is %q, want %q", asideKey, got, value)
 				}
 				if !strings.Contains(told.String(), "key="+key+" aside="+asideKey) {
@@ -381,12 +382,12 @@ func TestHigherEpochsOfMemoryAreNotOverwritten(t *testing.T) {
 	for name, body := range map[string]string{"readable": "{}", "unreadable": "[]"} {
 		t.Run(name, func(t *testing.T) {
 			shard := state.ShardKey("web")
-			putRaw(t, js, shard, `{"epoch":99}`+"\n"+body)
+			putRawOf(t, js, harmonizerBucket, shard, `{"epoch":99}`+"\n"+body)
 			m := openMemory(t, js, harmonizerLease(t, js, "a", long, testLog(t)))
-			before := contents(t, js)[shard]
+			before := contentsOf(t, js, harmonizerBucket)[shard]
 			_, err := m.Load(t.Context())
 			wantNotHolder(t, "Load", err)
-			if diff := cmp.Diff(before, contents(t, js)[shard]); diff != "" {
+			if diff := cmp.Diff(before, contentsOf(t, js, harmonizerBucket)[shard]); diff != "" {
 				t.Errorf("it has changed:\n%s", diff)
 			}
 		})
@@ -396,7 +397,7 @@ func TestHigherEpochsOfMemoryAreNotOverwritten(t *testing.T) {
 func TestBadMemories(t *testing.T) {
 	js := js(t)
 	m, _ := acquireAndLoad(t, js, "a")
-	before := contents(t, js)
+	before := contentsOf(t, js, harmonizerBucket)
 	tooLong := strings.Repeat("x", 300)
 	for name, bad := range map[string]struct {
 		app   apps.Memory
@@ -418,7 +419,7 @@ func TestBadMemories(t *testing.T) {
 			t.Errorf("%s: saved", name)
 		}
 	}
-	if diff := cmp.Diff(before, contents(t, js)); diff != "" {
+	if diff := cmp.Diff(before, contentsOf(t, js, harmonizerBucket)); diff != "" {
 		t.Errorf("the bucket has changed:\n%s", diff)
 	}
 }
@@ -480,6 +481,7 @@ func narrow(t *testing.T, payload int32) jetstream.JetStream {
 	if err != nil {
 		t.Fatal(err)
 	}
+	bustest.Streams(t, js, "here", 1)
 	return js
 }
 
@@ -532,7 +534,10 @@ func saveWithoutEnd(data string) error {
 	if err != nil {
 		return err
 	}
-	l, err := state.NewLease(b.JetStream(), state.LeaseConfig{Cluster: "here", Name: "harmonizer", Holder: "a", TTL: long, Log: log})
+	if _, err := streams.Create(ctx, b.JetStream(), streams.Cluster{Name: "here"}.Specs()); err != nil {
+		return err
+	}
+	l, err := state.NewLease(b.JetStream(), state.LeaseConfig{Bucket: harmonizerBucket, Holder: "a", TTL: long, Log: log})
 	if err != nil {
 		return err
 	}
@@ -619,7 +624,7 @@ func BenchmarkAppMemory(b *testing.B) {
 				b.Fatalf("%d apps, %v", len(r.Apps), err)
 			}
 		}
-		stream, err := js.Stream(b.Context(), "KV_"+stateBucket)
+		stream, err := js.Stream(b.Context(), "KV_"+harmonizerBucket)
 		if err != nil {
 			b.Fatal(err)
 		}

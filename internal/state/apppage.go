@@ -19,9 +19,8 @@ import (
 // Keys of a harmonizer's state.
 const (
 	shards      = 256
-	shardPrefix = "harmonizer.apps."
-	nodesKey    = "harmonizer.nodes"
-	asidePrefix = "harmonizer.aside."
+	shardPrefix = "memory.apps."
+	nodesKey    = "memory.nodes"
 )
 
 // page is one key of a harmonizer's state: a JSON object with one value for each app or node.

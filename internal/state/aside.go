@@ -48,7 +48,7 @@ const setAsidePrefix = "aside."
 
 var (
 	// ErrNotAside: an operator cannot set values of that key aside.
-	ErrNotAside = errors.New("want pool.POOL, health.POOL or drain.POOL.NODE")
+	ErrNotAside = errors.New("want state, health or drain.NODE, or a key of any bucket with a value that does not come from its owner")
 	// ErrReadable: the value can be decoded, so nothing waits for an operator.
 	ErrReadable = errors.New("its value can be read")
 	// ErrNoValue: the key has no value.
@@ -63,51 +63,49 @@ type Aside struct {
 	At     time.Time `json:"at"`
 }
 
-// Undecodable returns why an autoscaler cannot decode a value. It returns ErrNotAside for keys that no autoscaler reads.
+// Undecodable returns why an autoscaler cannot decode a value of its pool's bucket. It returns ErrNotAside for keys that no
+// autoscaler must decode to start.
 func Undecodable(key string, value []byte) error {
-	node, err := nodeOfKey(key)
-	if err == nil {
-		_, err = decodeValue(node, value)
+	node, drains := strings.CutPrefix(key, drainPrefix)
+	switch {
+	case drains && names.ValidKey(node):
+	case key == stateKey, key == healthKey:
+		node = ""
+	default:
+		return ErrNotAside
 	}
+	_, err := decodeValue(node, value)
 	return err
 }
 
-// nodeOfKey returns the node of a drain record's key; empty for the state and the health of a pool.
-func nodeOfKey(key string) (node string, err error) {
-	kind, rest, _ := strings.Cut(key, ".")
-	pool, node, drains := strings.Cut(rest, ".")
-	switch kind {
-	case "pool", "health":
-		if names.Valid(pool) && !drains {
-			return "", nil
-		}
-	case "drain":
-		if names.Valid(pool) && names.ValidKey(node) {
-			return node, nil
-		}
-	}
-	return "", ErrNotAside
-}
-
-// SetAside moves an undecodable value of the cluster's state to an aside key, and returns that key. It deletes the value
-// over the revision that it has read. The delete marker stays, so that no guard reports the key as lost. SetAside may be
-// repeated after an error.
-func SetAside(ctx context.Context, js jetstream.JetStream, cluster, key string, a Aside) (aside string, err error) {
+// SetAside moves a value that its owner cannot use to an aside key of the same bucket, and returns that key: a value of a pool
+// that its autoscaler cannot decode, or any value that another client made the server store. It deletes the value over the
+// revision that it has read. The delete marker stays, so that no guard reports the key as lost. SetAside may be repeated after
+// an error.
+func SetAside(ctx context.Context, js jetstream.JetStream, bucket, key string, a Aside) (aside string, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	fail := func(err error) (string, error) { return "", fmt.Errorf("set %s aside: %w", key, err) }
-	if _, err := nodeOfKey(key); err != nil {
-		return fail(err)
+	fail := func(err error) (string, error) {
+		return "", fmt.Errorf("set %s of bucket %s aside: %w", key, bucket, err)
 	}
-	b := kvbucket.New(js, names.StateBucket(cluster))
+	if !names.ValidKey(key) {
+		return fail(ErrNotAside)
+	}
+	b := kvbucket.New(js, bucket)
 	e, err := b.Get(ctx, key)
-	switch {
-	case err != nil:
+	switch forged := errors.Is(err, kvbucket.ErrForged); {
+	case err != nil && !forged:
 		return fail(err)
 	case !e.Found:
 		return fail(ErrNoValue)
-	case Undecodable(key, e.Value) == nil:
-		return fail(ErrReadable)
+	case forged:
+	default:
+		switch err := Undecodable(key, e.Value); {
+		case err == nil:
+			return fail(ErrReadable)
+		case errors.Is(err, ErrNotAside):
+			return fail(err)
+		}
 	}
 	head, err := json.Marshal(a)
 	if err != nil {

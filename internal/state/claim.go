@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
-
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const (
@@ -17,13 +15,12 @@ const (
 
 // LeaseConfig configures a lease.
 type LeaseConfig struct {
-	Cluster string
-	Name    string // "pool.web", or another right with one holder
+	Bucket string // of the process that the lease admits, with the key "lease"
 	// Holder names this process. Two processes may share a name if one starts only after the other is dead. Then the
 	// second does not wait.
 	Holder string
 	TTL    time.Duration // 0: DefaultTTL on a single server, clusterTTL on a cluster
-	// Replicas of the bucket, if it is created; 0: 1. More than one stand for a cluster.
+	// Replicas of the bucket; 0: 1. More than one stand for a cluster.
 	Replicas int
 	Log      *slog.Logger
 }
@@ -48,11 +45,8 @@ func (c LeaseConfig) renewalTimeout() time.Duration {
 func (c LeaseConfig) Validate() error {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("lease: "+format, args...)) }
-	if !names.Valid(c.Cluster) {
-		bad("cluster %q: invalid name", c.Cluster)
-	}
-	if !names.ValidKey(c.Name) {
-		bad("name %.80q: want 1 to %d bytes of letters, digits and -_/=. only", c.Name, names.MaxKey)
+	if c.Bucket == "" {
+		bad("no bucket")
 	}
 	if c.Holder == "" || len(c.Holder) > maxHolder {
 		bad("holder has %d bytes: want 1 to %d", len(c.Holder), maxHolder)

@@ -1,51 +1,59 @@
-// Package state stores the durable state of a cluster's processes on JetStream. One
-// key-value bucket has leases and unfinished work, another one operators' orders. A
-// stream has the ledger of decisions.
+// Package state stores the durable state of a cluster's processes on JetStream. Each has a
+// key-value bucket for its lease and its unfinished work. A stream of each pool has the ledger of decisions.
 //
-//	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: c, Name: "pool.web", Holder: me, Log: log})
+//	lease, err := state.NewLease(js, state.LeaseConfig{Bucket: names.PoolBucket(c, "web"), Holder: me, Log: log})
 //	err = lease.Acquire(ctx)                             // waits until the lease is held
 //	err = lease.Run(ctx)                                 // renews it, in a goroutine
 //	h, err := state.OpenHolder(ctx, js, lease, nil, c, "web") // takes over unfinished work
 //	h.Memory(), h.Records(), h.Health()                  // state of the pool's loops
 //
-// The harmonizer's lease has the name "harmonizer". Its state is opened once, and
-// each term takes it over by Load:
+// The state of a harmonizer is opened once, and each term takes it over by Load:
 //
 //	m, err := state.OpenAppMemory(ctx, js, lease, c) // a harmonizer.Memory
 //
-// The lease of a pool's placer has the name PlacerLease(POOL), and its state works like the harmonizer's:
+// The state of a pool's placer works like the harmonizer's:
 //
 //	m, err := state.OpenPlacements(ctx, js, lease, c, "web") // a placer.Memory
 //
 // # The buckets
 //
-// Daemons write the bucket weir-state_CLUSTER:
+// Each bucket has one owner. "weir nats streams" creates it with the key schema, {"version": 1}. Package names has the names of
+// the buckets, and package roles the readers and writers of each key.
 //
-//	schema                      {"version": 1}
-//	lease.NAME                  {"holder", "epoch", "ttl_ns", "at", "released"}
-//	pool.POOL                   sealed: the state between two ticks
-//	health.POOL                 sealed: the state of the node-health loop
-//	drain.POOL.NODE             sealed: a api.Drain, in JSON
-//	trial.POOL.APP              a api.Trial
+// The bucket weir-pool:CLUSTER:POOL of a pool:
+//
+//	lease                       {"holder", "epoch", "ttl_ns", "at", "released"}
+//	state                       sealed: the state between two ticks
+//	health                      sealed: the state of the node-health loop
+//	drain.NODE                  sealed: a api.Drain, in JSON
+//	trial.APP                   a api.Trial
 //	seen.SOURCE.DIGEST          a release.Seen, of one release.SeenKey
-//	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
-//	placer.POOL.apps.XX         sealed: {"APP": a placer.Assignments, ...} of one of 32 shards
-//	placer.POOL.aside.XX        an unreadable value of these keys, unchanged
-//	harmonizer.nodes            sealed: {"NODE": number of copies, ...}
-//	harmonizer.aside.XX, .nodes an unreadable value of these keys, unchanged
-//	aside.REVISION.KEY          an undecodable value of pool.*, health.* or drain.* that an operator has set
-//	                            aside: an Aside in one line of JSON, then the value, unchanged
-//	alarm.READER                an integrity.Alarm: the damaged and lost keys that the reader found
+//	alarm                       an integrity.Alarm: the damaged and lost keys that the pool found
+//	order.pause                 a api.Note
+//	order.offset                a api.Offset
+//	order.pin                   a api.Pin
+//	order.remove.NODE           a api.Removal
+//	order.stale.GROUP           a api.StaleMark
+//	accept.damage               an integrity.Acceptance: an operator accepts these problems
+//	accept.seen.SOURCE.DIGEST   a release.Seen of the next generation: an operator accepts other content of the release
+//	aside.REVISION.KEY          a value that an operator has set aside: an Aside in one line of JSON, then the value, unchanged
 //
-// Operators write the bucket weir-orders_CLUSTER, and pools delete what has ended:
+// Operators write orders and acceptances. The pool writes all other keys, and deletes orders that have ended.
 //
-//	schema                      {"version": 1}
-//	order.POOL.pause            a api.Note
-//	order.POOL.offset           a api.Offset
-//	order.POOL.pin              a api.Pin
-//	order.POOL.remove.NODE      a api.Removal
-//	order.POOL.stale.GROUP      a api.StaleMark
-//	accept.READER               an integrity.Acceptance: an operator accepts these problems
+// The bucket weir-placer:CLUSTER:POOL of a pool's placer:
+//
+//	lease                       as above
+//	assignment.XX               sealed: {"APP": a placer.Assignments, ...} of one of 32 shards
+//	aside.XX                    an unreadable value of these keys, unchanged
+//
+// The bucket weir-harmonizer:CLUSTER of a harmonizer:
+//
+//	lease                       as above
+//	memory.apps.XX              sealed: {"APP": an apps.Memory, ...} of one of 256 shards
+//	memory.nodes                sealed: {"NODE": number of copies, ...}
+//	aside.XX, aside.nodes       an unreadable value of these keys, unchanged
+//	alarm                       an integrity.Alarm: the damaged and lost applications that the harmonizer found
+//	accept.damage               an integrity.Acceptance of an operator
 //
 // CLUSTER, POOL and APP are one token each. A NODE has 1 to 253 bytes: letters,
 // digits and "-_/=.". A dot is neither first, last, nor next to a dot. A GROUP that is
@@ -59,10 +67,8 @@
 // then the body, plain or compressed by gzip. A value without a line break is
 // unreadable. An empty body means that nothing was saved yet.
 //
-// The first process that opens a bucket writes the schema. A bucket of another
-// schema is refused with [ErrSchema] and not changed. An existing bucket or stream
-// keeps the operator's settings. A missing bucket is created again by the call that finds
-// it missing, which returns [ErrLost]. With [CreateNothing] a missing bucket is empty.
+// A bucket of another schema is refused with [ErrSchema] and not changed. No function creates a bucket or a stream. If one is
+// missing, the error wraps kvbucket.ErrMissing.
 //
 // # One writer
 //
@@ -79,15 +85,15 @@
 // which no epoch exceeds.
 //
 // A key-value store compares one key only. So [OpenHolder] rewrites every key that
-// it will act on with its epoch, pool.POOL last. From then on each key has another
-// revision than a former holder expects, and a higher epoch. The epoch in pool.POOL
+// it will act on with its epoch, the key "state" last. From then on each key has another
+// revision than a former holder expects, and a higher epoch. The epoch in "state"
 // is that of the last completed takeover. A drain record with a lower epoch comes from
 // a process that had lost the pool: the next takeover discards it and logs a warning.
-// A takeover that dies halfway has not changed pool.POOL, so the next takeover
+// A takeover that dies halfway has not changed "state", so the next takeover
 // accepts all keys.
 //
 // The leader of the bucket's stream lists the keys of a takeover, and any replica returns
-// their values. So pool.POOL is first rewritten with its own epoch: the server refuses that
+// their values. So "state" is first rewritten with its own epoch: the server refuses that
 // if its value is not the newest one. The rewrites of all other keys are such checks too.
 //
 // The first takeover creates all keys of the harmonizer, so a former holder cannot
@@ -109,7 +115,7 @@
 //
 // The stream has an age and a size, 14 days and 512 MiB by default. NATS removes the
 // oldest messages beyond either. No client can purge the stream, delete a message, or
-// replace messages by a rollup. Readers create no stream.
+// replace messages by a rollup. The stream republishes records, and no parts, to live readers.
 //
 // # The stream weir-evidence:CLUSTER:POOL
 //

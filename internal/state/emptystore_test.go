@@ -1,9 +1,13 @@
 package state_test
 
-import "testing"
+import (
+	"testing"
 
-// TestHarmonizerAfterAnEmptyStore replaces the store by an empty one while a harmonizer leads. Its term ends, the
-// bucket is created again, and the next terms save and load their memory.
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+)
+
+// TestHarmonizerAfterAnEmptyStore replaces the store by an empty one while a harmonizer leads, and an admin creates the bucket
+// again. The term ends, and the next terms save and load their memory.
 func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 	js := js(t)
 	first := harmonizerLease(t, js, "first", short, testLog(t))
@@ -13,7 +17,8 @@ func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	saveApps(t, m, nil, crashed("web", 1))
-	lose(t, js, stateBucket)
+	lose(t, js, harmonizerBucket)
+	bustest.Streams(t, js, "here", 1, "web")
 	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))
 	stop()
 	second := harmonizerLease(t, js, "second", short, testLog(t))

@@ -6,64 +6,56 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
-// Bounds of the evidence of a pool. Beyond them, NATS removes the oldest.
-const (
-	evidenceMaxAge  = 14 * 24 * time.Hour
-	evidenceOfNode  = 4        // objects of one node
-	evidenceMax     = 2000     // objects
-	evidenceBytes   = 64 << 20 // of all objects, with their headers
-	maxEvidence     = 192 << 10
-	evidenceHeaders = 4 << 10
-	maxEvidenceNode = 256 // bytes of the name of a node
-)
+// maxEvidenceNode bounds the name of a node, in bytes.
+const maxEvidenceNode = 256
 
 // Evidence stores facts about the machines of one pool before they are replaced or rebuilt. It is safe for concurrent
 // use, also without the pool's lease.
 type Evidence struct {
 	js      jetstream.JetStream
-	config  jetstream.StreamConfig
+	name    string // of the stream
 	subject string // without the node
 }
 
-// NewEvidence returns the evidence of a pool. It sends no request. A new stream has that number of replicas; 0 is 1.
-func NewEvidence(js jetstream.JetStream, cluster, pool string, replicas int) (*Evidence, error) {
+// NewEvidence returns the evidence of a pool. It sends no request.
+func NewEvidence(js jetstream.JetStream, cluster, pool string) (*Evidence, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("evidence: %w", err)
 	}
-	return &Evidence{js, EvidenceStream(cluster, pool, replicas), names.Subject(cluster, "evidence", pool)}, nil
+	return &Evidence{js, names.EvidenceStream(cluster, pool), names.Subject(cluster, "evidence", pool)}, nil
 }
 
-// Save stores an object of at most 192 KiB and returns its name, "NODE/NUMBER". It creates a missing stream. An
-// existing stream keeps its settings.
+// Save stores an object of at most 192 KiB and returns its name, "NODE/NUMBER".
 func (e *Evidence) Save(ctx context.Context, node string, data []byte) (name string, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	subject, err := e.subjectOf(node)
-	if err == nil && len(data) > maxEvidence {
-		err = fmt.Errorf("it has %d bytes, at most %d", len(data), maxEvidence)
+	if err == nil && len(data) > streams.MaxEvidence {
+		err = fmt.Errorf("it has %d bytes, at most %d", len(data), streams.MaxEvidence)
 	}
 	if err != nil {
 		return "", fmt.Errorf("save evidence of node %.100s: %w", node, err)
 	}
-	expected := jetstream.WithExpectStream(e.config.Name)
-	ack, err := e.js.Publish(ctx, subject, data, expected)
-	if streamAway(err) {
-		if _, err = EnsureStream(ctx, e.js, e.config); err == nil {
-			ack, err = e.js.Publish(ctx, subject, data, expected)
-		}
+	ack, err := e.js.Publish(ctx, subject, data, jetstream.WithExpectStream(e.name))
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		err = errors.Join(e.Check(ctx), err)
 	}
 	if err != nil {
 		return "", fmt.Errorf("save evidence of node %s: %w", node, err)
 	}
 	return fmt.Sprintf("%s/%d", node, ack.Sequence), nil
 }
+
+// Check returns kvbucket.ErrMissing if the stream is missing.
+func (e *Evidence) Check(ctx context.Context) error { return checkStream(ctx, e.js, e.name) }
 
 // Load calls visit with each object of a node and its name, oldest first. An error of visit stops it.
 func (e *Evidence) Load(ctx context.Context, node string, visit func(name string, data []byte) error) error {
@@ -73,7 +65,7 @@ func (e *Evidence) Load(ctx context.Context, node string, visit func(name string
 	if err != nil {
 		return fmt.Errorf("read evidence of node %.100s: %w", node, err)
 	}
-	stream, err := e.js.Stream(ctx, e.config.Name)
+	stream, err := e.js.Stream(ctx, e.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil
 	}
@@ -82,6 +74,10 @@ func (e *Evidence) Load(ctx context.Context, node string, visit func(name string
 		m, err = stream.GetMsg(ctx, sequence, jetstream.WithGetMsgSubject(subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			return nil
+		}
+		if err == nil && bus.IsForged(m.Header) {
+			sequence, err = max(sequence, m.Sequence), nil
+			continue
 		}
 		if err == nil {
 			sequence = m.Sequence
@@ -95,7 +91,7 @@ func (e *Evidence) Load(ctx context.Context, node string, visit func(name string
 func (e *Evidence) Nodes(ctx context.Context) (nodes []string, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	stream, err := e.js.Stream(ctx, e.config.Name)
+	stream, err := e.js.Stream(ctx, e.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, nil
 	}
@@ -119,13 +115,4 @@ func (e *Evidence) subjectOf(node string) (string, error) {
 		return "", fmt.Errorf("its name has %d bytes or white space: want 1 to %d without white space", len(node), maxEvidenceNode)
 	}
 	return e.subject + "." + names.Token(node), nil
-}
-
-// EvidenceStream returns the configuration of a new stream of a pool's evidence.
-func EvidenceStream(cluster, pool string, replicas int) jetstream.StreamConfig {
-	c := lockedStream(names.EvidenceStream(cluster, pool), "evidence about machines of pool "+pool+" before they are replaced or rebuilt",
-		replicas, names.Subject(cluster, "evidence", pool, "*"))
-	c.MaxAge, c.MaxBytes, c.MaxMsgs, c.MaxMsgsPerSubject = evidenceMaxAge, evidenceBytes, evidenceMax, evidenceOfNode
-	c.MaxMsgSize = maxEvidence + evidenceHeaders
-	return c
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -73,7 +72,7 @@ func (d disk) read(t *testing.T, js jetstream.JetStream) (api.Orders, error) {
 // alarmOf returns the pool's alarm and its problems by key.
 func alarmOf(t *testing.T, js jetstream.JetStream) (integrity.Alarm, []string) {
 	t.Helper()
-	all, err := integrity.Alarms(t.Context(), js, "here")
+	all, err := integrity.Alarms(t.Context(), js, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,15 +124,12 @@ func TestLostOrdersAreReported(t *testing.T) {
 	for name, damage := range map[string]func(t *testing.T, d disk){
 		"an older copy": func(t *testing.T, d disk) { restore(t, d.old, filepath.Join(d.data, "bus", "jetstream")) },
 		"no bucket": func(t *testing.T, d disk) {
-			for _, bucket := range []string{stateBucket, ordersBucket} {
-				if err := os.RemoveAll(d.stream(bucket)); err != nil {
-					t.Fatal(err)
-				}
+			if err := os.RemoveAll(d.stream(poolBucket)); err != nil {
+				t.Fatal(err)
 			}
 		},
 		"a block cut short": func(t *testing.T, d disk) {
-			cutShort(t, d.stream(ordersBucket), "$KV."+ordersBucket+".order.web.")
-			cutShort(t, d.stream(stateBucket), "$KV."+stateBucket+".pool.web")
+			cutShort(t, d.stream(poolBucket), "$KV."+poolBucket+".order.")
 		},
 	} {
 		for _, order := range []string{"pause", "offset", "pin", "remove.i-1"} {
@@ -166,10 +162,8 @@ func TestLostOrdersAreReported(t *testing.T) {
 				})
 				damage(t, d)
 				d.run(t, func(js jetstream.JetStream) {
-					openOrders(t, js, "web") // creates the bucket that gets lost
-					opened(t, js, kvbucket.State("here", 1))
 					got, err := d.read(t, js)
-					key := "order.web." + order
+					key := "order." + order
 					switch {
 					case order == "pause" && (err == nil || !strings.Contains(err.Error(), key)):
 						t.Errorf("Read = %v, want an error that names %s", err, key)
@@ -177,10 +171,10 @@ func TestLostOrdersAreReported(t *testing.T) {
 						t.Errorf("Read = %+v, %v, want a doubt", got, err)
 					}
 					alarm, keys := alarmOf(t, js)
-					if alarm.Reader != "pool.web" || !slices.Contains(keys, key) || !slices.Contains(keys, "pool.web") {
-						t.Errorf("alarm of %q for %q, want pool.web for %s and pool.web", alarm.Reader, keys, key)
+					if alarm.Reader != "pool.web" || !slices.Contains(keys, key) || !slices.Contains(keys, "state") {
+						t.Errorf("alarm of %q for %q, want pool.web for %s and state", alarm.Reader, keys, key)
 					}
-					if err := integrity.Accept(t.Context(), js, "here", 1, alarm, integrity.Acceptance{By: "ann", Reason: "x", At: time.Now()}); err != nil {
+					if err := integrity.PoolReader("here", "web").Accept(t.Context(), js, alarm, integrity.Acceptance{By: "ann", Reason: "x", At: time.Now()}); err != nil {
 						t.Fatal(err)
 					}
 					if got, err := d.read(t, js); err != nil || got.LossSuspected != "" {
@@ -199,8 +193,6 @@ func TestLostOrdersAreReported(t *testing.T) {
 func TestOrdersThatEndAreNotLost(t *testing.T) {
 	d := newDisk(t)
 	d.run(t, func(js jetstream.JetStream) {
-		openOrders(t, js, "web") // creates the bucket
-		opened(t, js, kvbucket.State("here", 1))
 		o, _ := d.guarded(t, js)
 		give(t, openOrders(t, js, "web"), note(noon.Add(time.Hour)))
 		if _, err := o.Read(t.Context(), noon); err != nil {
@@ -238,7 +230,7 @@ func TestDamagedOrderIsNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	path := filepath.Join(d.stream(ordersBucket), "msgs", "1.blk")
+	path := filepath.Join(d.stream(poolBucket), "msgs", "1.blk")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -259,7 +251,7 @@ func TestDamagedOrderIsNamed(t *testing.T) {
 			"Resume": func() error { return o.Resume(t.Context()) },
 			"Pause":  func() error { return o.Pause(t.Context(), note(noon)) },
 		} {
-			if err := do(); err == nil || !strings.Contains(err.Error(), "order.web.pause: the store cannot read its value") {
+			if err := do(); err == nil || !strings.Contains(err.Error(), "order.pause: the store cannot read its value") {
 				t.Errorf("%s = %v, want an error that names the key", what, err)
 			}
 		}
@@ -276,15 +268,13 @@ func TestLostDrainRecordIsReported(t *testing.T) {
 		ended bool // the drain ends before the loss
 		want  []string
 	}{
-		"a running drain": {false, []string{"drain.web.i-1"}},
+		"a running drain": {false, []string{"drain.i-1"}},
 		"an ended drain":  {true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDisk(t)
 			d.run(t, func(js jetstream.JetStream) {
-				openOrders(t, js, "web") // creates the bucket
-				opened(t, js, kvbucket.State("here", 1))
 				_, g := d.guarded(t, js)
 				h, err := state.OpenHolder(t.Context(), js, leased(t, js, "holder"), g, "here", "web")
 				if err != nil {
@@ -298,11 +288,11 @@ func TestLostDrainRecordIsReported(t *testing.T) {
 				}
 			})
 			if !tt.ended {
-				cutShort(t, d.stream(stateBucket), "$KV."+stateBucket+".drain.web.i-1")
+				cutShort(t, d.stream(poolBucket), "$KV."+poolBucket+".drain.i-1")
 			}
 			d.run(t, func(js jetstream.JetStream) {
-				for range 20 { // another pool's writes hide the lower sequence of the bucket
-					if _, err := kvbucket.New(js, stateBucket).Put(t.Context(), "trial.batch.app", []byte("{}")); err != nil {
+				for range 20 { // other writes hide the lower sequence of the bucket
+					if _, err := kvbucket.New(js, poolBucket).Put(t.Context(), "trial.app", []byte("{}")); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -325,15 +315,15 @@ func TestAlarmIsPublishedAgain(t *testing.T) {
 		openOrders(t, js, "web")
 		saveState(t, js, "{}")
 		_, g := newDisk(t).guarded(t, js)
-		g.Report("pool.web", "revision 7", "nothing")
+		g.Report("state", "revision 7", "nothing")
 		g.Publish(t.Context())
 		if a, _ := alarmOf(t, js); a.Reader != "pool.web" {
 			t.Fatalf("the alarm is %+v, want one of pool.web", a)
 		}
-		stored := kvbucket.New(js, names.StateBucket("here"))
-		e, err := stored.Get(t.Context(), "alarm.pool.web")
+		stored := kvbucket.New(js, poolBucket)
+		e, err := stored.Get(t.Context(), "alarm")
 		if err == nil {
-			_, err = stored.Delete(t.Context(), "alarm.pool.web", e.Revision)
+			_, err = stored.Delete(t.Context(), "alarm", e.Revision)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ func TestHealthIsTakenOver(t *testing.T) {
 	wantSaved(t, a, "state")
 
 	b := hold(t, js, "a") // a was halted and still counts itself the holder
-	if value, _ := raw(t, js, "health.web"); !strings.HasPrefix(value, `{"epoch":2}`+"\n{") {
+	if value, _ := raw(t, js, "health"); !strings.HasPrefix(value, `{"epoch":2}`+"\n{") {
 		t.Errorf("it is %q, want it with epoch 2", value)
 	}
 	wantHealth(t, b, `{"nodes": {"i-1": "quarantined"}}`)
@@ -57,10 +57,10 @@ func TestHealthSurvivesAHolderWithoutNodeHealth(t *testing.T) {
 	js := js(t)
 	a := hold(t, js, "a")
 	saveHealth(t, a, "kept")
-	before, _ := raw(t, js, "health.web")
+	before, _ := raw(t, js, "health")
 	b := hold(t, js, "a")
 	save(t, b, "of b")
-	putRaw(t, js, "health.web", before)
+	putRaw(t, js, "health", before)
 	wantHealth(t, hold(t, js, "a"), "kept")
 }
 
@@ -70,7 +70,7 @@ func TestHealthDuringATakeoverCounts(t *testing.T) {
 	saveHealth(t, a, "first")
 	l := leased(t, js, "a")
 	b, err := state.OpenHolder(t.Context(), failing{JetStream: js, before: func(key string) error {
-		if value, _ := raw(t, js, key); key == "health.web" && strings.Contains(value, "first") {
+		if value, _ := raw(t, js, key); key == "health" && strings.Contains(value, "first") {
 			saveHealth(t, a, "saved last")
 		}
 		return nil
@@ -91,7 +91,7 @@ func TestSizesOfHealth(t *testing.T) {
 			t.Errorf("Save of %s = %v, want an error", name, err)
 		}
 	}
-	if value, _ := raw(t, js, "health.web"); len(value) > 256<<10 {
+	if value, _ := raw(t, js, "health"); len(value) > 256<<10 {
 		t.Errorf("%d bytes in the bucket, want them packed", len(value))
 	}
 	wantHealth(t, hold(t, js, "a"), large)
@@ -100,9 +100,9 @@ func TestSizesOfHealth(t *testing.T) {
 func TestUnreadableHealthIsNamed(t *testing.T) {
 	js := js(t)
 	saveHealth(t, hold(t, js, "a"), "saved")
-	putRaw(t, js, "health.web", "garbage\n{}")
+	putRaw(t, js, "health", "garbage\n{}")
 	_, err := state.OpenHolder(t.Context(), js, leased(t, js, "a"), nil, "here", "web")
-	if err == nil || !strings.Contains(err.Error(), "health.web: its first line: ") {
+	if err == nil || !strings.Contains(err.Error(), "health: its first line: ") {
 		t.Errorf("OpenHolder = %v", err)
 	}
 }

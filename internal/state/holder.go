@@ -32,13 +32,13 @@ type savedValues struct {
 	body     []byte
 }
 
-// Memory returns the pool's state between ticks, at the key "pool.<pool>".
-func (h *Holder) Memory() *Memory { return &Memory{h, stateKey(h.pool), "state"} }
+// Memory returns the pool's state between ticks, at the key "state".
+func (h *Holder) Memory() *Memory { return &Memory{h, stateKey, "state"} }
 
-// Health returns the node-health loop's state, at the key "health.<pool>".
-func (h *Holder) Health() *Memory { return &Memory{h, healthKey(h.pool), "health"} }
+// Health returns the node-health loop's state, at the key "health".
+func (h *Holder) Health() *Memory { return &Memory{h, healthKey, "health"} }
 
-// Records returns the drain records, at the keys "drain.<pool>.<node>".
+// Records returns the drain records, at the keys "drain.NODE".
 func (h *Holder) Records() *Records { return &Records{h} }
 
 // begin gives the caller exclusive access to kept, until the caller calls end.
@@ -150,6 +150,14 @@ func (m *Memory) Save(ctx context.Context, data []byte) error {
 
 var errNothing = errors.New("the value is empty")
 
-func stateKey(pool string) string    { return "pool." + pool }
-func healthKey(pool string) string   { return "health." + pool }
-func drainPrefix(pool string) string { return "drain." + pool + "." }
+// Keys in the bucket of a pool.
+const (
+	stateKey    = "state"
+	healthKey   = "health"
+	drainPrefix = "drain."
+	orderPrefix = "order."
+	trialPrefix = "trial."
+	seenPrefix  = "seen."
+	// acceptSeenPrefix begins the keys of operators who accept the present content of a release.
+	acceptSeenPrefix = "accept.seen."
+)

@@ -30,7 +30,7 @@ func (u *unanswered) update(ctx context.Context, key string, value []byte, revis
 // caller finds it: it is gone from the bucket, too, and no later holder follows it.
 func TestDeleteOfARecordWhoseWriteWasNotAnswered(t *testing.T) {
 	s := &unanswered{near: near{newModel()}}
-	lease, err := newLease(LeaseConfig{Cluster: "here", Name: "pool.web", Holder: "a", TTL: time.Minute, Log: slog.New(slog.DiscardHandler)},
+	lease, err := newLease(LeaseConfig{Bucket: "b", Holder: "a", TTL: time.Minute, Log: slog.New(slog.DiscardHandler)},
 		func(context.Context) (register, error) { return s, nil })
 	if err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func TestDeleteOfARecordWhoseWriteWasNotAnswered(t *testing.T) {
 		t.Fatalf("Put = %v, want %v", err, errNoAnswer)
 	}
 	s.on = false
-	if found := s.model.read("drain.web.a-1", 0).entry.found; !found {
+	if found := s.model.read("drain.a-1", 0).entry.found; !found {
 		t.Fatal("the write has not taken effect")
 	}
 	if all, err := h.Records().Load(t.Context()); err != nil || len(all) > 0 {
@@ -57,7 +57,7 @@ func TestDeleteOfARecordWhoseWriteWasNotAnswered(t *testing.T) {
 		if err := h.Records().Delete(t.Context(), "a-1"); err != nil {
 			t.Fatal(err)
 		}
-		if found := s.model.read("drain.web.a-1", 0).entry.found; found {
+		if found := s.model.read("drain.a-1", 0).entry.found; found {
 			t.Error("the record is still in the bucket")
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -36,6 +35,9 @@ const (
 	slack = 100
 )
 
+// leaseKey is the key of the lease in the bucket of its holders.
+const leaseKey = "lease"
+
 // register is the part of a bucket that a lease needs.
 type register interface {
 	get(ctx context.Context, key string) (entry, error)
@@ -47,7 +49,6 @@ type register interface {
 // returned.
 type Lease struct {
 	config LeaseConfig
-	key    string
 	open   func(context.Context) (register, error)
 
 	mu       sync.Mutex
@@ -66,7 +67,7 @@ var _ pools.Lease = (*Lease)(nil)
 // NewLease returns a lease that is not held. It sends no request.
 func NewLease(js jetstream.JetStream, c LeaseConfig) (*Lease, error) {
 	return newLease(c, func(ctx context.Context) (register, error) {
-		return openBucket(ctx, js, kvbucket.State(c.Cluster, max(c.Replicas, 1)))
+		return openBucket(ctx, js, c.Bucket)
 	})
 }
 
@@ -76,7 +77,7 @@ func newLease(c LeaseConfig, open func(context.Context) (register, error)) (*Lea
 	}
 	c.Replicas = max(c.Replicas, 1)
 	c.TTL = cmp.Or(c.TTL, defaultTTL(c.Replicas))
-	return &Lease{config: c, key: "lease." + c.Name, open: open}, nil
+	return &Lease{config: c, open: open}, nil
 }
 
 // Left implements pools.Lease. It uses the wall clock or the monotonic clock, whichever ran further. The monotonic
@@ -123,11 +124,11 @@ func (l *Lease) Acquire(ctx context.Context) error {
 		case ours:
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("acquire lease %s: %w", l.config.Name, context.Cause(ctx))
+			return fmt.Errorf("acquire lease %s: %w", l.config.Bucket, context.Cause(ctx))
 		case errors.Is(err, ErrSchema):
-			return fmt.Errorf("acquire lease %s: %w", l.config.Name, err)
+			return fmt.Errorf("acquire lease %s: %w", l.config.Bucket, err)
 		}
-		problems.report(l.config.Log, "lease cannot be read", l.config.Name, err)
+		problems.report(l.config.Log, "lease cannot be read", l.config.Bucket, err)
 		select {
 		case <-look.C:
 		case <-ctx.Done():
@@ -154,7 +155,7 @@ func (l *Lease) Run(ctx context.Context) error {
 		err := l.renew(ctx)
 		if errors.Is(err, pools.ErrNotHolder) {
 			l.drop()
-			return fmt.Errorf("renew lease %s: %w", l.config.Name, err)
+			return fmt.Errorf("renew lease %s: %w", l.config.Bucket, err)
 		}
 		wait := every - time.Since(began)
 		if err != nil {
@@ -162,7 +163,7 @@ func (l *Lease) Run(ctx context.Context) error {
 		}
 		due.Reset(max(wait, 0))
 		if ctx.Err() == nil {
-			problems.report(l.config.Log, "lease cannot be renewed", l.config.Name, err)
+			problems.report(l.config.Log, "lease cannot be renewed", l.config.Bucket, err)
 		}
 	}
 }
@@ -175,7 +176,7 @@ func (l *Lease) look(ctx context.Context, seen *revisionAge) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	e, err := r.get(ctx, l.key)
+	e, err := r.get(ctx, leaseKey)
 	if err != nil {
 		l.forget()
 		l.setStandby("", true) // the holder is unknown
@@ -185,7 +186,7 @@ func (l *Lease) look(ctx context.Context, seen *revisionAge) (bool, error) {
 	if !e.found {
 		if seen.heldAt(now) {
 			l.setStandby("", true) // the bucket or the key was lost, and its holder may not know yet
-			return false, fmt.Errorf("read %s: the lease was held and is lost: waiting as long as its holder may act", l.key)
+			return false, fmt.Errorf("read %s: the lease was held and is lost: waiting as long as its holder may act", leaseKey)
 		}
 		last, err := r.sequence(ctx)
 		if err != nil {
@@ -197,7 +198,7 @@ func (l *Lease) look(ctx context.Context, seen *revisionAge) (bool, error) {
 	if err != nil {
 		// An epoch never exceeds the revision of its write, so this epoch is free.
 		c = claim{Holder: "unknown", Epoch: e.revision - 1, TTL: l.config.TTL}
-		err = fmt.Errorf("read %s: %w", l.key, err)
+		err = fmt.Errorf("read %s: %w", leaseKey, err)
 	}
 	patience := max(c.TTL, l.config.TTL)
 	still := seen.unchangedFor(e.revision, now, patience+patience/slack)
@@ -251,7 +252,7 @@ func (l *Lease) renew(ctx context.Context) error {
 			l.forget()
 			return err
 		}
-		if revision, err = confirm(ctx, r, l.key, l.config.Holder, epoch); err != nil {
+		if revision, err = confirm(ctx, r, l.config.Holder, epoch); err != nil {
 			return err
 		}
 	}
@@ -259,7 +260,8 @@ func (l *Lease) renew(ctx context.Context) error {
 }
 
 // confirm returns the revision of a lease that is still held in that term, or pools.ErrNotHolder.
-func confirm(ctx context.Context, r register, key, holder string, epoch uint64) (uint64, error) {
+func confirm(ctx context.Context, r register, holder string, epoch uint64) (uint64, error) {
+	const key = leaseKey
 	e, err := r.get(ctx, key)
 	if err != nil {
 		return 0, err
@@ -291,7 +293,7 @@ func (l *Lease) release(ctx context.Context) {
 		err = l.giveBack(ctx, r, epoch, revision)
 	}
 	if err != nil {
-		l.config.Log.Warn("lease release failed, the next holder waits for the TTL", "lease", l.config.Name, "err", err)
+		l.config.Log.Warn("lease release failed, the next holder waits for the TTL", "lease", l.config.Bucket, "err", err)
 	}
 }
 
@@ -299,7 +301,7 @@ func (l *Lease) release(ctx context.Context) {
 func (l *Lease) giveBack(ctx context.Context, r register, epoch, revision uint64) error {
 	_, err := l.write(ctx, r, claim{Epoch: epoch, Released: true}, revision)
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		if revision, err = confirm(ctx, r, l.key, l.config.Holder, epoch); err == nil {
+		if revision, err = confirm(ctx, r, l.config.Holder, epoch); err == nil {
 			_, err = l.write(ctx, r, claim{Epoch: epoch, Released: true}, revision)
 		}
 	}
@@ -313,7 +315,7 @@ func (l *Lease) write(ctx context.Context, r register, c claim, revision uint64)
 	if err != nil {
 		return 0, err
 	}
-	return r.update(ctx, l.key, data, revision)
+	return r.update(ctx, leaseKey, data, revision)
 }
 
 // opened returns the bucket. The first successful call opens it.
@@ -334,8 +336,7 @@ func (l *Lease) opened(ctx context.Context) (register, error) {
 	return r, nil
 }
 
-// forget makes the next call open the bucket again, and create it if it is missing. The store may be empty after a
-// restart.
+// forget makes the next call open the bucket again. The store may be empty after a restart.
 func (l *Lease) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -169,7 +169,7 @@ func (w *world) play(t *testing.T, processes []holderScript) {
 		var late, alive sync.WaitGroup
 		for i, p := range processes {
 			l, err := newLease(LeaseConfig{
-				Cluster: "here", Name: "pool.web", Holder: fmt.Sprint("process ", i), TTL: p.TTL, Log: slog.New(slog.DiscardHandler),
+				Bucket: "b", Holder: fmt.Sprint("process ", i), TTL: p.TTL, Log: slog.New(slog.DiscardHandler),
 			}, func(context.Context) (register, error) {
 				return &connection{world: w, calls: p.Calls, late: &late}, nil
 			})

@@ -10,6 +10,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -22,7 +24,7 @@ const (
 func newLease(t *testing.T, js jetstream.JetStream, holder string, ttl time.Duration) *state.Lease {
 	t.Helper()
 	l, err := state.NewLease(js, state.LeaseConfig{
-		Cluster: "here", Name: "pool.web", Holder: holder, TTL: ttl, Log: testLog(t),
+		Bucket: poolBucket, Holder: holder, TTL: ttl, Log: testLog(t),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -288,19 +290,28 @@ func TestLeaseOfAHolderWithALongerTTL(t *testing.T) {
 
 func TestEpochsAreNeverUsedTwice(t *testing.T) {
 	js := js(t)
-	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: stateBucket}) // one that allows a purge
+	lose(t, js, poolBucket)
+	spec := kvbucket.Settings(poolBucket, "", 1, -1)
+	spec.DenyPurge = false
+	stream, err := js.CreateStream(t.Context(), spec)
 	if err != nil {
 		t.Fatal(err)
 	}
+	bustest.Streams(t, js, "here", 1, "web") // writes the schema
+	kv := kvbucket.New(js, poolBucket)
 	seen := map[uint64]bool{}
 	last := uint64(0)
 	damage := map[string]func() error{
-		"kept":      func() error { return nil },
-		"deleted":   func() error { return kv.Delete(t.Context(), "lease.pool.web") },
-		"purged":    func() error { return kv.Purge(t.Context(), "lease.pool.web") },
-		"destroyed": func() error { _, err := kv.PutString(t.Context(), "lease.pool.web", "}"); return err },
+		"kept": func() error { return nil },
+		"deleted": func() error {
+			e, _ := kv.Get(t.Context(), "lease")
+			_, err := kv.Delete(t.Context(), "lease", e.Revision)
+			return err
+		},
+		"purged":    func() error { return stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+poolBucket+".lease")) },
+		"destroyed": func() error { _, err := kv.Put(t.Context(), "lease", []byte("}")); return err },
 		"no holder": func() error {
-			_, err := kv.PutString(t.Context(), "lease.pool.web", `{"holder":"","epoch":18446744073709551615,"ttl_ns":-1}`)
+			_, err := kv.Put(t.Context(), "lease", []byte(`{"holder":"","epoch":18446744073709551615,"ttl_ns":-1}`))
 			return err
 		},
 	}
@@ -326,19 +337,17 @@ func TestRunOfALeaseThatIsNotHeld(t *testing.T) {
 }
 
 func TestLeaseConfig(t *testing.T) {
-	good := state.LeaseConfig{Cluster: "here", Name: "pool.web", Holder: "a", Log: testLog(t)}
+	good := state.LeaseConfig{Bucket: poolBucket, Holder: "a", Log: testLog(t)}
 	if err := good.Validate(); err != nil {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*state.LeaseConfig){
-		"cluster \"a.b\"": func(c *state.LeaseConfig) { c.Cluster = "a.b" },
-		"name \"a..b\"":   func(c *state.LeaseConfig) { c.Name = "a..b" },
-		"name \"*\"":      func(c *state.LeaseConfig) { c.Name = "*" },
-		"holder":          func(c *state.LeaseConfig) { c.Holder = "" },
-		"600 bytes":       func(c *state.LeaseConfig) { c.Holder = strings.Repeat("x", 600) },
-		"ttl 1ms":         func(c *state.LeaseConfig) { c.TTL = time.Millisecond },
-		"ttl 1h0m0s":      func(c *state.LeaseConfig) { c.TTL = time.Hour },
-		"logger":          func(c *state.LeaseConfig) { c.Log = nil },
+		"bucket":     func(c *state.LeaseConfig) { c.Bucket = "" },
+		"holder":     func(c *state.LeaseConfig) { c.Holder = "" },
+		"600 bytes":  func(c *state.LeaseConfig) { c.Holder = strings.Repeat("x", 600) },
+		"ttl 1ms":    func(c *state.LeaseConfig) { c.TTL = time.Millisecond },
+		"ttl 1h0m0s": func(c *state.LeaseConfig) { c.TTL = time.Hour },
+		"logger":     func(c *state.LeaseConfig) { c.Log = nil },
 	} {
 		c := good
 		change(&c)

@@ -2,7 +2,6 @@ package state
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/rand"
@@ -17,22 +16,15 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 const (
-	// DefaultLedgerAge and DefaultLedgerBytes bound a pool's ledger unless its settings do. NATS removes the oldest
-	// records beyond either bound.
-	DefaultLedgerAge         = 14 * 24 * time.Hour
-	DefaultLedgerBytes int64 = 512 << 20
-	// DefaultSummaryAge and DefaultSummaryBytes bound the summaries of a pool's ticks in the same way. The bytes hold
-	// this age of ticks of 10 s in a pool of 20 apps, of which 10 nodes leave.
-	DefaultSummaryAge         = 90 * 24 * time.Hour
-	DefaultSummaryBytes int64 = 2560 << 20
-
-	maxPart    = 512 << 10 // bytes
-	maxRecord  = 32 << 20  // bytes
-	maxMessage = 1 << 20   // bytes of one message with its headers
+	maxPart   = 512 << 10 // bytes
+	maxRecord = 32 << 20  // bytes
 )
 
 var (
@@ -49,44 +41,38 @@ type Ledger struct {
 	subject string
 	batched int // records of one batch
 	turn    turn
-	missed  bool // the last Append had no answer; its caller has the turn
-	// config creates the stream. A reader's has no name: it creates nothing.
-	config jetstream.StreamConfig
 
 	mu     sync.Mutex
 	stream jetstream.Stream // nil until a call has found it
 }
 
-// LedgerConfig configures the ledger of the pool's writer.
-type LedgerConfig struct {
-	Cluster, Pool string
-	Replicas      int           // 0: 1
-	MaxAge        time.Duration // 0: DefaultLedgerAge
-	MaxBytes      int64         // of the stored, packed records; 0: DefaultLedgerBytes
-	SummaryAge    time.Duration // 0: DefaultSummaryAge
-	SummaryBytes  int64         // of the stored summaries; 0: DefaultSummaryBytes
+func ledgerSubject(cluster, pool string) string { return names.Subject(cluster, "decision", pool) }
+
+func summarySubject(cluster, pool string) string { return names.Subject(cluster, "summary", pool) }
+
+// LedgerSubject returns the subject on which the ledger republishes each new record of a pool. Published decodes its messages.
+func LedgerSubject(cluster, pool string) string {
+	return names.LiveSubject(cluster, ledgerSubject(cluster, pool))
 }
 
-// LedgerSubject returns the subject on which each new record of a pool is published live. Published decodes its messages.
-func LedgerSubject(cluster, pool string) string { return names.Subject(cluster, "decision", pool) }
+// SummarySubject returns the subject on which their stream republishes the summary of each new record.
+func SummarySubject(cluster, pool string) string {
+	return names.LiveSubject(cluster, summarySubject(cluster, pool))
+}
 
-// SummarySubject returns the subject on which the summary of each new record is published live.
-func SummarySubject(cluster, pool string) string { return names.Subject(cluster, "summary", pool) }
-
-// OpenLedger returns the ledger of a pool for readers. It creates nothing. A missing ledger has no records.
+// OpenLedger returns the ledger of a pool. A missing ledger has no records.
 func OpenLedger(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Ledger, error) {
 	l, err := newLedger(js, cluster, pool)
 	return l.open(ctx, err)
 }
 
-// OpenSummaries returns the summaries of a pool's ticks for readers. It creates nothing. A missing stream has no
-// summaries.
+// OpenSummaries returns the summaries of a pool's ticks. A missing stream has no summaries.
 func OpenSummaries(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Ledger, error) {
 	l, err := newSummaries(js, cluster, pool)
 	return l.open(ctx, err)
 }
 
-// open finds the stream of a reader. A missing stream is no error.
+// open finds the stream. A missing stream is no error.
 func (l *Ledger) open(ctx context.Context, err error) (*Ledger, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -99,36 +85,10 @@ func (l *Ledger) open(ctx context.Context, err error) (*Ledger, error) {
 	return l, nil
 }
 
-// CreateLedger returns the ledger of a pool for the pool's writer. It creates a missing stream. An existing stream
-// keeps its settings. Append creates a stream again that was lost.
-func CreateLedger(ctx context.Context, js jetstream.JetStream, c LedgerConfig) (*Ledger, error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	l, err := newLedger(js, c.Cluster, c.Pool)
-	if err != nil {
-		return nil, fmt.Errorf("open ledger: %w", err)
-	}
-	l.config = c.Stream()
-	if err := l.create(ctx); err != nil {
-		return nil, fmt.Errorf("open ledger %s: %w", l.name, err)
-	}
-	return l, nil
-}
-
-// NewSummaries returns the summaries of a pool's ticks for the pool's writer. Create or Append creates a missing stream.
-func NewSummaries(js jetstream.JetStream, c LedgerConfig) (*Ledger, error) {
-	l, err := newSummaries(js, c.Cluster, c.Pool)
-	if err != nil {
-		return nil, fmt.Errorf("open summaries: %w", err)
-	}
-	l.config = c.Summaries()
-	return l, nil
-}
-
 func newSummaries(js jetstream.JetStream, cluster, pool string) (*Ledger, error) {
 	l, err := newLedger(js, cluster, pool)
 	if err == nil {
-		l.name, l.subject, l.batched = names.SummaryStream(cluster, pool), SummarySubject(cluster, pool), batchSummaries
+		l.name, l.subject, l.batched = names.SummaryStream(cluster, pool), summarySubject(cluster, pool), batchSummaries
 	}
 	return l, err
 }
@@ -137,25 +97,20 @@ func newLedger(js jetstream.JetStream, cluster, pool string) (*Ledger, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, err
 	}
-	return &Ledger{js: js, name: names.LedgerStream(cluster, pool), subject: LedgerSubject(cluster, pool), batched: batchRecords, turn: newTurn()}, nil
+	return &Ledger{js: js, name: names.LedgerStream(cluster, pool), subject: ledgerSubject(cluster, pool), batched: batchRecords, turn: newTurn()}, nil
 }
 
-// Stream returns the configuration of a new ledger's stream.
-func (c LedgerConfig) Stream() jetstream.StreamConfig {
-	subject := LedgerSubject(c.Cluster, c.Pool)
-	s := lockedStream(names.LedgerStream(c.Cluster, c.Pool), "one record for each tick of pool "+c.Pool, c.Replicas, subject, subject+".part")
-	s.MaxAge, s.MaxBytes = cmp.Or(c.MaxAge, DefaultLedgerAge), cmp.Or(c.MaxBytes, DefaultLedgerBytes)
-	s.MaxMsgSize = maxMessage
-	return s
-}
+// Check returns kvbucket.ErrMissing if the stream is missing.
+func (l *Ledger) Check(ctx context.Context) error { return checkStream(ctx, l.js, l.name) }
 
-// Summaries returns the configuration of a new stream of summaries. The server compresses it: one summary resembles the
-// next.
-func (c LedgerConfig) Summaries() jetstream.StreamConfig {
-	s := lockedStream(names.SummaryStream(c.Cluster, c.Pool), "a summary of each tick of pool "+c.Pool, c.Replicas, SummarySubject(c.Cluster, c.Pool))
-	s.MaxAge, s.MaxBytes = cmp.Or(c.SummaryAge, DefaultSummaryAge), cmp.Or(c.SummaryBytes, DefaultSummaryBytes)
-	s.MaxMsgSize, s.Compression = maxMessage, jetstream.S2Compression
-	return s
+// checkStream returns kvbucket.ErrMissing if a stream is missing.
+func checkStream(ctx context.Context, js jetstream.JetStream, name string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if _, err := js.Stream(ctx, name); err != nil {
+		return fmt.Errorf("open stream %s: %w", name, kvbucket.Explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err))
+	}
+	return nil
 }
 
 // Kept returns the bounds of the existing stream. They differ from the configured ones if an operator changed either.
@@ -168,28 +123,6 @@ func (l *Ledger) Kept(ctx context.Context) (age time.Duration, bytes int64, err 
 	}
 	c := stream.CachedInfo().Config
 	return c.MaxAge, c.MaxBytes, nil
-}
-
-// Create creates a missing stream. A reader's stream is not created.
-func (l *Ledger) Create(ctx context.Context) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	if l.config.Name == "" {
-		return nil
-	}
-	if err := l.create(ctx); err != nil {
-		return fmt.Errorf("create stream %s: %w", l.name, err)
-	}
-	return nil
-}
-
-// create finds the stream, or creates it.
-func (l *Ledger) create(ctx context.Context) error {
-	stream, err := EnsureStream(ctx, l.js, l.config)
-	if err == nil {
-		l.setStream(stream)
-	}
-	return err
 }
 
 // opened returns the stream, or ErrNoRecord if it is missing.
@@ -218,13 +151,16 @@ func (l *Ledger) setStream(stream jetstream.Stream) {
 	l.stream = stream
 }
 
+// maxListedName bounds the streams of one listing.
+const maxListedName = 10_000
+
 // Pools returns the names of a cluster's pools that have a ledger, in order.
 func Pools(ctx context.Context, js jetstream.JetStream, cluster string) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var pools []string
 	prefix := names.LedgerStream(cluster, "")
-	listed := js.StreamNames(ctx, jetstream.WithStreamListSubject(LedgerSubject(cluster, "*")))
+	listed := js.StreamNames(ctx, jetstream.WithStreamListSubject(ledgerSubject(cluster, "*")))
 	n := 0
 	for name := range listed.Name() {
 		if n++; n > maxListedName {
@@ -241,70 +177,61 @@ func Pools(ctx context.Context, js jetstream.JetStream, cluster string) ([]strin
 	return slices.Compact(pools), nil
 }
 
-// Bounds of Append. A leader that hangs is replaced within about ten seconds, and each attempt finds the new one.
+// Bounds of Append, beside streams.AppendTimeout. A leader that hangs is replaced within about ten seconds, and each attempt finds the new one.
 const (
-	appendTimeout = 15 * time.Second
-	appendAttempt = 3 * time.Second
+	appendAttempt    = 3 * time.Second
+	publishRetryWait = 250 * time.Millisecond
 )
 
 // Append writes one record of at most 32 MiB; when it returns nil, the record is
 // kept. Readers see all of it or nothing. An attempt without an answer is repeated with the same message ids, so that the
 // server stores the record once.
 func (l *Ledger) Append(ctx context.Context, record []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, appendTimeout)
+	ctx, cancel := context.WithTimeout(ctx, streams.AppendTimeout)
 	defer cancel()
 	if err := l.turn.take(ctx); err != nil {
 		return fmt.Errorf("append to ledger %s: %w", l.subject, err)
 	}
 	defer l.turn.give()
-	// A subscriber hides that a stream is missing: the server then answers nothing.
-	if l.missed && l.config.Name != "" {
-		if err := l.create(ctx); err != nil {
-			return fmt.Errorf("append to ledger %s: %w", l.subject, err)
-		}
-	}
 	id := rand.Text()
 	err := l.attempt(ctx, record, id)
-	for noAnswer(err) && pause(ctx, publishRetryWait) {
+	for again(err) && pause(ctx, publishRetryWait) {
+		if errors.Is(err, jetstream.ErrNoStreamResponse) { // its replicas elect a leader, or it is missing
+			if missing := l.Check(ctx); errors.Is(missing, kvbucket.ErrMissing) {
+				err = missing
+				break
+			}
+		}
 		err = l.attempt(ctx, record, id)
 	}
-	l.missed = errors.Is(err, context.DeadlineExceeded)
 	if err != nil {
 		return fmt.Errorf("append to ledger %s: %w", l.subject, err)
 	}
 	return nil
 }
 
-// noAnswer reports whether the server may have stored a message, or may still be storing it.
-func noAnswer(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || hasCode(err, codeInProcess)
+// codeInProcess is the error code of JetStream for a message whose id the server stores at this time.
+const codeInProcess jetstream.ErrorCode = 10158
+
+// again reports whether the server may have stored a message, may still be storing it, or had no leader for it.
+func again(err error) bool {
+	api, ok := errors.AsType[*jetstream.APIError](err)
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoStreamResponse) ||
+		ok && api.ErrorCode == codeInProcess
 }
 
 // attempt appends a record once. Its messages have ids that begin with id.
 func (l *Ledger) attempt(ctx context.Context, record []byte, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, appendAttempt)
 	defer cancel()
-	err := l.append(ctx, record, id)
-	if streamAway(err) && l.config.Name != "" {
-		// Parts of a lost stream are lost too.
-		if err = l.create(ctx); err == nil {
-			err = l.append(ctx, record, id, jetstream.WithRetryWait(publishRetryWait), jetstream.WithRetryAttempts(publishRetries))
-		}
-	}
-	return err
+	return l.append(ctx, record, id)
 }
 
-// Retries of a message while the stream has no leader, within the time of one call.
-const (
-	publishRetryWait = 250 * time.Millisecond
-	publishRetries   = int(callTimeout / publishRetryWait)
-)
-
-func (l *Ledger) append(ctx context.Context, record []byte, id string, options ...jetstream.PublishOpt) error {
+func (l *Ledger) append(ctx context.Context, record []byte, id string) error {
 	if len(record) > maxRecord {
 		return fmt.Errorf("a record of %d bytes is longer than %d", len(record), maxRecord)
 	}
-	options = append(options, jetstream.WithExpectStream(l.name))
+	options := []jetstream.PublishOpt{jetstream.WithExpectStream(l.name)}
 	data, packed := pack(record)
 	header := nats.Header{}
 	if packed {
@@ -337,6 +264,9 @@ func (l *Ledger) Last(ctx context.Context) ([]byte, error) {
 	msg, err := stream.GetLastMsgForSubject(ctx, l.subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, ErrNoRecord
+	}
+	if err == nil && bus.IsForged(msg.Header) {
+		err = kvbucket.ErrForged
 	}
 	if err != nil {
 		l.setStream(nil)

@@ -15,17 +15,22 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 const (
 	partSubject = "weir.here.decision.web.part"
 	webLedger   = "weir-ledger:here:web"
+	// ledgerSubject stores a record.
+	ledgerSubject = "weir.here.decision.web"
 )
 
 func openLedger(t *testing.T, js jetstream.JetStream, pool string) *state.Ledger {
 	t.Helper()
-	l, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: pool})
+	l, err := state.OpenLedger(t.Context(), js, "here", pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +92,7 @@ func incompressible(n int) string {
 }
 
 func TestLedger(t *testing.T) {
-	js := js(t)
+	js := js(t, "other", "we")
 	l := openLedger(t, js, "web")
 	wantLast(t, l, "")
 	wantRecorded(t, l)
@@ -246,7 +251,7 @@ func TestHostileRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)
 			l := openLedger(t, js, "web")
-			m := message(state.LedgerSubject("here", "web"), header)
+			m := message(ledgerSubject, header)
 			if _, err := js.PublishMsg(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
@@ -261,10 +266,10 @@ func TestHostileRecords(t *testing.T) {
 		})
 	}
 	t.Run("a part of another pool", func(t *testing.T) {
-		js := js(t)
+		js := js(t, "other")
 		appendRecords(t, openLedger(t, js, "other"), "secret")
 		l := openLedger(t, js, "web")
-		if _, err := js.PublishMsg(t.Context(), message(state.LedgerSubject("here", "web"), [2]string{"Weir-Parts", "1"})); err != nil {
+		if _, err := js.PublishMsg(t.Context(), message(ledgerSubject, [2]string{"Weir-Parts", "1"})); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := l.Last(t.Context()); err == nil {
@@ -304,7 +309,13 @@ func deletable(t *testing.T, js jetstream.JetStream, old jetstream.Stream) jetst
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept = append(kept, &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+		header := nats.Header{}
+		for name, values := range m.Header {
+			if strings.HasPrefix(name, "Weir-") { // the others are the server's
+				header[name] = values
+			}
+		}
+		kept = append(kept, &nats.Msg{Subject: m.Subject, Header: header, Data: m.Data})
 	}
 	c := old.CachedInfo().Config
 	beside(t, js)
@@ -326,7 +337,8 @@ func deletable(t *testing.T, js jetstream.JetStream, old jetstream.Stream) jetst
 
 // The oldest records of a pool give way, whole, to newer ones of the same pool only.
 func TestLedgerBoundPerPool(t *testing.T) {
-	js := js(t)
+	js := openEmpty(t, t.TempDir()).JetStream()
+	bustest.Streams(t, js, "here", 1, "quiet")
 	quiet := openLedger(t, js, "quiet")
 	appendRecords(t, quiet, "the only one")
 	const most = 4 << 20
@@ -334,10 +346,11 @@ func TestLedgerBoundPerPool(t *testing.T) {
 	var busy *state.Ledger
 	for i := range 60 {
 		if i%20 == 0 { // a new writer replaces the old one
-			var err error
-			if busy, err = state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: "web", MaxBytes: most}); err != nil {
+			c := streams.Cluster{Name: "here", Pools: []streams.Pool{{Name: "web", LedgerBytes: most}}}
+			if _, err := streams.Create(t.Context(), js, c.Specs()); err != nil {
 				t.Fatal(err)
 			}
+			busy = openLedger(t, js, "web")
 		}
 		r := fmt.Sprint(i, " ", incompressible([]int{40_000, 300_000, 1_200_000}[i%3]))
 		newest = append(newest, r)
@@ -368,14 +381,14 @@ func TestLedgerIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := stream.CachedInfo().Config
-	if !c.AllowDirect || c.AllowRollup || c.Discard != jetstream.DiscardOld || c.MaxAge != state.DefaultLedgerAge || c.MaxBytes != state.DefaultLedgerBytes || c.Replicas != 1 {
+	if !c.AllowDirect || c.AllowRollup || c.Discard != jetstream.DiscardOld || c.MaxAge != streams.LedgerAge || c.MaxBytes != streams.LedgerBytes || c.Replicas != 1 {
 		t.Errorf("the stream has %+v", c)
 	}
 	for name, act := range map[string]func() error{
 		"purge":  func() error { return stream.Purge(t.Context()) },
 		"delete": func() error { return stream.DeleteMsg(t.Context(), 1) },
 		"rollup": func() error {
-			_, err := js.PublishMsg(t.Context(), message(state.LedgerSubject("here", "web"), [2]string{"Nats-Rollup", "all"}))
+			_, err := js.PublishMsg(t.Context(), message(ledgerSubject, [2]string{"Nats-Rollup", "all"}))
 			return err
 		},
 	} {
@@ -386,36 +399,36 @@ func TestLedgerIsLocked(t *testing.T) {
 	wantRecorded(t, l, "one", "two")
 }
 
-// Commands that read create no stream. A reader that was opened before the writer reads its records.
-func TestReadersCreateNoLedger(t *testing.T) {
-	js := js(t)
+// No process creates a stream. A reader that was opened before the stream existed reads its records.
+func TestNoProcessCreatesALedger(t *testing.T) {
+	js := openEmpty(t, t.TempDir()).JetStream()
 	reader, err := state.OpenLedger(t.Context(), js, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	wantLast(t, reader, "")
 	wantRecorded(t, reader)
-	if err := reader.Append(t.Context(), []byte("one")); err == nil {
-		t.Error("a reader appends a record")
+	for what, err := range map[string]error{"Append": reader.Append(t.Context(), []byte("one")), "Check": reader.Check(t.Context())} {
+		if !errors.Is(err, kvbucket.ErrMissing) || !strings.Contains(err.Error(), "weir nats streams") {
+			t.Errorf("%s = %v, want %v with a remedy", what, err, kvbucket.ErrMissing)
+		}
 	}
 	if pools, err := state.Pools(t.Context(), js, "here"); err != nil || len(pools) != 0 {
 		t.Errorf("Pools = %v, %v, want none", pools, err)
 	}
 	for name := range js.StreamNames(t.Context()).Name() {
-		t.Errorf("a reader created stream %s", name)
+		t.Errorf("stream %s was created", name)
 	}
+	bustest.Streams(t, js, "here", 1, "web")
 	appendRecords(t, openLedger(t, js, "web"), "one")
 	wantLast(t, reader, "one")
 	wantRecorded(t, reader, "one")
 }
 
 func TestPoolsHaveALedger(t *testing.T) {
-	js := js(t)
-	for _, one := range [][2]string{{"here", "web"}, {"here", "batch"}, {"here2", "web"}, {"he", "re"}} {
-		if _, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: one[0], Pool: one[1]}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	js := js(t, "batch")
+	bustest.Streams(t, js, "here2", 1, "web")
+	bustest.Streams(t, js, "he", 1, "re")
 	// A stream of another owner may overlap no subject of ours, but its name may resemble ours.
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "weir-ledger:here:alien", Subjects: []string{"alien"}}); err != nil {
 		t.Fatal(err)
@@ -425,23 +438,27 @@ func TestPoolsHaveALedger(t *testing.T) {
 	}
 }
 
-// A writer goes on after the loss of the stream, with whole records.
-func TestLostLedgerIsCreatedAgain(t *testing.T) {
+// A writer goes on after the loss of the stream and its creation, with whole records.
+func TestLostLedger(t *testing.T) {
 	js := js(t)
 	beside(t, js)
 	l := openLedger(t, js, "web")
 	appendRecords(t, l, "one")
 	lost := false
-	writer, err := state.CreateLedger(t.Context(), failing{JetStream: js, publish: func(subject string) error {
+	writer, err := state.OpenLedger(t.Context(), failing{JetStream: js, publish: func(subject string) error {
 		if subject != partSubject && !lost { // after the parts, before the record
 			lost = true
 			return js.DeleteStream(t.Context(), webLedger)
 		}
 		return nil
-	}}, state.LedgerConfig{Cluster: "here", Pool: "web"})
+	}}, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := writer.Append(t.Context(), []byte(incompressible(2<<20))); !errors.Is(err, kvbucket.ErrMissing) {
+		t.Errorf("Append = %v, want %v", err, kvbucket.ErrMissing)
+	}
+	bustest.Streams(t, js, "here", 1, "web")
 	big := incompressible(2 << 20)
 	appendRecords(t, writer, big)
 	wantLast(t, l, big)
@@ -450,7 +467,7 @@ func TestLostLedgerIsCreatedAgain(t *testing.T) {
 
 func BenchmarkAppend(b *testing.B) {
 	server := openBench(b)
-	l, err := state.CreateLedger(b.Context(), server, state.LedgerConfig{Cluster: "here", Pool: "web"})
+	l, err := state.OpenLedger(b.Context(), server, "here", "web")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -469,4 +486,21 @@ func BenchmarkAppend(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A record that another client made the server store is read by no one.
+func TestForgedRecordIsOmitted(t *testing.T) {
+	js := js(t)
+	l := openLedger(t, js, "web")
+	appendRecords(t, l, "one")
+	m := message(ledgerSubject, [2]string{"Nats-Sequence", "1"})
+	m.Data = []byte("forged")
+	if _, err := js.PublishMsg(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := l.Last(t.Context()); !errors.Is(err, kvbucket.ErrForged) {
+		t.Errorf("Last = %q, %v, want %v", got, err, kvbucket.ErrForged)
+	}
+	appendRecords(t, l, "two")
+	wantRecorded(t, l, "one", "two")
 }

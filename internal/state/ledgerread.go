@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 // Headers of a record's message.
@@ -62,25 +63,8 @@ const (
 	batchSummaries = 1024
 	batchBytes     = 4 << 20
 
-	replicaPause = 50 * time.Millisecond // before the next request to a replica that lags
+	replicaPause = 50 * time.Millisecond // before the next request to a server that may lag
 )
-
-// Headers of the messages of a batch.
-const (
-	statusHeader  = "Status" // of a message without a record
-	pendingHeader = "Nats-Num-Pending"
-	statusEnd     = "204" // the batch is complete
-	statusNone    = "404" // no record is left
-)
-
-// batchRequest requests the records from a sequence number or from a time on.
-type batchRequest struct {
-	Sequence uint64     `json:"seq,omitempty"`
-	Since    *time.Time `json:"start_time,omitempty"`
-	Subject  string     `json:"next_by_subj"`
-	Records  int        `json:"batch"`
-	Bytes    int        `json:"max_bytes"`
-}
 
 // Since calls visit with each record written at from or later, oldest first, up to the newest record at the call. An
 // error of visit stops it. It omits incomplete records. Only its context bounds it.
@@ -88,8 +72,8 @@ type batchRequest struct {
 // Since reads batches by direct gets, because operators and viewers may not create a consumer. Any replica answers a direct
 // get, also one that lags behind the leader: Since then sends the request again.
 func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
-	return l.messages(ctx, batchRequest{Since: &from}, func(m stored) error {
-		record, err := l.whole(ctx, m.header, m.data)
+	return l.messages(ctx, streams.Request{Since: &from}, func(m bus.Stored) error {
+		record, err := l.whole(ctx, m.Header, m.Data)
 		if errors.Is(err, errIncomplete) {
 			return nil
 		}
@@ -101,14 +85,11 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 }
 
 // messages calls visit with each message of the subject from the sequence number or the time of the request on, as Since
-// does. That there is none counts only if the newest message agrees: a server that has just become a leader may miss streams.
-func (l *Ledger) messages(ctx context.Context, request batchRequest, visit func(stored) error) error {
+// does. It omits messages that another client made the server store. That there is none counts only if the newest message
+// agrees: a server that has just become a leader may miss streams.
+func (l *Ledger) messages(ctx context.Context, request streams.Request, visit func(bus.Stored) error) error {
 	for {
-		some := false
-		err := l.readOnce(ctx, request, func(m stored) error {
-			some = true
-			return visit(m)
-		})
+		some, err := l.readOnce(ctx, request, visit)
 		if err != nil || some {
 			return err
 		}
@@ -116,88 +97,77 @@ func (l *Ledger) messages(ctx context.Context, request batchRequest, visit func(
 		if err != nil {
 			return fmt.Errorf("read ledger %s: %w", l.subject, err)
 		}
-		if !found || newest.sequence < request.Sequence || request.Since != nil && newest.at.Before(*request.Since) {
+		if !found || newest.Sequence < request.Sequence || request.Since != nil && newest.At.Before(*request.Since) {
 			return nil
 		}
 		if !pause(ctx, replicaPause) {
-			return fmt.Errorf("read ledger %s: the server answers that there is no record, but message %d is one: %w", l.subject, newest.sequence, context.Cause(ctx))
+			return fmt.Errorf("read ledger %s: the server answers that there is no record, but message %d is one: %w", l.subject, newest.Sequence, context.Cause(ctx))
 		}
 	}
 }
 
 // newest returns the newest message of the subject that a replica has.
-func (l *Ledger) newest(ctx context.Context) (newest stored, found bool, err error) {
+func (l *Ledger) newest(ctx context.Context) (newest bus.Stored, found bool, err error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	data, err := json.Marshal(map[string]string{"last_by_subj": l.subject})
 	if err != nil {
-		return stored{}, false, err
+		return bus.Stored{}, false, err
 	}
 	m, err := bus.Request(ctx, l.js.Conn(), "$JS.API.DIRECT.GET."+l.name, data)
 	if errors.Is(err, nats.ErrNoResponders) { // there is no stream
-		return stored{}, false, nil
+		return bus.Stored{}, false, nil
 	}
 	if err != nil {
-		return stored{}, false, err
+		return bus.Stored{}, false, err
 	}
-	if m.Header.Get(statusHeader) == statusNone {
-		return stored{}, false, nil
-	}
-	newest, err = storedOf(m)
-	return newest, err == nil, err
+	newest, status, err := bus.ReadStored(m)
+	return newest, err == nil && status == "", err
 }
 
-// storedOf returns the message of a direct get.
-func storedOf(m *nats.Msg) (one stored, err error) {
-	one = stored{subject: m.Header.Get(jetstream.SubjectHeader), header: m.Header, data: m.Data}
-	if one.sequence, err = strconv.ParseUint(m.Header.Get(jetstream.SequenceHeader), 10, 64); err != nil {
-		return stored{}, fmt.Errorf("the server answers with sequence number %.80q", m.Header.Get(jetstream.SequenceHeader))
-	}
-	if one.at, err = time.Parse(time.RFC3339Nano, m.Header.Get(jetstream.TimeStampHeaer)); err != nil {
-		return stored{}, fmt.Errorf("the server answers with time %.80q", m.Header.Get(jetstream.TimeStampHeaer))
-	}
-	return one, nil
-}
-
-// readOnce is messages, without the check of an empty answer.
-func (l *Ledger) readOnce(ctx context.Context, request batchRequest, visit func(stored) error) error {
+// readOnce is messages, without the check of an empty answer. some: it read a message.
+func (l *Ledger) readOnce(ctx context.Context, request streams.Request, visit func(bus.Stored) error) (some bool, err error) {
 	end, err := l.end(ctx)
 	if errors.Is(err, ErrNoRecord) {
-		return nil
+		return some, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read ledger %s: %w", l.subject, err)
+		return some, fmt.Errorf("read ledger %s: %w", l.subject, err)
 	}
-	request.Subject, request.Records, request.Bytes = l.subject, l.batched, batchBytes
+	request.Subject, request.Count, request.Bytes = l.subject, l.batched, batchBytes
 	complete := false // the last request began after a replica had the newest message
 	for request.Sequence <= end.last {
-		records, more, err := l.batch(ctx, request)
+		records, pending, err := streams.Batch(ctx, l.js, l.name, request)
 		if err != nil {
-			return fmt.Errorf("read ledger %s: %w", l.subject, err)
+			return some, fmt.Errorf("read ledger %s: %w", l.subject, err)
 		}
 		for _, r := range records {
-			if r.sequence > end.last {
-				return nil
+			if r.Sequence > end.last {
+				return some, nil
 			}
-			request.Since, request.Sequence = nil, r.sequence+1
+			some, request.Since, request.Sequence = true, nil, r.Sequence+1
+			if r.Forged {
+				continue
+			}
 			if err := visit(r); err != nil {
-				return err
+				return some, err
 			}
 		}
-		if more && len(records) > 0 {
+		if pending > 0 && len(records) > 0 {
 			continue
 		}
 		if !end.replicated || complete && len(records) == 0 {
-			return nil
+			return some, nil
 		}
 		if request.Sequence <= end.last {
-			if err := l.awaitReplica(ctx, end.last); err != nil {
-				return fmt.Errorf("read ledger %s: %w", l.subject, err)
+			ended := func() bool { _, err := l.end(ctx); return errors.Is(err, ErrNoRecord) }
+			if err := streams.AwaitReplica(ctx, l.js, l.name, end.last, ended); err != nil {
+				return some, fmt.Errorf("read ledger %s: %w", l.subject, err)
 			}
 			complete = true
 		}
 	}
-	return nil
+	return some, nil
 }
 
 // streamEnd is the end of a stream, as its leader reports it.
@@ -226,68 +196,4 @@ func (l *Ledger) end(ctx context.Context) (streamEnd, error) {
 		return streamEnd{}, ErrNoRecord
 	}
 	return streamEnd{info.State.LastSeq, kvbucket.Replicated(info)}, nil
-}
-
-// awaitReplica waits until a replica that answers has the message with that sequence number, or the stream is empty.
-func (l *Ledger) awaitReplica(ctx context.Context, sequence uint64) error {
-	for {
-		records, _, err := l.batch(ctx, batchRequest{Sequence: sequence, Subject: ">", Records: 1, Bytes: batchBytes})
-		if err != nil || len(records) > 0 {
-			return err
-		}
-		if _, err := l.end(ctx); errors.Is(err, ErrNoRecord) {
-			return nil
-		}
-		if !pause(ctx, replicaPause) {
-			return fmt.Errorf("the replica that answers lacks message %d, which the leader has: %w", sequence, context.Cause(ctx))
-		}
-	}
-}
-
-// stored is one message of the ledger.
-type stored struct {
-	subject  string
-	sequence uint64
-	at       time.Time
-	header   nats.Header
-	data     []byte
-}
-
-// batch returns the records of one request, in order, and whether the stream has more.
-func (l *Ledger) batch(ctx context.Context, r batchRequest) (records []stored, more bool, err error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	data, err := json.Marshal(r)
-	if err != nil {
-		return nil, false, err
-	}
-	err = bus.Replies(ctx, l.js.Conn(), "$JS.API.DIRECT.GET."+l.name, data, func(m *nats.Msg) (bool, error) {
-		switch status := m.Header.Get(statusHeader); status {
-		case "":
-		case statusEnd:
-			more = m.Header.Get(pendingHeader) != "0"
-			return false, nil
-		case statusNone:
-			return false, nil
-		default:
-			return false, fmt.Errorf("the server answers with status %.80q %.80q", status, m.Header.Get("Description"))
-		}
-		if len(records) == r.Records {
-			return false, fmt.Errorf("the server answers with more than %d records", r.Records)
-		}
-		one, err := storedOf(m)
-		if err == nil && one.sequence < r.Sequence {
-			err = fmt.Errorf("the server answers with sequence number %d, want at least %d", one.sequence, r.Sequence)
-		}
-		if err != nil {
-			return false, err
-		}
-		r.Sequence = one.sequence + 1
-		records = append(records, one)
-		return true, nil
-	})
-	if errors.Is(err, nats.ErrNoResponders) {
-		err = fmt.Errorf("no server answers direct gets of stream %s: check its leader, and that it allows direct gets: %w", l.name, err)
-	}
-	return records, more, err
 }

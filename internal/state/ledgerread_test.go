@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -39,11 +40,15 @@ func TestSinceReadsInBatches(t *testing.T) {
 
 // A stream that an operator created without direct gets is an error with a remedy, not an empty ledger.
 func TestSinceWithoutDirectGets(t *testing.T) {
-	js := js(t)
-	c := state.LedgerConfig{Cluster: "here", Pool: "web"}.Stream()
-	c.AllowDirect = false
-	if _, err := js.CreateStream(t.Context(), c); err != nil {
-		t.Fatal(err)
+	js := openEmpty(t, t.TempDir()).JetStream()
+	for _, c := range (streams.Cluster{Name: "here", Pools: []streams.Pool{{Name: "web"}}}).Specs() {
+		if c.Name != webLedger {
+			continue
+		}
+		c.AllowDirect = false
+		if _, err := js.CreateStream(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
 	}
 	l := openLedger(t, js, "web")
 	appendRecords(t, l, "one")
@@ -85,7 +90,10 @@ func TestSinceWaitsForAReplica(t *testing.T) {
 			if request.Subject != ">" && sequence == 2 {
 				continue
 			}
-			respond(t, m, nats.Header{"Nats-Sequence": {fmt.Sprint(sequence)}, "Nats-Time-Stamp": {time.Now().UTC().Format(time.RFC3339Nano)}}, fmt.Sprint(sequence))
+			respond(t, m, nats.Header{
+				"Nats-Stream": {"weir-summaries:here:web"}, "Nats-Subject": {"weir.here.summary.web"},
+				"Nats-Sequence": {fmt.Sprint(sequence)}, "Nats-Time-Stamp": {time.Now().UTC().Format(time.RFC3339Nano)},
+			}, fmt.Sprint(sequence))
 		}
 		respond(t, m, nats.Header{"Status": {"204"}, "Nats-Num-Pending": {"0"}}, "")
 	})

@@ -17,8 +17,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// TestRunningProcessAfterAnEmptyStore deletes both buckets while a pool's process runs, as if the servers came back with
-// empty disks. The term ends. The same process holds the next term without state, and every store works again.
+// TestRunningProcessAfterAnEmptyStore deletes the bucket while a pool's process runs, as if the servers came back with empty
+// disks. The term ends, and no process creates the bucket: each error names the command that does. Then the same process holds
+// the next term without state, and every store works again.
 func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	js := js(t)
 	lease := newLease(t, js, "a", 10*time.Second) // renewed each 2 s
@@ -34,18 +35,30 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	if err := orders.Pause(t.Context(), note(noon)); err != nil {
 		t.Fatal(err)
 	}
-	trials, err := state.OpenTrials(t.Context(), js, "here", "web", 1)
+	trials, err := state.OpenTrials(t.Context(), js, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lose(t, js, stateBucket, ordersBucket)
-	if _, err := orders.List(t.Context()); !errors.Is(err, state.ErrLost) {
-		t.Errorf("the first List = %v, want %v", err, state.ErrLost)
+	lose(t, js, poolBucket)
+	_, errList := orders.List(t.Context())
+	_, errOpen := state.OpenOrders(t.Context(), js, "here", "web")
+	for what, err := range map[string]error{
+		"List": errList, "OpenOrders": errOpen, "Save of a trial": trials.Save(t.Context(), api.Trial{App: "shop"}), "Save of the state": h.Memory().Save(t.Context(), []byte("late")),
+	} {
+		if !errors.Is(err, kvbucket.ErrMissing) || !strings.Contains(err.Error(), "weir nats streams") || !strings.Contains(err.Error(), poolBucket) {
+			t.Errorf("%s without a bucket = %v, want the bucket and the command that creates it", what, err)
+		}
 	}
+	if got, err := state.ReadOrders(t.Context(), js, "here", "web"); err != nil || !got.Empty() {
+		t.Errorf("ReadOrders = %+v, %v, want no orders", got, err)
+	}
+	for s := range js.ListStreams(t.Context()).Info() {
+		if s.Config.Name == "KV_"+poolBucket {
+			t.Error("a process created the bucket")
+		}
+	}
+	bustest.Streams(t, js, "here", 1, "web")
 	wantOrders(t, orders, noon, api.Orders{})
-	if err := trials.Save(t.Context(), api.Trial{App: "shop"}); err != nil && !errors.Is(err, state.ErrLost) {
-		t.Errorf("Save of a trial = %v", err)
-	}
 	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))
 	if err := h.Memory().Save(t.Context(), []byte("late")); err == nil {
 		t.Error("the former holder still saves its state")
@@ -63,12 +76,6 @@ func TestRunningProcessAfterAnEmptyStore(t *testing.T) {
 	if err := trials.Save(t.Context(), api.Trial{App: "shop"}); err != nil {
 		t.Errorf("Save of a trial = %v", err)
 	}
-	for _, c := range []kvbucket.Config{kvbucket.State("here", 1), kvbucket.Orders("here", 1)} {
-		stream, err := kvbucket.Check(t.Context(), js, c.Name)
-		if err != nil || stream.CachedInfo().Config.AllowRollup || !stream.CachedInfo().Config.DenyPurge {
-			t.Errorf("bucket %s = %v, want one without roll-up and purge", c.Name, err)
-		}
-	}
 }
 
 // A standby that has seen a holder waits for the holder's TTL, also if the whole bucket is lost: the holder has no record of
@@ -80,7 +87,8 @@ func TestStandbyWaitsForAHolderWhoseLeaseIsLost(t *testing.T) {
 	acquired(t, a)
 	taken := acquire(t, b)
 	await.True(t, "b has seen a", func() bool { holder, _ := b.Standby(); return holder == "a" })
-	lose(t, js, stateBucket)
+	lose(t, js, poolBucket)
+	bustest.Streams(t, js, "here", 1, "web")
 	if err := result(t, "b has the lease", taken); err != nil {
 		t.Fatal(err)
 	}
@@ -89,23 +97,20 @@ func TestStandbyWaitsForAHolderWhoseLeaseIsLost(t *testing.T) {
 	}
 }
 
-// Without records of seen revisions, the orders still tell when the bucket of state was created.
+// Without records of seen revisions, the orders still show when the bucket was created.
 func TestNewStateShowsWithoutSeenRevisions(t *testing.T) {
 	js := js(t)
 	before := hold(t, js, "a")
 	save(t, before, "before")
-	stream, err := kvbucket.Check(t.Context(), js, stateBucket)
+	stream, err := kvbucket.Check(t.Context(), js, poolBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	was := stream.CachedInfo().Created
-	lose(t, js, stateBucket)
+	lose(t, js, poolBucket)
+	bustest.Streams(t, js, "here", 1, "web")
 	hold(t, js, "a")
 	orders := openOrders(t, js, "web")
-	lose(t, js, ordersBucket)
-	if err := orders.Reopen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
 	g, err := state.OpenGuard(js, "here", "web", t.TempDir(), "test", testLog(t))
 	if err != nil {
 		t.Fatal(err)
@@ -116,43 +121,16 @@ func TestNewStateShowsWithoutSeenRevisions(t *testing.T) {
 	}
 	got, err := orders.Guarded(g).Read(t.Context(), noon)
 	if err != nil || !got.StateCreated.After(was) || got.LossSuspected != "" {
-		t.Errorf("orders %+v, %v, want a bucket of state that was created after %v", got, err, was)
+		t.Errorf("orders %+v, %v, want a bucket that was created after %v", got, err, was)
 	}
 }
 
-// A command that reads creates no bucket, and an empty cluster has no orders.
-func TestReadingCreatesNothing(t *testing.T) {
-	js := js(t)
-	orders, err := state.OpenOrders(t.Context(), js, "here", "web", state.CreateNothing)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := orders.List(t.Context()); err != nil || !got.Empty() {
-		t.Errorf("List = %+v, %v, want no orders", got, err)
-	}
-	if err := orders.Resume(t.Context()); err != nil {
-		t.Errorf("Resume = %v", err)
-	}
-	if err := orders.Pause(t.Context(), note(noon)); !errors.Is(err, kvbucket.ErrMissing) || !strings.Contains(err.Error(), "start the daemons of cluster here") {
-		t.Errorf("Pause = %v, want an error with a remedy", err)
-	}
-	for s := range js.ListStreams(t.Context()).Info() {
-		t.Errorf("stream %s was created", s.Config.Name)
-	}
-}
-
-// With permission for single keys only, a pool takes over its state, and another pool's state stays out of reach.
+// With the permissions of one pool's bucket, a pool takes over its state.
 func TestTakeoverWithPermissionsOfOnePool(t *testing.T) {
 	allow := func(subjects ...string) *server.SubjectPermission { return &server.SubjectPermission{Allow: subjects} }
-	publish := []string{"$JS.API.STREAM.INFO.KV_" + stateBucket, "$JS.API.STREAM.INFO.KV_" + ordersBucket}
-	for bucket, keys := range map[string][]string{
-		stateBucket:  {"schema", "lease.pool.web", "pool.web", "health.web", "drain.web.>"},
-		ordersBucket: {"schema", "order.web.>"},
-	} {
-		for _, key := range keys {
-			subject := "$KV." + bucket + "." + key
-			publish = append(publish, subject, "$JS.API.DIRECT.GET.KV_"+bucket+"."+subject)
-		}
+	publish := []string{
+		"$KV." + poolBucket + ".>", "$JS.API.STREAM.INFO.KV_" + poolBucket,
+		"$JS.API.DIRECT.GET.KV_" + poolBucket, "$JS.API.DIRECT.GET.KV_" + poolBucket + ".$KV." + poolBucket + ".>",
 	}
 	s := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir(), Users: []*server.User{
 		{Username: "all", Password: "all", Permissions: &server.Permissions{Publish: allow(">"), Subscribe: allow(">")}},
@@ -171,6 +149,7 @@ func TestTakeoverWithPermissionsOfOnePool(t *testing.T) {
 		}
 		all[i] = js
 	}
+	bustest.Streams(t, all[0], "here", 1, "web")
 	put(t, hold(t, all[0], "a"), recordOf("i-1"), recordOf("i-2"))
 	openOrders(t, all[0], "web")
 	h := hold(t, all[1], "a")

@@ -20,7 +20,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
@@ -43,8 +45,16 @@ func testLog(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// open runs the bus of that folder until the test ends or the bus is closed.
-func open(t *testing.T, data string) *bus.Bus {
+// open runs the bus of that folder until the test ends or the bus is closed, with the streams of pool "web" and of these pools.
+func open(t *testing.T, data string, pools ...string) *bus.Bus {
+	t.Helper()
+	b := openEmpty(t, data)
+	bustest.Streams(t, b.JetStream(), "here", 1, append(pools, "web")...)
+	return b
+}
+
+// openEmpty runs the bus of that folder as it is.
+func openEmpty(t *testing.T, data string) *bus.Bus {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: t.Name(), Log: testLog(t), Serve: natsserver.Serve})
 	if err != nil {
@@ -62,6 +72,7 @@ func openBench(b *testing.B) jetstream.JetStream {
 		b.Fatal(err)
 	}
 	b.Cleanup(server.Close)
+	bustest.Streams(b, server.JetStream(), "here", 1, "web")
 	return server.JetStream()
 }
 
@@ -72,10 +83,10 @@ func message(subject string, header [2]string) *nats.Msg {
 	return m
 }
 
-// js returns the streams and buckets of a new bus.
-func js(t *testing.T) jetstream.JetStream {
+// js returns the streams and buckets of a new bus, with those of pool "web" and of these pools.
+func js(t *testing.T, pools ...string) jetstream.JetStream {
 	t.Helper()
-	return open(t, t.TempDir()).JetStream()
+	return open(t, t.TempDir(), pools...).JetStream()
 }
 
 // beside creates a stream that stays. With the last stream of an account, the server removes the account's folder, while
@@ -92,7 +103,7 @@ func lose(t *testing.T, js jetstream.JetStream, buckets ...string) {
 	t.Helper()
 	beside(t, js)
 	for _, bucket := range buckets {
-		if err := js.DeleteKeyValue(t.Context(), bucket); err != nil {
+		if err := js.DeleteStream(t.Context(), kvbucket.Stream(bucket)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -259,7 +270,8 @@ func (f failing) Publish(ctx context.Context, subject string, data []byte, opts 
 }
 
 func (f failing) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
-	if _, key, ok := strings.Cut(m.Subject, "_here."); ok && strings.HasPrefix(m.Subject, "$KV.") {
+	if rest, ok := strings.CutPrefix(m.Subject, "$KV."); ok {
+		_, key, _ := strings.Cut(rest, ".")
 		return f.write(ctx, key, m, opts...)
 	}
 	if f.publish != nil {
@@ -302,76 +314,54 @@ func result[T any](t *testing.T, what string, from <-chan T) T {
 
 // Buckets of cluster "here".
 const (
-	stateBucket  = "weir-state_here"
-	ordersBucket = "weir-orders_here"
+	poolBucket       = "weir-pool:here:web"
+	placerBucket     = "weir-placer:here:web"
+	harmonizerBucket = "weir-harmonizer:here"
 )
 
-// bucketOf returns the bucket that has a key, in cluster "here".
-func bucketOf(t *testing.T, js jetstream.JetStream, key string) jetstream.KeyValue {
-	t.Helper()
-	c := kvbucket.State("here", 1)
-	if strings.HasPrefix(key, "order.") || strings.HasPrefix(key, "accept.") {
-		c = kvbucket.Orders("here", 1)
-	}
-	return opened(t, js, c)
-}
-
-func opened(t *testing.T, js jetstream.JetStream, c kvbucket.Config) jetstream.KeyValue {
-	t.Helper()
-	if _, err := kvbucket.Ensure(t.Context(), js, c); err != nil {
-		t.Fatal(err)
-	}
-	kv, err := js.KeyValue(t.Context(), c.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kv
-}
-
+// putRaw writes a key of the bucket of pool "web".
 func putRaw(t *testing.T, js jetstream.JetStream, key, value string) {
 	t.Helper()
-	if _, err := bucketOf(t, js, key).PutString(t.Context(), key, value); err != nil {
+	putRawOf(t, js, poolBucket, key, value)
+}
+
+func putRawOf(t *testing.T, js jetstream.JetStream, bucket, key, value string) {
+	t.Helper()
+	if _, err := kvbucket.New(js, bucket).Put(t.Context(), key, []byte(value)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// raw returns the stored value of a key.
+// raw returns the stored value of a key of the bucket of pool "web".
 func raw(t *testing.T, js jetstream.JetStream, key string) (value string, found bool) {
 	t.Helper()
-	e, err := bucketOf(t, js, key).Get(t.Context(), key)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return "", false
-	}
+	return rawOf(t, js, poolBucket, key)
+}
+
+func rawOf(t *testing.T, js jetstream.JetStream, bucket, key string) (value string, found bool) {
+	t.Helper()
+	e, err := kvbucket.New(js, bucket).Get(t.Context(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(e.Value()), true
+	return string(e.Value), e.Found
 }
 
-// contents returns all messages of the two buckets with their revisions, to compare before and after. The schema of
-// the orders has the key "schema of orders".
+// contents returns all messages of the bucket of pool "web" with their revisions, to compare before and after.
 func contents(t *testing.T, js jetstream.JetStream) map[string]jetstream.RawStreamMsg {
 	t.Helper()
+	return contentsOf(t, js, poolBucket)
+}
+
+func contentsOf(t *testing.T, js jetstream.JetStream, bucket string) map[string]jetstream.RawStreamMsg {
+	t.Helper()
 	all := map[string]jetstream.RawStreamMsg{}
-	for _, name := range []string{stateBucket, ordersBucket} {
-		stream, err := js.Stream(t.Context(), "KV_"+name)
-		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			continue
-		}
-		for sequence := uint64(1); err == nil; {
-			var m *jetstream.RawStreamMsg
-			if m, err = stream.GetMsg(t.Context(), sequence, jetstream.WithGetMsgSubject("$KV."+name+".>")); err == nil {
-				key := m.Subject[len("$KV."+name+"."):]
-				if key == "schema" && name == ordersBucket {
-					key = "schema of orders"
-				}
-				all[key] = jetstream.RawStreamMsg{Sequence: m.Sequence, Data: m.Data}
-				sequence = m.Sequence + 1
-			}
-		}
-		if !errors.Is(err, jetstream.ErrMsgNotFound) {
-			t.Fatal(err)
-		}
+	found, err := integrity.Read(t.Context(), js, bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range found.Keys {
+		all[k.Name] = jetstream.RawStreamMsg{Sequence: k.Revision, Data: k.Value}
 	}
 	return all
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
 // model is a bucket in memory. It keeps each change, so that a reader may be given the bucket
@@ -148,7 +148,8 @@ func TestModelIsABucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	real, err := openBucket(t.Context(), b.JetStream(), kvbucket.State("here", 1))
+	bustest.Streams(t, b.JetStream(), "here", 1, "web")
+	real, err := openBucket(t.Context(), b.JetStream(), "weir-pool:here:web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func TestModelIsABucket(t *testing.T) {
 	if _, err := m.update(t.Context(), "schema", schema.value, 0); err != nil {
 		t.Fatal(err)
 	}
-	keys := []string{"schema", "lease.pool.web", "pool.web", "drain.web.a-1", "drain.web.a-2", "drain.webs.a-1"}
+	keys := []string{"schema", "lease", "state", "drain.a-1", "drain.a-2", "drain.webs.a-1"}
 	r := rand.New(rand.NewPCG(1, 2))
 	mismatches, writes := 0, 0
 	for i := range 600 {
@@ -219,7 +220,7 @@ func TestModelIsABucket(t *testing.T) {
 // listing returns the drain records and the lease of a pool, one text each.
 func listing(t *testing.T, s store) (all []string) {
 	t.Helper()
-	err := s.list(t.Context(), 0, []string{"drain.web.>", "lease.pool.web"}, func(k integrity.Key) error {
+	err := s.list(t.Context(), 0, []string{"drain.>", "lease"}, func(k integrity.Key) error {
 		all = append(all, fmt.Sprintf("%s %d %s", k.Name, k.Revision, k.Value))
 		return nil
 	})

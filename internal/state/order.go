@@ -20,7 +20,7 @@ type order struct {
 	add      func(*api.Orders)
 }
 
-// decodeOrder decodes an order. name is the part of its key after the pool.
+// decodeOrder decodes an order. name is its key without the prefix.
 func decodeOrder(name string, value []byte) (order, error) {
 	if len(value) > maxOrder {
 		return order{}, fmt.Errorf("longer than %d bytes", maxOrder)

@@ -28,23 +28,16 @@ const (
 )
 
 // OpenGuard returns the guard of a pool's stored data, for the holder of the pool's lease. The guard stores the
-// revisions that it has seen in files of that folder. The guard beside it is that of the orders.
+// revisions that it has seen in a file of that folder.
 func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *slog.Logger) (*integrity.Guard, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open guard: %w", err)
 	}
-	o := Orders{prefix: "order." + pool + "."}
-	c := integrity.Config{JS: js, Cluster: cluster, Reader: "pool." + pool, Folder: folder, By: by, Log: log}
-	orders, of := c, c
-	orders.Bucket, orders.Filters, orders.Erased = names.OrdersBucket(cluster), []string{o.prefix + ">"}, o.erased()
-	beside, err := integrity.Open(orders)
-	if err != nil {
-		return nil, err
-	}
-	of.Bucket, of.Beside = names.StateBucket(cluster), beside
-	of.Filters = []string{stateKey(pool), healthKey(pool), "lease.pool." + pool, drainPrefix(pool) + ">"}
-	of.Erased = []string{drainPrefix(pool)}
-	return integrity.Open(of)
+	return integrity.Open(integrity.Config{
+		JS: js, Bucket: names.PoolBucket(cluster, pool), Reader: integrity.PoolReader(cluster, pool),
+		Filters: []string{stateKey, healthKey, leaseKey, drainPrefix + ">", orderPrefix + ">"},
+		Erased:  append([]string{drainPrefix}, erasedOrders()...), Folder: folder, By: by, Log: log,
+	})
 }
 
 // ErrTooMany: the pool has the maximum number of orders of that kind.
@@ -54,34 +47,41 @@ var ErrTooMany = errors.New("the pool has too many orders of that kind")
 // as a pools.OrderStore.
 type Orders struct {
 	bucket *bucket
-	prefix string           // ends in a dot
 	guard  *integrity.Guard // nil: revisions are not compared
 }
 
 var _ pools.OrderStore = (*Orders)(nil)
 
-// OpenOrders opens the orders of a pool, in the cluster's bucket of orders. It creates a missing bucket with that many
-// replicas. With CreateNothing a missing bucket has no orders.
-func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool string, replicas int) (*Orders, error) {
+// OpenOrders opens the orders of a pool.
+func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open orders: %w", err)
 	}
-	b, err := openBucket(ctx, js, kvbucket.Orders(cluster, replicas))
+	b, err := openBucket(ctx, js, names.PoolBucket(cluster, pool))
 	if err != nil {
 		return nil, err
 	}
-	return &Orders{bucket: b, prefix: "order." + pool + "."}, nil
+	return &Orders{bucket: b}, nil
 }
 
-// Reopen creates the bucket again if it is missing: a guard cannot read a missing bucket.
-func (o *Orders) Reopen(ctx context.Context) error { return o.bucket.ensure(ctx) }
+// ReadOrders returns all orders of a pool, in force or not. A pool without a bucket has no orders.
+func ReadOrders(ctx context.Context, js jetstream.JetStream, cluster, pool string) (api.Orders, error) {
+	o, err := OpenOrders(ctx, js, cluster, pool)
+	if errors.Is(err, kvbucket.ErrMissing) {
+		return api.Orders{}, nil
+	}
+	if err != nil {
+		return api.Orders{}, err
+	}
+	return o.List(ctx)
+}
 
 // Guarded returns the orders for the pool's loop. Read then compares them with the revisions that the guard has seen,
 // and publishes the guard's alarm. If a pause may be lost or older than before, Read returns an error. If another
 // value may be, the orders have a Doubt.
-func (o *Orders) Guarded(g *integrity.Guard) *Orders { return &Orders{o.bucket, o.prefix, g} }
+func (o *Orders) Guarded(g *integrity.Guard) *Orders { return &Orders{o.bucket, g} }
 
 // Read implements pools.OrderStore. It returns all orders in force, or an error that names every unreadable key: an
 // unreadable pause may be a pause. To repair the key, give the order again or clear it.
@@ -194,10 +194,10 @@ func (o *Orders) Rolled(ctx context.Context, group string) error {
 func (o *Orders) list(ctx context.Context) ([]order, error) {
 	var all []order
 	visit := func(k integrity.Key) error {
-		one, err := decodeOrder(k.Name[len(o.prefix):], k.Value)
+		one, err := decodeOrder(k.Name[len(orderPrefix):], k.Value)
 		if err != nil {
 			if o.guard != nil {
-				o.guard.Beside().Unreadable(k.Name, "an order", err)
+				o.guard.Unreadable(k.Name, "an order", err)
 			}
 			return err
 		}
@@ -206,21 +206,21 @@ func (o *Orders) list(ctx context.Context) ([]order, error) {
 		return nil
 	}
 	if o.guard == nil {
-		return all, o.bucket.list(ctx, 0, []string{o.prefix + ">"}, visit)
+		return all, o.bucket.list(ctx, 0, []string{orderPrefix + ">"}, visit)
 	}
 	if accepted, err := o.guard.Accepted(ctx); err != nil && !accepted {
 		return nil, fmt.Errorf("read the acceptance: %w", err)
 	}
-	contents, err := o.guard.Beside().Read(ctx)
+	contents, err := o.guard.Read(ctx, orderPrefix+">")
 	if err != nil {
-		return nil, o.bucket.reopen(ctx, err)
+		return nil, err
 	}
 	err = visitAll(contents.Keys, visit)
 	o.guard.Publish(ctx)
 	return all, err
 }
 
-func (o *Orders) unknown(key string) bool { return o.guard != nil && o.guard.Beside().IsUnknown(key) }
+func (o *Orders) unknown(key string) bool { return o.guard != nil && o.guard.IsUnknown(key) }
 
 // shrinkBlocked returns the reason why the pool must not shrink, or an error if a pause may be lost.
 func (o *Orders) shrinkBlocked() (string, error) {
@@ -229,7 +229,7 @@ func (o *Orders) shrinkBlocked() (string, error) {
 	}
 	why := ""
 	for _, p := range o.guard.Problems() {
-		if p.Key == o.prefix+"pause" {
+		if p.Key == orderPrefix+"pause" {
 			return "", fmt.Errorf("a pause may be lost: %v; \"weir state check\" shows all", p)
 		}
 		why = cmp.Or(why, "stored data is damaged, lost or old: "+p.String())
@@ -249,10 +249,10 @@ func (o *Orders) set(ctx context.Context, name string, order any) error {
 		return fmt.Errorf("order %s: %w", name, err)
 	}
 	// A write over a value that the store cannot read would end all writes to the bucket.
-	if _, err := o.bucket.get(ctx, o.prefix+name); err != nil {
-		return fmt.Errorf("write %s: %w", o.prefix+name, err)
+	if _, err := o.bucket.get(ctx, orderPrefix+name); err != nil {
+		return fmt.Errorf("write %s: %w", orderPrefix+name, err)
 	}
-	err = o.bucket.put(ctx, o.prefix+name, data)
+	err = o.bucket.put(ctx, orderPrefix+name, data)
 	if errors.Is(err, kvbucket.ErrUnknown) {
 		return o.settled(ctx, name, data, err)
 	}
@@ -267,7 +267,7 @@ const settleTimeout = 5 * time.Second
 func (o *Orders) settled(ctx context.Context, name string, data []byte, unknown error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 	defer cancel()
-	if e, err := o.bucket.get(ctx, o.prefix+name); err == nil && e.found && bytes.Equal(e.value, data) {
+	if e, err := o.bucket.get(ctx, orderPrefix+name); err == nil && e.found && bytes.Equal(e.value, data) {
 		return nil
 	}
 	return fmt.Errorf("%w; \"weir status\" shows whether the order is in force, or give the order again", unknown)
@@ -277,18 +277,18 @@ func (o *Orders) settled(ctx context.Context, name string, data []byte, unknown 
 func (o *Orders) clear(ctx context.Context, name string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	e, err := o.bucket.get(ctx, o.prefix+name)
+	e, err := o.bucket.get(ctx, orderPrefix+name)
 	if err != nil || !e.found {
 		return err
 	}
-	return o.end(ctx, o.prefix+name, e.revision)
+	return o.end(ctx, orderPrefix+name, e.revision)
 }
 
 // end removes an order at a revision. A newer order stays. The marker of a pause, an offset and a pin stays, because
 // without it the order would count as lost. Removals and marks are too many for markers that stay.
 func (o *Orders) end(ctx context.Context, key string, revision uint64) error {
 	remove := o.bucket.delete
-	for _, kind := range o.erased() {
+	for _, kind := range erasedOrders() {
 		if strings.HasPrefix(key, kind) {
 			remove = o.bucket.erase
 		}
@@ -299,16 +299,16 @@ func (o *Orders) end(ctx context.Context, key string, revision uint64) error {
 	return nil
 }
 
-// erased returns the prefixes of orders whose marker ends.
-func (o *Orders) erased() []string { return []string{o.prefix + "remove.", o.prefix + "stale."} }
+// erasedOrders returns the prefixes of orders whose marker ends.
+func erasedOrders() []string { return []string{orderPrefix + "remove.", orderPrefix + "stale."} }
 
 // room returns ErrTooMany if limit other orders of a kind exist.
 func (o *Orders) room(ctx context.Context, kind, token string, limit int) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	others := 0
-	err := o.bucket.list(ctx, 0, []string{o.prefix + kind + ">"}, func(e integrity.Key) error {
-		if e.Name != o.prefix+kind+token {
+	err := o.bucket.list(ctx, 0, []string{orderPrefix + kind + ">"}, func(e integrity.Key) error {
+		if e.Name != orderPrefix+kind+token {
 			others++
 		}
 		return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -26,7 +27,7 @@ func note(until time.Time) api.Note {
 
 func openOrders(t *testing.T, js jetstream.JetStream, pool string) *state.Orders {
 	t.Helper()
-	o, err := state.OpenOrders(t.Context(), js, "here", pool, 1)
+	o, err := state.OpenOrders(t.Context(), js, "here", pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func wantOrders(t *testing.T, o *state.Orders, now time.Time, want api.Orders) {
 }
 
 func TestOrders(t *testing.T) {
-	js := js(t)
+	js := js(t, "web-2")
 	o, other := openOrders(t, js, "web"), openOrders(t, js, "web-2")
 	wantOrders(t, o, noon, api.Orders{})
 	all := give(t, o, note(time.Time{}))
@@ -157,23 +158,23 @@ func TestInvalidOrders(t *testing.T) {
 func TestUnreadableOrders(t *testing.T) {
 	good := `"by":"ann","at":"2026-03-01T12:00:00Z"`
 	tests := []struct{ name, key, value, want string }{
-		{"no JSON", "pause", "yes", "order.web.pause: invalid character"},
-		{"two values", "pause", "{" + good + "}{}", "order.web.pause: want one JSON value, something follows"},
-		{"a key more", "pause", `{` + good + `,"until_load":0.5}`, "order.web.pause: json: unknown field"},
-		{"too long", "pause", strings.Repeat(" ", 9000), "order.web.pause: longer"},
-		{"not a number", "offset", `{` + good + `,"weight":1e999}`, "order.web.offset: weight: want a number, not 1e999"},
-		{"another node", "remove.i-1", `{` + good + `,"node":"i-2"}`, `order.web.remove.i-1: it belongs to node "i-2"`},
-		{"another group", "stale.blue", `{` + good + `,"group":"green"}`, `order.web.stale.blue: it belongs to group "green"`},
-		{"another kind", "freeze", `{` + good + `}`, "order.web.freeze: unknown order"},
-		{"a kind without a node", "remove", `{` + good + `}`, "order.web.remove: node"},
+		{"no JSON", "pause", "yes", "order.pause: invalid character"},
+		{"two values", "pause", "{" + good + "}{}", "order.pause: want one JSON value, something follows"},
+		{"a key more", "pause", `{` + good + `,"until_load":0.5}`, "order.pause: json: unknown field"},
+		{"too long", "pause", strings.Repeat(" ", 9000), "order.pause: longer"},
+		{"not a number", "offset", `{` + good + `,"weight":1e999}`, "order.offset: weight: want a number, not 1e999"},
+		{"another node", "remove.i-1", `{` + good + `,"node":"i-2"}`, `order.remove.i-1: it belongs to node "i-2"`},
+		{"another group", "stale.blue", `{` + good + `,"group":"green"}`, `order.stale.blue: it belongs to group "green"`},
+		{"another kind", "freeze", `{` + good + `}`, "order.freeze: unknown order"},
+		{"a kind without a node", "remove", `{` + good + `}`, "order.remove: node"},
 	}
 	js := js(t)
 	o := openOrders(t, js, "web")
 	all := give(t, o, note(noon.Add(time.Hour)))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			previous, found := raw(t, js, "order.web."+test.key)
-			putRaw(t, js, "order.web."+test.key, test.value)
+			previous, found := raw(t, js, "order."+test.key)
+			putRaw(t, js, "order."+test.key, test.value)
 			before := contents(t, js)
 			got, err := o.Read(t.Context(), noon.Add(2*time.Hour))
 			if err == nil || !strings.Contains(err.Error(), test.want) || !cmp.Equal(got, api.Orders{}) {
@@ -183,15 +184,19 @@ func TestUnreadableOrders(t *testing.T) {
 				t.Errorf("the bucket has changed:\n%s", diff)
 			}
 			if found {
-				putRaw(t, js, "order.web."+test.key, previous)
-			} else if err := bucketOf(t, js, "order.").Delete(t.Context(), "order.web."+test.key); err != nil {
-				t.Fatal(err)
+				putRaw(t, js, "order."+test.key, previous)
+			} else {
+				b := kvbucket.New(js, poolBucket)
+				e, _ := b.Get(t.Context(), "order."+test.key)
+				if _, err := b.Delete(t.Context(), "order."+test.key, e.Revision); err != nil {
+					t.Fatal(err)
+				}
 			}
 		})
 	}
 	wantOrders(t, o, noon, all)
 
-	putRaw(t, js, "order.web.pause", "}")
+	putRaw(t, js, "order.pause", "}")
 	if err := o.Resume(t.Context()); err != nil { // clears the unreadable value
 		t.Error(err)
 	}
@@ -209,7 +214,7 @@ func TestTooManyOrders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		putRaw(t, js, "order.web.stale."+m.Group, string(data))
+		putRaw(t, js, "order.stale."+m.Group, string(data))
 	}
 	if err := o.MarkStale(t.Context(), api.StaleMark{Note: n, Group: "one-more"}); !errors.Is(err, state.ErrTooMany) {
 		t.Errorf("MarkStale = %v, want %v", err, state.ErrTooMany)

@@ -21,6 +21,9 @@ const pipeline = 32
 // overhead is the maximum size in bytes of a message beyond the body of its sealed value.
 const overhead = maxHead + 1<<10
 
+// asidePrefix begins the keys of unreadable values.
+const asidePrefix = "aside."
+
 // pageStore has the keys of one writer, each with one value for each of its entries. A value that does not fit one message
 // of the bus is made smaller, and an error in the log reports it.
 type pageStore struct {

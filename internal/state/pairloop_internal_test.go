@@ -47,7 +47,7 @@ func (p *process) follow() {
 func (p *process) run() {
 	for p.ctx.Err() == nil {
 		lease, err := newLease(LeaseConfig{
-			Cluster: "here", Name: "pool.web", Holder: p.name, TTL: p.pair.ttl, Log: slog.New(slog.DiscardHandler),
+			Bucket: "b", Holder: p.name, TTL: p.pair.ttl, Log: slog.New(slog.DiscardHandler),
 		}, func(context.Context) (register, error) { return storeOf{p}, nil })
 		if err != nil {
 			panic(err)

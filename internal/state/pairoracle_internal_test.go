@@ -146,7 +146,7 @@ func (w *pair) write(p *process, ignorance, key string, value []byte, revision u
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	node, ok := strings.CutPrefix(key, "drain.web.")
+	node, ok := strings.CutPrefix(key, "drain.")
 	if !ok || before.found {
 		if key == leaseKey {
 			w.claimed(p, before, value)
@@ -195,7 +195,7 @@ func (w *pair) above(r api.Drain) bool {
 		s := w.real(g)
 		target, stay := float64(s.Target), 0.0
 		for _, i := range s.Instances {
-			of, _, err := recordOf(i.ID, w.model.read("drain.web."+i.ID, 0).entry.value)
+			of, _, err := recordOf(i.ID, w.model.read("drain."+i.ID, 0).entry.value)
 			leaves := err == nil && of.State != api.DrainReturned && of.State != api.DrainReturning
 			switch {
 			case i.State == api.InstanceTerminating:
@@ -245,8 +245,6 @@ func (w *pair) claimed(p *process, before entry, value []byte) {
 	}
 }
 
-const leaseKey = "lease.pool.web"
-
 // recordOf reads a drain record, and the epoch that it has.
 func recordOf(node string, value []byte) (api.Drain, uint64, error) {
 	s, err := decodeSealed(value)
@@ -291,7 +289,7 @@ func (w *pair) act(p *process, ignorance string, g *memory.Group, do func() erro
 func (w *pair) checkIntent(p *process, g *memory.Group, did memory.Write, epoch uint64) {
 	if did.Op == memory.SetTarget {
 		var saved apply.Saved
-		s, err := decodeSealed(w.model.read("pool.web", 0).entry.value)
+		s, err := decodeSealed(w.model.read("state", 0).entry.value)
 		if err == nil {
 			err = json.Unmarshal(s.body, &saved)
 		}
@@ -301,7 +299,7 @@ func (w *pair) checkIntent(p *process, g *memory.Group, did memory.Write, epoch 
 		return
 	}
 	for _, id := range did.Ended {
-		r, of, err := recordOf(id, w.model.read("drain.web."+id, 0).entry.value)
+		r, of, err := recordOf(id, w.model.read("drain."+id, 0).entry.value)
 		if err != nil || of != epoch || r.State != api.DrainTerminating {
 			w.breach("%s ends %s, whose record is %+v with epoch %d, not %d: %v", p.name, id, r, of, epoch, err)
 		}
@@ -394,7 +392,7 @@ func (w *pair) staying() (sum float64) {
 
 // recordsText shows the drain records.
 func (w *pair) recordsText() (text string) {
-	for _, k := range w.model.contents([]string{"drain.web.>", leaseKey}, 0, func() int { return 0 }) {
+	for _, k := range w.model.contents([]string{"drain.>", leaseKey}, 0, func() int { return 0 }) {
 		at := w.model.read(k.Name, 0).at
 		text += fmt.Sprintf("%s at %v: %s\n", k.Name, at.Sub(w.began), k.Value)
 	}
@@ -416,8 +414,8 @@ func (w *pair) followed() (records []api.Drain) {
 	if err != nil {
 		return nil // there was no holder yet
 	}
-	for _, k := range w.model.contents([]string{"drain.web.>"}, 0, func() int { return 0 }) {
-		if r, epoch, err := recordOf(strings.TrimPrefix(k.Name, "drain.web."), k.Value); err == nil && epoch == c.Epoch {
+	for _, k := range w.model.contents([]string{"drain.>"}, 0, func() int { return 0 }) {
+		if r, epoch, err := recordOf(strings.TrimPrefix(k.Name, "drain."), k.Value); err == nil && epoch == c.Epoch {
 			records = append(records, r)
 		}
 	}

@@ -212,7 +212,7 @@ func (l storeOf) get(ctx context.Context, key string) (e entry, err error) {
 }
 
 func (l storeOf) update(ctx context.Context, key string, value []byte, revision uint64) (next uint64, err error) {
-	if key == "pool.web" {
+	if key == "state" {
 		l.process.decided(l.pair.ignorance(l.process))
 	}
 	got, ignorance := make(chan uint64, 1), l.process.ignorance()

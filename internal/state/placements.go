@@ -11,23 +11,17 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/placer"
 )
 
 // placementShards is the number of keys of one pool's assignments.
 const placementShards = 32
 
-// PlacerLease returns the name of the lease of a pool's placer.
-func PlacerLease(pool string) string { return "placer." + pool }
-
 // Placements stores the assignments of one pool's placer, in 32 shards. Load takes the keys over, and Save writes the
 // keys that changed. A shard that does not fit one message of the bus first drops the nodes that ran copies before, then
 // the copies without a node: the harmonizer requests those again.
-type Placements struct {
-	pageStore
-	pool string
-}
+type Placements struct{ pageStore }
 
 var _ placer.Memory = (*Placements)(nil)
 
@@ -39,11 +33,11 @@ func OpenPlacements(ctx context.Context, js jetstream.JetStream, lease *Lease, c
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open assignments: %w", err)
 	}
-	b, err := openBucket(ctx, js, kvbucket.State(cluster, lease.config.Replicas))
+	b, err := openBucket(ctx, js, names.PlacerBucket(cluster, pool))
 	if err != nil {
 		return nil, err
 	}
-	return &Placements{newPageStore(b, js.Conn(), lease, "assignments"), pool}, nil
+	return &Placements{newPageStore(b, js.Conn(), lease, "assignments")}, nil
 }
 
 // Load implements placer.Memory. It rewrites each key with the epoch of the current term, so a late Save of an earlier
@@ -57,7 +51,7 @@ func (m *Placements) Load(ctx context.Context) ([]placer.Assignments, error) {
 	}
 	defer m.turn.give()
 	m.pages = nil
-	if err := m.takeOver(ctx, placementPages(m.pool), placementPrefix(m.pool)+">"); err != nil {
+	if err := m.takeOver(ctx, placementPages(), placementPrefix+">"); err != nil {
 		m.pages = nil
 		return nil, fmt.Errorf("load assignments: %w", err)
 	}
@@ -94,7 +88,7 @@ func (m *Placements) Save(ctx context.Context, changed []placer.Assignments) err
 		return fmt.Errorf("save assignments: %w", err)
 	}
 	for app, value := range values {
-		m.pages[placementKey(m.pool, app)].set(app, value)
+		m.pages[placementKey(app)].set(app, value)
 	}
 	if err := m.flush(ctx); err != nil {
 		return fmt.Errorf("save assignments: %w", err)
@@ -102,14 +96,15 @@ func (m *Placements) Save(ctx context.Context, changed []placer.Assignments) err
 	return nil
 }
 
-func placementPrefix(pool string) string { return "placer." + pool + ".apps." }
+// placementPrefix begins the keys of the shards.
+const placementPrefix = "assignment."
 
-func placementPages(pool string) map[string]*page {
+func placementPages() map[string]*page {
 	all := make(map[string]*page, placementShards)
 	for shard := range uint32(placementShards) {
-		key := placementPrefix(pool) + hex(shard)
-		all[key] = &page{key: key, asideKey: "placer." + pool + ".aside." + hex(shard), thin: thinAssignments, check: func(app string, value []byte) error {
-			if want := placementKey(pool, app); want != key {
+		key := placementPrefix + hex(shard)
+		all[key] = &page{key: key, asideKey: asidePrefix + hex(shard), thin: thinAssignments, check: func(app string, value []byte) error {
+			if want := placementKey(app); want != key {
 				return fmt.Errorf("app %.80q belongs to %s", app, want)
 			}
 			_, err := decodeAssignments(app, value)
@@ -120,10 +115,10 @@ func placementPages(pool string) map[string]*page {
 }
 
 // placementKey returns the key of an app's shard: the 32-bit FNV-1a hash of its name, modulo 32.
-func placementKey(pool, app string) string {
+func placementKey(app string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(app)) // never an error
-	return placementPrefix(pool) + hex(h.Sum32()%placementShards)
+	return placementPrefix + hex(h.Sum32()%placementShards)
 }
 
 // encodeAssignments returns the encoded assignments of an app; nil for empty ones.

@@ -11,15 +11,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// placements acquires the lease of the placer of pool p, and takes over its assignments.
+// placements acquires the lease of the placer of pool "web", and takes over its assignments.
 func placements(t *testing.T, js jetstream.JetStream) (*state.Placements, []placer.Assignments) {
 	t.Helper()
-	l, err := state.NewLease(js, state.LeaseConfig{Cluster: "here", Name: state.PlacerLease("p"), Holder: "a", TTL: long, Log: testLog(t)})
+	l, err := state.NewLease(js, state.LeaseConfig{Bucket: placerBucket, Holder: "a", TTL: long, Log: testLog(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	acquired(t, l)
-	m, err := state.OpenPlacements(t.Context(), js, l, "here", "p")
+	m, err := state.OpenPlacements(t.Context(), js, l, "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,16 +67,16 @@ func TestUnreadablePlacementsAreMovedAside(t *testing.T) {
 		t.Fatal(err)
 	}
 	var key string
-	for k, m := range contents(t, js) {
-		if len(m.Data) > len(`{"epoch":1}`)+10 && k != "lease.placer.p" {
+	for k, m := range contentsOf(t, js, placerBucket) {
+		if len(m.Data) > len(`{"epoch":1}`)+10 && k != "lease" {
 			key = k
 		}
 	}
-	putRaw(t, js, key, `{"epoch":1}`+"\nnot json")
+	putRawOf(t, js, placerBucket, key, `{"epoch":1}`+"\nnot json")
 	if _, all := placements(t, js); len(all) != 0 {
 		t.Errorf("Load = %+v, want nothing", all)
 	}
-	if value, found := raw(t, js, "placer.p.aside."+key[len(key)-2:]); !found || value != `{"epoch":1}`+"\nnot json" {
+	if value, found := rawOf(t, js, placerBucket, "aside."+key[len(key)-2:]); !found || value != `{"epoch":1}`+"\nnot json" {
 		t.Errorf("aside: %q, %v", value, found)
 	}
 }

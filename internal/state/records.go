@@ -31,10 +31,9 @@ func (r *Records) Load(ctx context.Context) ([]api.Drain, error) {
 		return nil, fmt.Errorf("load drain records of pool %s: %w", h.pool, err)
 	}
 	defer end()
-	prefix := drainPrefix(h.pool)
 	var records []api.Drain
 	for _, key := range slices.Sorted(maps.Keys(h.savedValues)) {
-		if node, ok := strings.CutPrefix(key, prefix); ok {
+		if node, ok := strings.CutPrefix(key, drainPrefix); ok {
 			record, err := decodeDrain(node, h.savedValues[key].body)
 			if err != nil {
 				record = api.Drain{Node: node, Why: fmt.Sprintf("read %s: %v", key, err)}
@@ -59,7 +58,7 @@ func (r *Records) Put(ctx context.Context, record api.Drain) error {
 		return fmt.Errorf("put drain record of %s: %w", record.Node, err)
 	}
 	defer end()
-	return h.putKey(ctx, drainPrefix(h.pool)+record.Node, body)
+	return h.putKey(ctx, drainPrefix+record.Node, body)
 }
 
 // Delete removes the node's record. A missing record is not an error.
@@ -75,7 +74,7 @@ func (r *Records) Delete(ctx context.Context, node string) error {
 		return fmt.Errorf("delete drain record of %s: %w", node, err)
 	}
 	defer end()
-	return h.remove(ctx, drainPrefix(h.pool)+node)
+	return h.remove(ctx, drainPrefix+node)
 }
 
 func encodeDrain(record api.Drain) ([]byte, error) {

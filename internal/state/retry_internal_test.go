@@ -36,7 +36,7 @@ func (e *electing) update(ctx context.Context, key string, value []byte, revisio
 func TestLeaseOutlastsAnElection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &electing{near: near{newModel()}, began: time.Now()}
-		l, err := newLease(LeaseConfig{Cluster: "here", Name: "pool.web", Holder: "a", Replicas: 3, Log: slog.New(slog.DiscardHandler)},
+		l, err := newLease(LeaseConfig{Bucket: "b", Holder: "a", Replicas: 3, Log: slog.New(slog.DiscardHandler)},
 			func(context.Context) (register, error) { return s, nil })
 		if err != nil {
 			t.Fatal(err)

@@ -3,7 +3,6 @@ package state_test
 import (
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,8 +15,8 @@ import (
 // openers returns all functions that open a bucket.
 func openers(t *testing.T, js jetstream.JetStream) map[string]func() error {
 	return map[string]func() error{
-		"orders": func() error { _, err := state.OpenOrders(t.Context(), js, "here", "web", 1); return err },
-		"trials": func() error { _, err := state.OpenTrials(t.Context(), js, "here", "web", 1); return err },
+		"orders": func() error { _, err := state.OpenOrders(t.Context(), js, "here", "web"); return err },
+		"trials": func() error { _, err := state.OpenTrials(t.Context(), js, "here", "web"); return err },
 		"holder": func() error {
 			_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), nil, "here", "web")
 			return err
@@ -39,13 +38,11 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)
 			putRaw(t, js, "schema", test.value)
-			if _, err := bucketOf(t, js, "order.").PutString(t.Context(), "schema", test.value); err != nil {
-				t.Fatal(err)
-			}
-			putRaw(t, js, "drain.web.i-1", "of another version")
+			putRawOf(t, js, harmonizerBucket, "schema", test.value)
+			putRaw(t, js, "drain.i-1", "of another version")
 			before := contents(t, js)
 			for what, open := range openers(t, js) {
-				if err := open(); !errors.Is(err, state.ErrSchema) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "_here") {
+				if err := open(); !errors.Is(err, state.ErrSchema) || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), ":here") {
 					t.Errorf("%s: %v, want %v that has %q", what, err, state.ErrSchema, test.want)
 				}
 			}
@@ -56,47 +53,13 @@ func TestSchemaOfAnotherVersion(t *testing.T) {
 	}
 }
 
-func TestSchemaIsCreated(t *testing.T) {
-	js := js(t)
-	for range 2 {
-		if _, err := state.OpenOrders(t.Context(), js, "here", "web", 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	all := contents(t, js)
-	if got := string(all["schema of orders"].Data); got != `{"version":1}` || len(all) != 1 || all["schema of orders"].Sequence != 1 {
-		t.Errorf("schema %q, %d keys, want version 1 and nothing else", got, len(all))
-	}
-}
-
-// Several processes of one installation start at the same time.
-func TestOpenedAtTheSameTime(t *testing.T) {
-	js := js(t)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			if _, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: "here", Pool: "web"}); err != nil {
-				t.Error(err)
-			}
-			if _, err := state.OpenOrders(t.Context(), js, "here", "web", 1); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
 func TestBadNames(t *testing.T) {
 	js := js(t)
 	for _, n := range [][2]string{{"", "web"}, {"here", ""}, {"here", "a.b"}, {"here", "*"}, {"a.b", "web"}, {"here", ">"}, {"a b", "web"}} {
 		for what, open := range map[string]func() error{
-			"CreateLedger": func() error {
-				_, err := state.CreateLedger(t.Context(), js, state.LedgerConfig{Cluster: n[0], Pool: n[1]})
-				return err
-			},
 			"OpenLedger": func() error { _, err := state.OpenLedger(t.Context(), js, n[0], n[1]); return err },
-			"OpenOrders": func() error { _, err := state.OpenOrders(t.Context(), js, n[0], n[1], 1); return err },
-			"OpenTrials": func() error { _, err := state.OpenTrials(t.Context(), js, n[0], n[1], 1); return err },
+			"OpenOrders": func() error { _, err := state.OpenOrders(t.Context(), js, n[0], n[1]); return err },
+			"OpenTrials": func() error { _, err := state.OpenTrials(t.Context(), js, n[0], n[1]); return err },
 			"OpenHolder": func() error {
 				_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), nil, n[0], n[1])
 				return err
@@ -109,30 +72,21 @@ func TestBadNames(t *testing.T) {
 	}
 }
 
+// Kept returns the bounds that an operator has set.
 func TestOperatorSettingsAreKept(t *testing.T) {
 	js := js(t)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: webLedger, Subjects: []string{"weir.here.decision.web", partSubject}, MaxAge: 3600e9, MaxBytes: 1 << 30,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: stateBucket, History: 5}); err != nil {
-		t.Fatal(err)
-	}
-	l := openLedger(t, js, "web")
-	appendRecords(t, l, incompressible(2<<20))
-	put(t, hold(t, js, "a"), recordOf("i-1"))
 	stream, err := js.Stream(t.Context(), webLedger)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := stream.CachedInfo().Config; c.MaxAge != 3600e9 || c.MaxBytes != 1<<30 {
-		t.Errorf("stream %+v, want its settings as they were", c)
+	c := stream.CachedInfo().Config
+	c.MaxAge, c.MaxBytes = time.Hour, 1<<30
+	if _, err := js.UpdateStream(t.Context(), c); err != nil {
+		t.Fatal(err)
 	}
+	l := openLedger(t, js, "web")
+	appendRecords(t, l, incompressible(2<<20))
 	if age, bytes, err := l.Kept(t.Context()); age != time.Hour || bytes != 1<<30 || err != nil {
 		t.Errorf("Kept = %v, %d, %v, want the operator's bounds", age, bytes, err)
-	}
-	if status, err := bucketOf(t, js, "pool.web").Status(t.Context()); err != nil || status.History() != 5 {
-		t.Errorf("history of the bucket = %v, %v, want 5", status, err)
 	}
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // maxLearn bounds the retries of Learn after concurrent writes.
 const maxLearn = 8
 
-// Seen stores the first-seen digests and yanks of releases for all hosts of a cluster, at "seen.<release.SeenKey>".
-// It is safe for concurrent use.
+// Seen stores the first-seen digests and yanks of releases for all hosts of a pool. The pool writes Update, and an operator
+// Forget. It is safe for concurrent use.
 type Seen struct{ bucket *bucket }
 
 var _ release.SeenStore = Seen{}
 
-// OpenSeen opens the first-seen records in the cluster's bucket. It creates a missing bucket with that many replicas.
-func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string, replicas int) (Seen, error) {
-	if err := checkNames(cluster, "default"); err != nil {
+// OpenSeen opens the first-seen records of a pool.
+func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster, pool string) (Seen, error) {
+	if err := checkNames(cluster, pool); err != nil {
 		return Seen{}, fmt.Errorf("open the memory of releases: %w", err)
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	b, err := openBucket(ctx, js, kvbucket.State(cluster, replicas))
+	b, err := openBucket(ctx, js, names.PoolBucket(cluster, pool))
 	return Seen{b}, err
 }
 
@@ -36,50 +36,65 @@ func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string, repli
 func (s Seen) Update(ctx context.Context, k release.SeenKey, news release.Seen) (release.Seen, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	key := "seen." + k.String()
+	fail := func(err error) (release.Seen, error) {
+		return release.Seen{}, fmt.Errorf("first-seen record of %s: %w", k.Ref, err)
+	}
+	forgotten, accepted, err := s.get(ctx, acceptSeenPrefix+k.String())
+	if err != nil {
+		return fail(err)
+	}
+	key := seenPrefix + k.String()
 	for range maxLearn {
-		entry, err := s.bucket.get(ctx, key)
-		var savedValues release.Seen
-		if err == nil && entry.found {
-			savedValues, err = release.DecodeSeen(entry.value)
+		stored, revision, err := s.get(ctx, key)
+		if errors.Is(err, release.ErrCorrupt) && accepted > revision { // an operator has replaced it
+			stored, err = release.Seen{}, nil
 		}
 		if err != nil {
-			return release.Seen{}, fmt.Errorf("first-seen record of %s: %w", k.Ref, err)
+			return fail(err)
 		}
-		next := savedValues.Merge(news)
-		if next == savedValues {
-			return savedValues, nil
+		next := stored.Merge(forgotten).Merge(news)
+		if next == stored {
+			return stored, nil
 		}
 		data, err := json.Marshal(next)
-		if err != nil {
-			return release.Seen{}, err
+		if err == nil {
+			_, err = s.bucket.update(ctx, key, data, revision)
 		}
-		if _, err = s.bucket.update(ctx, key, data, entry.revision); err == nil {
+		if err == nil {
 			return next, nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return release.Seen{}, fmt.Errorf("first-seen record of %s: %w", k.Ref, err)
+			return fail(err)
 		}
 	}
-	return release.Seen{}, fmt.Errorf("first-seen record of %s: write %s: other hosts were faster %d times", k.Ref, key, maxLearn)
+	return fail(fmt.Errorf("write %s: other hosts were faster %d times", key, maxLearn))
 }
 
-// Forget implements release.SeenStore.
+// get returns a record. A missing one is empty.
+func (s Seen) get(ctx context.Context, key string) (record release.Seen, revision uint64, err error) {
+	e, err := s.bucket.get(ctx, key)
+	if err == nil && e.found {
+		record, err = release.DecodeSeen(e.value)
+	}
+	return record, e.revision, err
+}
+
+// Forget implements release.SeenStore. The record with the next generation is in a key of the operator, and the pool merges it.
 func (s Seen) Forget(ctx context.Context, k release.SeenKey) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	key := "seen." + k.String()
-	entry, err := s.bucket.get(ctx, key)
+	stored, _, err := s.get(ctx, seenPrefix+k.String())
 	var before release.Seen
-	if err == nil && entry.found {
-		before, _ = release.DecodeSeen(entry.value) // an unreadable record is replaced too
+	var revision uint64
+	if err == nil || errors.Is(err, release.ErrCorrupt) { // an unreadable record is replaced too
+		before, revision, err = s.get(ctx, acceptSeenPrefix+k.String())
 	}
 	var data []byte
-	if err == nil {
-		data, err = json.Marshal(release.Seen{Generation: before.Generation + 1})
+	if err == nil || errors.Is(err, release.ErrCorrupt) {
+		data, err = json.Marshal(release.Seen{Generation: max(before.Generation, stored.Generation) + 1})
 	}
 	if err == nil {
-		_, err = s.bucket.update(ctx, key, data, entry.revision)
+		_, err = s.bucket.update(ctx, acceptSeenPrefix+k.String(), data, revision)
 	}
 	if err != nil {
 		return fmt.Errorf("forget first-seen record of %s: %w", k.Ref, err)

@@ -15,7 +15,7 @@ import (
 // removes both.
 func TestSeen(t *testing.T) {
 	b := open(t, t.TempDir())
-	seen, err := state.OpenSeen(t.Context(), b.JetStream(), "here", 1)
+	seen, err := state.OpenSeen(t.Context(), b.JetStream(), "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // OpenHolder takes over a pool's state for the lease's current term. It rewrites each key with the lease's epoch, the
@@ -29,7 +29,7 @@ func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, g *in
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("take over: %w", err)
 	}
-	b, err := openBucket(ctx, js, kvbucket.State(cluster, lease.config.Replicas))
+	b, err := openBucket(ctx, js, names.PoolBucket(cluster, pool))
 	if err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
@@ -56,7 +56,7 @@ func (h *Holder) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last := stateKey(h.pool)
+	last := stateKey
 	if f, ok := all[last]; ok {
 		// Its epoch decides which records are discarded, so it must be the newest one.
 		if all[last], err = h.touch(ctx, last, f, func(e entry) (found, error) { return h.decode(last, e) }); err != nil {
@@ -67,7 +67,7 @@ func (h *Holder) takeOver(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		switch f := all[key]; {
 		case key == last:
-		case f.epoch < completed && key != healthKey(h.pool):
+		case f.epoch < completed && key != healthKey:
 			if err := h.discard(ctx, key, f, completed); err != nil {
 				return err
 			}
@@ -82,13 +82,13 @@ func (h *Holder) takeOver(ctx context.Context) error {
 
 // survey returns all values of the pool by key, or an error that names every unreadable key.
 func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
-	entries, err := h.term.survey(ctx, drainPrefix(h.pool)+">", healthKey(h.pool), stateKey(h.pool))
+	entries, err := h.term.survey(ctx, drainPrefix+">", healthKey, stateKey)
 	if err != nil {
 		return nil, err
 	}
 	// Every takeover writes the health key, even if it is empty. So an old epoch there comes from a program without
 	// node health, not from a process that lost the pool.
-	all := map[string]found{healthKey(h.pool): {}}
+	all := map[string]found{healthKey: {}}
 	var unreadable []error
 	for key, e := range entries {
 		if all[key], err = h.decode(key, e); err != nil {
@@ -99,7 +99,7 @@ func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
 }
 
 func (h *Holder) decode(key string, e entry) (found, error) {
-	node, drains := strings.CutPrefix(key, drainPrefix(h.pool))
+	node, drains := strings.CutPrefix(key, drainPrefix)
 	switch {
 	case !e.found && drains:
 		return found{}, errRemoved

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -98,7 +99,7 @@ func TestTakeover(t *testing.T) {
 	b := hold(t, js, "a")
 	wantSaved(t, b, `{"clock": "<now>"}`)
 	wantRecords(t, b, recordOf("i-1"), recordOf("i-2"))
-	for _, key := range []string{"pool.web", "drain.web.i-1", "drain.web.i-2"} {
+	for _, key := range []string{"state", "drain.i-1", "drain.i-2"} {
 		if value, _ := raw(t, js, key); !strings.HasPrefix(value, `{"epoch":2}`+"\n{") {
 			t.Errorf("%s is %q, want it with epoch 2", key, value)
 		}
@@ -147,7 +148,7 @@ func TestLateNewRecordIsDiscarded(t *testing.T) {
 
 	var told bytes.Buffer
 	l, err := state.NewLease(js, state.LeaseConfig{
-		Cluster: "here", Name: "pool.web", Holder: "a", TTL: long, Log: slog.New(slog.NewTextHandler(&told, nil)),
+		Bucket: poolBucket, Holder: "a", TTL: long, Log: slog.New(slog.NewTextHandler(&told, nil)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -158,10 +159,10 @@ func TestLateNewRecordIsDiscarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantRecords(t, c, recordOf("i-1"), recordOf("i-3"))
-	if _, found := raw(t, js, "drain.web.i-2"); found {
+	if _, found := raw(t, js, "drain.i-2"); found {
 		t.Error("the late record is still there")
 	}
-	if !strings.Contains(told.String(), "drain.web.i-2") || strings.Contains(told.String(), "drain.web.i-3") {
+	if !strings.Contains(told.String(), "drain.i-2") || strings.Contains(told.String(), "drain.i-3") {
 		t.Errorf("log: %s, want that of i-2 alone", told.String())
 	}
 }
@@ -177,14 +178,14 @@ func TestWritesDuringATakeoverCount(t *testing.T) {
 	changed.State = api.DrainTerminating
 	b, err := state.OpenHolder(t.Context(), failing{JetStream: js, before: func(key string) error {
 		switch key {
-		case "drain.web.i-1":
+		case "drain.i-1":
 			if value, _ := raw(t, js, key); !strings.Contains(value, "terminating") {
 				put(t, a, changed)
 				if err := a.Records().Delete(t.Context(), "i-2"); err != nil {
 					t.Errorf("Delete = %v", err)
 				}
 			}
-		case "pool.web":
+		case "state":
 			if value, _ := raw(t, js, key); strings.Contains(value, "first") {
 				save(t, a, "saved last")
 			}
@@ -264,14 +265,14 @@ func TestLostAnswers(t *testing.T) {
 	if err := h.Records().Delete(t.Context(), "i-1"); err != nil {
 		t.Errorf("Delete = %v", err)
 	}
-	if _, found := raw(t, js, "drain.web.i-1"); found {
+	if _, found := raw(t, js, "drain.i-1"); found {
 		t.Error("it is still there")
 	}
 	wantSaved(t, hold(t, js, "a"), "third")
 }
 
 func TestHigherEpochsAreNotOverwritten(t *testing.T) {
-	for _, key := range []string{"pool.web", "health.web", "drain.web.i-1"} {
+	for _, key := range []string{"state", "health", "drain.i-1"} {
 		t.Run(key, func(t *testing.T) {
 			js := js(t)
 			a := hold(t, js, "a")
@@ -307,9 +308,9 @@ func TestHolderWithoutALease(t *testing.T) {
 	wantAllRefused(t, h)
 	acquired(t, l) // another term
 	wantAllRefused(t, h)
-	delete(before, "lease.pool.web")
+	delete(before, "lease")
 	after := contents(t, js)
-	delete(after, "lease.pool.web")
+	delete(after, "lease")
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the bucket has changed:\n%s", diff)
 	}
@@ -331,26 +332,26 @@ func wantAllRefused(t *testing.T, h *state.Holder) {
 
 func TestUnreadableRecordsAreNamed(t *testing.T) {
 	tests := []struct{ name, value, want string }{
-		{"no JSON", "\x00garbage", "drain.web.i-2: its first line with the epoch is missing"},
-		{"nothing", "", "drain.web.i-2: its first line with the epoch is missing"},
-		{"no head", "{}}\n{}", "drain.web.i-2: its first line: want one JSON value"},
-		{"an empty head", "{}\n{}", "drain.web.i-2: it belongs to node"},
-		{"another head", `{"epoch":1,"zstd":true}` + "\n{}", "drain.web.i-2: its first line: json: unknown field"},
-		{"an epoch out of range", `{"epoch":18446744073709551615}` + "\n{}", "drain.web.i-2: its first line: epoch"},
-		{"not packed", `{"epoch":1,"gzip":true}` + "\n{}", "drain.web.i-2: unpack"},
-		{"another type", `{"epoch":1}` + "\n" + `{"node":"i-2","weight":"heavy"}`, "drain.web.i-2: json: cannot unmarshal string"},
-		{"another node", `{"epoch":1}` + "\n" + `{"node":"i-9"}`, `drain.web.i-2: it belongs to node "i-9"`},
+		{"no JSON", "\x00garbage", "drain.i-2: its first line with the epoch is missing"},
+		{"nothing", "", "drain.i-2: its first line with the epoch is missing"},
+		{"no head", "{}}\n{}", "drain.i-2: its first line: want one JSON value"},
+		{"an empty head", "{}\n{}", "drain.i-2: it belongs to node"},
+		{"another head", `{"epoch":1,"zstd":true}` + "\n{}", "drain.i-2: its first line: json: unknown field"},
+		{"an epoch out of range", `{"epoch":18446744073709551615}` + "\n{}", "drain.i-2: its first line: epoch"},
+		{"not packed", `{"epoch":1,"gzip":true}` + "\n{}", "drain.i-2: unpack"},
+		{"another type", `{"epoch":1}` + "\n" + `{"node":"i-2","weight":"heavy"}`, "drain.i-2: json: cannot unmarshal string"},
+		{"another node", `{"epoch":1}` + "\n" + `{"node":"i-9"}`, `drain.i-2: it belongs to node "i-9"`},
 	}
 	js := js(t)
 	put(t, hold(t, js, "a"), recordOf("i-1"))
 	l := leased(t, js, "a")
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			putRaw(t, js, "drain.web.i-2", test.value)
-			putRaw(t, js, "drain.web.i-4", test.value)
+			putRaw(t, js, "drain.i-2", test.value)
+			putRaw(t, js, "drain.i-4", test.value)
 			before := contents(t, js)
 			_, err := state.OpenHolder(t.Context(), js, l, nil, "here", "web")
-			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "drain.web.i-4: ") {
+			if err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "drain.i-4: ") {
 				t.Errorf("OpenHolder = %v, want an error that has %q, and names i-4", err, test.want)
 			}
 			if diff := cmp.Diff(before, contents(t, js)); diff != "" {
@@ -370,11 +371,11 @@ func TestUnknownStateIsLoaded(t *testing.T) {
 }
 
 func TestPoolsDoNotMix(t *testing.T) {
-	js := js(t)
+	js := js(t, "web-2", "we")
 	var holders []*state.Holder
 	pools := []string{"web", "web-2", "we"}
 	for _, pool := range pools {
-		l, err := state.NewLease(js, state.LeaseConfig{Cluster: "here", Name: "pool." + pool, Holder: "a", TTL: long, Log: testLog(t)})
+		l, err := state.NewLease(js, state.LeaseConfig{Bucket: names.PoolBucket("here", pool), Holder: "a", TTL: long, Log: testLog(t)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -423,7 +424,7 @@ func TestSizesOfState(t *testing.T) {
 			t.Errorf("Save of %s = nil, want an error", name)
 		}
 	}
-	if value, _ := raw(t, js, "pool.web"); len(value) > 256<<10 {
+	if value, _ := raw(t, js, "state"); len(value) > 256<<10 {
 		t.Errorf("%d bytes in the bucket, want them packed", len(value))
 	}
 	wantSaved(t, hold(t, js, "a"), large)
@@ -472,11 +473,11 @@ func TestManyRecords(t *testing.T) {
 			t.Errorf("%s still has a value", key)
 		}
 	}
-	stream, err := js.Stream(t.Context(), "KV_"+stateBucket)
+	stream, err := js.Stream(t.Context(), "KV_"+poolBucket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	marker, err := stream.GetLastMsgForSubject(t.Context(), "$KV."+stateBucket+".drain.web."+want[0].Node)
+	marker, err := stream.GetLastMsgForSubject(t.Context(), "$KV."+poolBucket+".drain."+want[0].Node)
 	if err != nil || marker.Header.Get("Nats-TTL") != "1h0m0s" {
 		t.Errorf("the marker is %v, %v, want one that ends after an hour", marker, err)
 	}

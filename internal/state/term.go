@@ -79,7 +79,7 @@ func (t term) overwritable(ctx context.Context, key string, replaced uint64) (en
 			return entry{}, t.outdated(key, s.epoch)
 		}
 	}
-	_, err = confirm(ctx, t.bucket, t.lease.key, t.lease.config.Holder, t.epoch)
+	_, err = confirm(ctx, t.bucket, t.lease.config.Holder, t.epoch)
 	return e, err
 }
 
@@ -103,9 +103,7 @@ func (t term) other(ctx context.Context, key string, replaced uint64) (entry, er
 
 // survey returns all entries that the filters match, by key, listed after our takeover of the lease.
 //
-// Each filter is a request of its own, because permissions restrict single filters only. So the listings are from
-// different moments, and each must be complete by itself. The leader of the stream makes them. The server acknowledged
-// our takeover, so a quorum has it, and every leader that is elected later has it before it answers. Only a leader
+// The leader of the stream lists the keys. The server acknowledged our takeover, so a quorum has it, and every leader that is elected later has it before it answers. Only a leader
 // that was replaced before may lack it, and its last sequence is lower than that of our takeover. So a leader with that
 // sequence lists every key that a former holder wrote before our takeover. A write that it sends later to a missing key
 // has a lower epoch, and the next takeover discards it.
@@ -177,6 +175,18 @@ const callTimeout = 10 * time.Second
 // bounded returns a context that ends after callTimeout at the latest.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, callTimeout)
+}
+
+// pause waits, and returns false if ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // turn admits one caller at a time. A waiting caller returns an error when its context ends, or after callTimeout.

@@ -10,30 +10,26 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
-// Trials stores the trials of one pool's shadows in the cluster's bucket: each app's last one at
-// "trial.<pool>.<app>".
-type Trials struct {
-	bucket *bucket
-	prefix string // ends in a dot
-}
+// Trials stores the trials of one pool's shadows in the pool's bucket: each app's last one at "trial.APP".
+type Trials struct{ bucket *bucket }
 
 var _ bootstrap.Trials = (*Trials)(nil)
 
-// OpenTrials opens the trials of a pool, in the cluster's bucket. It creates a missing bucket with that many replicas.
-func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool string, replicas int) (*Trials, error) {
+// OpenTrials opens the trials of a pool.
+func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Trials, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open trials: %w", err)
 	}
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	b, err := openBucket(ctx, js, kvbucket.State(cluster, replicas))
+	b, err := openBucket(ctx, js, names.PoolBucket(cluster, pool))
 	if err != nil {
 		return nil, err
 	}
-	return &Trials{bucket: b, prefix: "trial." + pool + "."}, nil
+	return &Trials{b}, nil
 }
 
 // Load implements bootstrap.Trials. It returns all readable trials, and an error that names the others.
@@ -41,12 +37,12 @@ func (t *Trials) Load(ctx context.Context) ([]api.Trial, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var trials []api.Trial
-	err := t.bucket.list(ctx, 0, []string{t.prefix + ">"}, func(entry integrity.Key) error {
+	err := t.bucket.list(ctx, 0, []string{trialPrefix + ">"}, func(entry integrity.Key) error {
 		var trial api.Trial
 		if err := json.Unmarshal(entry.Value, &trial); err != nil {
 			return err
 		}
-		if t.prefix+trial.App != entry.Name {
+		if trialPrefix+trial.App != entry.Name {
 			return fmt.Errorf("it belongs to app %q", trial.App)
 		}
 		trials = append(trials, trial)
@@ -63,5 +59,5 @@ func (t *Trials) Save(ctx context.Context, trial api.Trial) error {
 	if err != nil {
 		return fmt.Errorf("encode trial of %s: %w", trial.App, err)
 	}
-	return t.bucket.put(ctx, t.prefix+trial.App, data)
+	return t.bucket.put(ctx, trialPrefix+trial.App, data)
 }

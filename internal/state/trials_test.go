@@ -12,12 +12,12 @@ import (
 )
 
 func TestTrials(t *testing.T) {
-	b := open(t, t.TempDir())
-	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default", 1)
+	b := open(t, t.TempDir(), "other")
+	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "other", 1)
+	other, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "other")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,25 +47,19 @@ func TestTrials(t *testing.T) {
 
 // TestTrialsUnreadable shows that an unreadable trial does not hide the others.
 func TestTrialsUnreadable(t *testing.T) {
-	b := open(t, t.TempDir())
-	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default", 1)
+	b := open(t, t.TempDir(), "other")
+	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := trials.Save(t.Context(), api.Trial{App: "web"}); err != nil {
 		t.Fatal(err)
 	}
-	kv, err := b.JetStream().KeyValue(t.Context(), stateBucket)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for key, value := range map[string]string{"trial.default.bad": "{", "trial.default.strange": `{"app":"web"}`} {
-		if _, err := kv.PutString(t.Context(), key, value); err != nil {
-			t.Fatal(err)
-		}
+	for key, value := range map[string]string{"trial.bad": "{", "trial.strange": `{"app":"web"}`} {
+		putRaw(t, b.JetStream(), key, value)
 	}
 	got, err := trials.Load(t.Context())
-	if len(got) != 1 || err == nil || !strings.Contains(err.Error(), "trial.default.bad") || !strings.Contains(err.Error(), `it belongs to app "web"`) {
+	if len(got) != 1 || err == nil || !strings.Contains(err.Error(), "trial.bad") || !strings.Contains(err.Error(), `it belongs to app "web"`) {
 		t.Errorf("Load() = %v, %v; want one trial and an error that names the two others", got, err)
 	}
 }

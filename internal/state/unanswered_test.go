@@ -42,7 +42,7 @@ func TestUnansweredAppendIsRepeated(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)
 			openLedger(t, js, "web")
-			l, err := state.CreateLedger(t.Context(), &hung{JetStream: js, stores: stores}, state.LedgerConfig{Cluster: "here", Pool: "web"})
+			l, err := state.OpenLedger(t.Context(), &hung{JetStream: js, stores: stores}, "here", "web")
 			if err != nil {
 				t.Fatal(err)
 			}

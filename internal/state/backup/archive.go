@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -53,16 +54,21 @@ type settings struct {
 	State  json.RawMessage `json:"state"`
 }
 
-// belongs reports whether the stream has data of the cluster.
+// belongs reports whether the stream has data of the cluster. The events for webhooks, and the positions in them, are not such
+// data: after a restore, old events would be sent again.
 func belongs(stream, cluster string) bool {
-	if bucket, ok := strings.CutPrefix(stream, "KV_"); ok {
-		return slices.Contains([]string{names.StateBucket(cluster), names.OrdersBucket(cluster), names.AppsBucket(cluster)}, bucket)
+	whole := []string{
+		kvbucket.Stream(names.HarmonizerBucket(cluster)), kvbucket.Stream(names.AuthBucket(cluster)), kvbucket.Stream(names.AppsBucket(cluster)),
+		names.FindingsStream(cluster),
 	}
-	if stream == names.FindingsStream(cluster) {
+	if slices.Contains(whole, stream) {
 		return true
 	}
-	for _, name := range []func(cluster, pool string) string{names.LedgerStream, names.SummaryStream, names.EvidenceStream} {
-		if pool, ok := strings.CutPrefix(stream, name(cluster, "")); ok {
+	for _, prefix := range []string{
+		kvbucket.Stream(names.PoolBucket(cluster, "")), kvbucket.Stream(names.PlacerBucket(cluster, "")),
+		names.LedgerStream(cluster, ""), names.SummaryStream(cluster, ""), names.EvidenceStream(cluster, ""),
+	} {
+		if pool, ok := strings.CutPrefix(stream, prefix); ok {
 			return names.Valid(pool)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state/backup"
 )
 
@@ -48,19 +49,8 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{t, ctx, js}
-	for _, c := range []kvbucket.Config{
-		kvbucket.State(cluster, replicas), kvbucket.Orders(cluster, replicas), kvbucket.Apps(cluster, replicas), kvbucket.Apps(cluster+"-2", replicas),
-	} {
-		if _, err := kvbucket.Ensure(ctx, js, c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: names.LedgerStream(cluster, "web"), Subjects: []string{"weir.prod.decision.web"}, Replicas: replicas, DenyDelete: true, DenyPurge: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.Streams(t, js, cluster, replicas, "web")
+	bustest.Streams(t, js, cluster+"-2", replicas)
 	for i := range 40 {
 		w.put(names.AppsBucket(cluster), fmt.Sprintf("app-%d", i%5), fmt.Sprint(i))
 		if _, err := js.Publish(ctx, "weir.prod.decision.web", bytes.Repeat([]byte{byte(i)}, 20_000)); err != nil {
@@ -121,11 +111,12 @@ func TestRestoreKeepsSequencesAndTimes(t *testing.T) {
 	w := newWorld(t)
 	apps, ledger := "KV_"+names.AppsBucket(cluster), names.LedgerStream(cluster, "web")
 	before := []string{w.state(apps), w.state(ledger)}
-	w.put(names.StateBucket(cluster), "lease.pool.web", "epoch 1")
-	w.put(names.StateBucket(cluster), "pool.web", "35")
+	pool := names.PoolBucket(cluster, "web")
+	w.put(pool, "lease", "epoch 1")
+	w.put(pool, "state", "35")
 	file := w.backup()
-	w.put(names.StateBucket(cluster), "lease.pool.web", "epoch 2")
-	w.put(names.StateBucket(cluster), "pool.web", "newer")
+	w.put(pool, "lease", "epoch 2")
+	w.put(pool, "state", "newer")
 	w.put(names.AppsBucket(cluster), "app-0", "newer")
 	w.put(names.AppsBucket(cluster+"-2"), "other", "newer")
 
@@ -142,14 +133,18 @@ func TestRestoreKeepsSequencesAndTimes(t *testing.T) {
 	for _, s := range m.Streams {
 		listed = append(listed, s.Name)
 	}
-	if want := []string{apps, "KV_weir-orders_prod", "KV_weir-state_prod", ledger}; !slices.Equal(listed, want) {
+	want := []string{
+		apps, "KV_weir-auth:prod", "KV_weir-harmonizer:prod", "KV_weir-placer:prod:web", "KV_weir-pool:prod:web",
+		"weir-evidence:prod:web", "weir-findings:prod", ledger, "weir-summaries:prod:web",
+	}
+	if !slices.Equal(listed, want) {
 		t.Errorf("the backup has %v, want %v", listed, want)
 	}
 	if after := []string{w.state(apps), w.state(ledger)}; !slices.Equal(after, before) {
 		t.Errorf("after the restore %v, want %v", after, before)
 	}
 	for _, one := range []struct{ bucket, key, want string }{
-		{names.AppsBucket(cluster), "app-0", "35"}, {names.StateBucket(cluster), "pool.web", "35"}, {names.StateBucket(cluster), "lease.pool.web", "epoch 2"},
+		{names.AppsBucket(cluster), "app-0", "35"}, {pool, "state", "35"}, {pool, "lease", "epoch 2"},
 	} {
 		if got := w.get(one.bucket, one.key); got != one.want {
 			t.Errorf("%s is %s after the restore, want %s", one.key, got, one.want)
@@ -161,22 +156,21 @@ func TestRestoreKeepsSequencesAndTimes(t *testing.T) {
 	w.put(names.AppsBucket(cluster), "app-0", "after") // the restored bucket accepts writes
 }
 
-// Daemons that run create a missing bucket again. A restore that deletes it first is complete in spite of that.
-func TestRestoreWhileDaemonsCreateBuckets(t *testing.T) {
+// Another admin creates missing streams. A restore that deletes them first is complete in spite of that.
+func TestRestoreWhileStreamsAreCreated(t *testing.T) {
 	w := newWorld(t)
 	apps, ledger := "KV_"+names.AppsBucket(cluster), names.LedgerStream(cluster, "web")
 	before := []string{w.state(apps), w.state(ledger)}
 	file := w.backup()
 	ctx, end := context.WithCancel(w.ctx)
-	var daemons sync.WaitGroup
-	for range 4 {
-		for _, c := range []kvbucket.Config{kvbucket.State(cluster, replicas), kvbucket.Orders(cluster, replicas), kvbucket.Apps(cluster, replicas)} {
-			daemons.Go(func() {
-				for ctx.Err() == nil {
-					_, _ = kvbucket.Ensure(ctx, w.js, c)
-				}
-			})
-		}
+	var admins sync.WaitGroup
+	specs := streams.Cluster{Name: cluster, Replicas: replicas, Pools: []streams.Pool{{Name: "web"}}}.Specs()
+	for range 2 {
+		admins.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = streams.Create(ctx, w.js, specs)
+			}
+		})
 	}
 	c := w.config()
 	c.Replace = true
@@ -189,7 +183,7 @@ func TestRestoreWhileDaemonsCreateBuckets(t *testing.T) {
 		}
 	}
 	end()
-	daemons.Wait()
+	admins.Wait()
 }
 
 // A backup that is damaged, cut or of another cluster is rejected before a stream is deleted.

@@ -14,14 +14,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const (
-	// A daemon that runs creates a missing bucket again, so it may be there before the restore of it. A server may not
-	// answer while the stream has no leader. A request may have no receiver for a moment.
+	// Another admin may create a missing stream, so it may be there before the restore of it. A server may not answer while the
+	// stream has no leader. A request may have no receiver for a moment.
 	attempts                        = 20
 	pauseBefore                     = 100 * time.Millisecond
 	answerWait                      = 5 * time.Second // before a request for a deletion or a restore is repeated
@@ -52,7 +51,7 @@ func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) 
 			return m, err
 		}
 	}
-	leases := c.leases(ctx)
+	leases := c.leases(ctx, m)
 	for restored, tries := 0, 1; ; tries++ {
 		n, err := c.restoreFrom(ctx, in, m, restored)
 		if err == nil {
@@ -110,26 +109,42 @@ func (c Config) restoreFrom(ctx context.Context, in io.ReadSeeker, m Manifest, f
 	return max(restored, from), err
 }
 
-// leases returns the leases of the bucket of state. It returns none if the bucket is missing or cannot be read: the
-// restore may be the repair of that.
-func (c Config) leases(ctx context.Context) []integrity.Key {
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
-	found, err := integrity.Read(ctx, c.JS, names.StateBucket(c.Cluster), "lease.>")
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(found.Keys, func(k integrity.Key) bool { return k.Deleted || k.Damaged })
+// lease is the lease of a bucket.
+type lease struct {
+	bucket *kvbucket.Bucket
+	value  []byte
 }
 
-// putLeases writes the leases to the restored bucket of state.
-func (c Config) putLeases(ctx context.Context, leases []integrity.Key) error {
-	for _, k := range leases {
+// leaseKey is that of package state.
+const leaseKey = "lease"
+
+// leases returns the leases of the buckets of a backup. It omits those that are missing or cannot be read: the restore may be
+// the repair of that.
+func (c Config) leases(ctx context.Context, m Manifest) (all []lease) {
+	for _, s := range m.Streams {
+		name, isBucket := strings.CutPrefix(s.Name, kvbucket.Stream(""))
+		if !isBucket || name == names.AppsBucket(c.Cluster) {
+			continue
+		}
 		ctx, cancel := c.bound(ctx)
-		_, err := kvbucket.New(c.JS, names.StateBucket(c.Cluster)).Put(ctx, k.Name, k.Value)
+		b := kvbucket.New(c.JS, name)
+		e, err := b.Get(ctx, leaseKey)
+		cancel()
+		if err == nil && e.Found {
+			all = append(all, lease{b, e.Value})
+		}
+	}
+	return all
+}
+
+// putLeases writes the leases to the restored buckets.
+func (c Config) putLeases(ctx context.Context, leases []lease) error {
+	for _, l := range leases {
+		ctx, cancel := c.bound(ctx)
+		_, err := l.bucket.Put(ctx, leaseKey, l.value)
 		cancel()
 		if err != nil {
-			return fmt.Errorf("keep %s: %w", k.Name, err)
+			return fmt.Errorf("keep the lease of bucket %s: %w", l.bucket.Name(), err)
 		}
 	}
 	return nil
@@ -180,7 +195,7 @@ func (c Config) begin(ctx context.Context, name string, s settings) (func([]byte
 }
 
 // deliverTo requests the restore of a stream, and returns the subject of its chunks. With Replace it requests its deletion
-// first. It sends both requests at once: a server processes them in order, and no daemon creates the stream between.
+// first. It sends both requests at once: a server processes them in order, and no other request comes between.
 func (c Config) deliverTo(ctx context.Context, name string, s settings) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(answerWait, cmp.Or(c.Timeout, defaultTimeout)))
 	defer cancel()

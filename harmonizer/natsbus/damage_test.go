@@ -21,8 +21,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
 // store is the folder of a server. A test damages its files between two runs.
@@ -167,6 +167,7 @@ func damaged(t *testing.T, damage func(t *testing.T, s store)) (nc *nats.Conn, f
 	damage(t, s)
 	startServer(t, s.dir, port)
 	await.True(t, "the server is back", nc.IsConnected)
+	stateBucket(t, nc) // an admin creates a missing bucket again
 	return nc, folder
 }
 
@@ -176,13 +177,7 @@ func stateBucket(t *testing.T, nc *nats.Conn) jetstream.JetStream {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), deadline)
-	defer cancel()
-	for _, c := range []kvbucket.Config{kvbucket.State(cluster, 1), kvbucket.Orders(cluster, 1)} {
-		if _, err := kvbucket.Ensure(ctx, js, c); err != nil {
-			t.Fatal(err)
-		}
-	}
+	bustest.Streams(t, js, cluster, 1)
 	return js
 }
 
@@ -304,7 +299,7 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 	if alarm.Digest == "" { // only an unreadable value
 		return
 	}
-	if err := integrity.Accept(t.Context(), js, cluster, 1, alarm, integrity.Acceptance{By: "ann", Reason: "restored", At: time.Now()}); err != nil {
+	if err := integrity.AppsReader(cluster).Accept(t.Context(), js, alarm, integrity.Acceptance{By: "ann", Reason: "restored", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	rows := rowsOf(t, events)
@@ -323,8 +318,8 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 	}
 }
 
-// TestDamagedRowAmongManyIsNamed has more rows than are read one by one. A watch stops at the
-// damaged row, and all others are reported.
+// TestDamagedRowAmongManyIsNamed has more rows than one batch. A batch ends at the damaged row, and all others are
+// reported.
 func TestDamagedRowAmongManyIsNamed(t *testing.T) {
 	s, folder := store{dir: t.TempDir()}, t.TempDir()
 	ns := startServer(t, s.dir, -1)

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 // completeKey is in the copy of a bucket once the copy has all rows. It is not a valid app
@@ -22,47 +25,46 @@ const completeKey = "=complete"
 // meanwhile. If DropDamaged fails in between, the rows are in a copy of the bucket, and the
 // next call continues from there. Both buckets have that many replicas.
 func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster string, replicas int, app string) error {
-	rows := kvbucket.Apps(cluster, replicas)
-	bucket, copied := rows.Name, copyOf(rows)
-	kept, err := copyRows(ctx, js, bucket, copied)
+	bucket := names.AppsBucket(cluster)
+	copied := "weir-copy-of-" + bucket // begins differently, so it is the bucket of no other cluster
+	copySpec := kvbucket.Settings(copied, "copy of bucket "+bucket, replicas, -1)
+	kept, err := copyRows(ctx, js, bucket, copySpec)
 	if err != nil {
 		return fmt.Errorf("copy the rows of bucket %s: %w", bucket, err)
 	}
-	if err := js.DeleteKeyValue(ctx, bucket); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
+	if err := js.DeleteStream(ctx, kvbucket.Stream(bucket)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("delete bucket %s: %w", bucket, err)
 	}
-	kv, err := open(ctx, js, rows)
-	if err != nil {
+	if _, err := streams.Create(ctx, js, []jetstream.StreamConfig{streams.Cluster{Name: cluster, Replicas: replicas}.Apps()}); err != nil {
 		return err
 	}
+	kv := kvbucket.New(js, bucket)
 	for _, k := range kept {
 		// A row that was set or deleted since is newer.
 		if _, err := kv.Update(ctx, k.Name, k.Value, 0); err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 			return fmt.Errorf("write row %s: %w", k.Name, err)
 		}
 	}
-	if err := kv.Delete(ctx, app); err != nil {
+	e, err := kv.Get(ctx, app)
+	if err == nil {
+		_, err = kv.Delete(ctx, app, e.Revision)
+	}
+	if err != nil {
 		return fmt.Errorf("delete row %s: %w", app, err)
 	}
-	if err := js.DeleteKeyValue(ctx, copied.Name); err != nil {
+	if err := js.DeleteStream(ctx, copySpec.Name); err != nil {
 		return fmt.Errorf("delete the copy of bucket %s: %w", bucket, err)
 	}
 	return nil
 }
 
-// copyOf returns the copy of a bucket. Its name begins differently, so it is the bucket of no other cluster.
-func copyOf(bucket kvbucket.Config) kvbucket.Config {
-	bucket.Name, bucket.Description = "weir-copy-of-"+bucket.Name, "copy of bucket "+bucket.Name
-	return bucket
-}
-
 // copyRows copies a bucket's rows to its copy bucket, and returns them.
-func copyRows(ctx context.Context, js jetstream.JetStream, bucket string, copied kvbucket.Config) ([]integrity.Key, error) {
-	kv, err := open(ctx, js, copied)
-	if err != nil {
+func copyRows(ctx context.Context, js jetstream.JetStream, bucket string, copied jetstream.StreamConfig) ([]integrity.Key, error) {
+	if _, err := js.CreateOrUpdateStream(ctx, copied); err != nil {
 		return nil, err
 	}
-	rows, err := liveRows(ctx, js, copied.Name)
+	kv := kvbucket.New(js, strings.TrimPrefix(copied.Name, kvbucket.Stream("")))
+	rows, err := liveRows(ctx, js, kv.Name())
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func copyRows(ctx context.Context, js jetstream.JetStream, bucket string, copied
 			return nil, err
 		}
 	}
-	_, err = kv.PutString(ctx, completeKey, "")
+	_, err = kv.Put(ctx, completeKey, nil)
 	return rows, err
 }
 
@@ -102,5 +104,5 @@ func seal(ctx context.Context, js jetstream.JetStream, bucket string) error {
 // liveRows returns the rows that are readable and not deleted.
 func liveRows(ctx context.Context, js jetstream.JetStream, bucket string) ([]integrity.Key, error) {
 	contents, err := integrity.Read(ctx, js, bucket)
-	return slices.DeleteFunc(contents.Keys, func(k integrity.Key) bool { return k.Deleted || k.Damaged }), err
+	return slices.DeleteFunc(contents.Keys, func(k integrity.Key) bool { return k.Deleted || k.Damaged || k.Forged }), err
 }

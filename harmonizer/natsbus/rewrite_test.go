@@ -5,11 +5,11 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
 
 // TestDropDamagedContinues ends the drop of a damaged row after each of its calls to the
@@ -36,7 +36,7 @@ func TestDropDamagedContinues(t *testing.T) {
 		if err != nil || len(rows) != 1 || rows[0].Name != "api" {
 			t.Errorf("after %d calls: rows %v, %v, want api", after, rows, err)
 		}
-		if _, err := js.KeyValue(t.Context(), copyOf(kvbucket.Apps(cluster, 1)).Name); !errors.Is(err, jetstream.ErrBucketNotFound) {
+		if _, err := js.Stream(t.Context(), "KV_weir-copy-of-"+message.AppsBucket(cluster)); !errors.Is(err, jetstream.ErrStreamNotFound) {
 			t.Errorf("after %d calls: the copy is still there: %v", after, err)
 		}
 		set(t, bucket(t, nc), "web", 1)
@@ -62,27 +62,25 @@ func (f *failingAfter) fails() error {
 	return nil
 }
 
-func (f *failingAfter) KeyValue(ctx context.Context, name string) (jetstream.KeyValue, error) {
+func (f *failingAfter) CreateStream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	if err := f.fails(); err != nil {
 		return nil, err
 	}
-	kv, err := f.JetStream.KeyValue(ctx, name)
-	return failingKV{kv, f}, err
+	return f.JetStream.CreateStream(ctx, c)
 }
 
-func (f *failingAfter) CreateKeyValue(ctx context.Context, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+func (f *failingAfter) CreateOrUpdateStream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
 	if err := f.fails(); err != nil {
 		return nil, err
 	}
-	kv, err := f.JetStream.CreateKeyValue(ctx, c)
-	return failingKV{kv, f}, err
+	return f.JetStream.CreateOrUpdateStream(ctx, c)
 }
 
-func (f *failingAfter) DeleteKeyValue(ctx context.Context, name string) error {
+func (f *failingAfter) DeleteStream(ctx context.Context, name string) error {
 	if err := f.fails(); err != nil {
 		return err
 	}
-	return f.JetStream.DeleteKeyValue(ctx, name)
+	return f.JetStream.DeleteStream(ctx, name)
 }
 
 func (f *failingAfter) UpdateStream(ctx context.Context, c jetstream.StreamConfig) (jetstream.Stream, error) {
@@ -92,32 +90,9 @@ func (f *failingAfter) UpdateStream(ctx context.Context, c jetstream.StreamConfi
 	return f.JetStream.UpdateStream(ctx, c)
 }
 
-type failingKV struct {
-	jetstream.KeyValue
-	f *failingAfter
-}
-
-func (kv failingKV) Put(ctx context.Context, key string, value []byte) (uint64, error) {
-	if err := kv.f.fails(); err != nil {
-		return 0, err
+func (f *failingAfter) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if err := f.fails(); err != nil {
+		return nil, err
 	}
-	return kv.KeyValue.Put(ctx, key, value)
-}
-
-func (kv failingKV) PutString(ctx context.Context, key, value string) (uint64, error) {
-	return kv.Put(ctx, key, []byte(value))
-}
-
-func (kv failingKV) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	if err := kv.f.fails(); err != nil {
-		return 0, err
-	}
-	return kv.KeyValue.Update(ctx, key, value, revision)
-}
-
-func (kv failingKV) Delete(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
-	if err := kv.f.fails(); err != nil {
-		return err
-	}
-	return kv.KeyValue.Delete(ctx, key, opts...)
+	return f.JetStream.PublishMsg(ctx, m, opts...)
 }

@@ -16,15 +16,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/changes"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const (
-	rowsTimeout   = 5 * time.Second  // of one request to JetStream
 	snapshotLimit = 30 * time.Second // for the first complete read
 	retryPause    = time.Second      // pause after a watch ended
-	verifyEvery   = 2 * time.Second  // interval between checks that the watch misses nothing; two end a silent watch
+	verifyEvery   = 2 * time.Second  // interval between checks that the watch misses nothing; two end a watch that is behind
 	slice         = 500              // rows of one event, at most
 )
 
@@ -34,7 +35,8 @@ const (
 type Rows struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
-	bucket kvbucket.Config
+	bucket string
+	hints  string // subjects of its changes
 	guard  *integrity.Guard
 	log    *slog.Logger
 	lost   rate.Sometimes // limits a log message
@@ -42,12 +44,11 @@ type Rows struct {
 
 // RowsConfig configures Rows.
 type RowsConfig struct {
-	Cluster  string
-	Replicas int // of a missing bucket, which Watch creates; 0: 1; unused with Forget
+	Cluster string
 	// Folder stores the known revisions of the rows. It is required without Forget, and empty with it.
 	Folder string
 	// Forget drops the known revisions when the process ends, so damage before the next
-	// start is not detected. It is for a harmonizer that stops nothing. It creates no bucket.
+	// start is not detected. It is for a harmonizer that stops nothing.
 	Forget bool
 	By     string // this process, in alarms; empty: alarms are in the log only
 }
@@ -74,22 +75,18 @@ func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach JetStream: %w", err)
 	}
-	replicas := max(c.Replicas, 1)
-	if c.Forget {
-		replicas = 0 // a missing bucket is not created
-	}
-	bucket := kvbucket.Apps(c.Cluster, replicas)
+	bucket := names.AppsBucket(c.Cluster)
 	guard, err := integrity.Open(integrity.Config{
-		JS: js, Cluster: c.Cluster, Bucket: bucket.Name, Reader: "apps", Folder: c.Folder, By: c.By, Log: log,
+		JS: js, Bucket: bucket, Reader: integrity.AppsReader(c.Cluster), Folder: c.Folder, By: c.By, Log: log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &Rows{nc: nc, js: js, bucket: bucket, guard: guard, log: log, lost: rate.Sometimes{Interval: time.Minute}}, nil
+	return &Rows{nc: nc, js: js, bucket: bucket, hints: names.ChangedSubject(c.Cluster, bucket), guard: guard, log: log, lost: rate.Sometimes{Interval: time.Minute}}, nil
 }
 
 // Watch sends the rows, and then each change, until ctx ends. When it may have missed a
-// change, it sends ExpectedLost and starts again. It creates a missing bucket, but not with RowsConfig.Forget.
+// change, it sends ExpectedLost and starts again. A missing bucket is such a case.
 func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 	defer r.guard.Close()
 	for {
@@ -97,12 +94,12 @@ func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		r.lost.Do(func() { r.log.Warn("expected state lost", "bucket", r.bucket.Name, "err", err) })
+		r.lost.Do(func() { r.log.Warn("expected state lost", "bucket", r.bucket, "err", err) })
 		if err := report(ctx, apps.ExpectedLost{Why: err.Error()}); err != nil {
 			return nil
 		}
 		if r.nc.IsClosed() {
-			return fmt.Errorf("watch %s: %w", r.bucket.Name, nats.ErrConnectionClosed)
+			return fmt.Errorf("watch %s: %w", r.bucket, nats.ErrConnectionClosed)
 		}
 		if wait(ctx, retryPause) != nil {
 			return nil
@@ -112,23 +109,6 @@ func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 
 // Refresh does nothing, because each change is reported when it happens.
 func (r *Rows) Refresh() {}
-
-// OpenBucket returns the key-value bucket of a cluster's expected state, and creates it with
-// that many replicas if it is missing.
-func OpenBucket(ctx context.Context, js jetstream.JetStream, cluster string, replicas int) (jetstream.KeyValue, error) {
-	return open(ctx, js, kvbucket.Apps(cluster, replicas))
-}
-
-func open(ctx context.Context, js jetstream.JetStream, c kvbucket.Config) (jetstream.KeyValue, error) {
-	if _, err := kvbucket.Ensure(ctx, js, c); err != nil {
-		return nil, err
-	}
-	kv, err := js.KeyValue(ctx, c.Name)
-	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", c.Name, err)
-	}
-	return kv, nil
-}
 
 // watch sends all rows, then their changes. It always returns the error that ended it.
 func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
@@ -142,11 +122,11 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watcher, err := p.kv.WatchAll(ctx, jetstream.ResumeFromRevision(p.next))
+	reader, err := changes.Open(ctx, changes.Config{JS: r.js, Bucket: r.bucket, Hints: r.hints}, p.next)
 	if err != nil {
-		return fmt.Errorf("watch bucket %s: %w", r.bucket.Name, err)
+		return err
 	}
-	defer stop(watcher)
+	defer reader.Close()
 	verify := time.NewTicker(verifyEvery)
 	defer verify.Stop()
 	check := time.NewTicker(checkPeriod)
@@ -155,14 +135,19 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case entry, ok := <-watcher.Updates():
+		case u, ok := <-reader.Updates():
 			if !ok {
-				return fmt.Errorf("watch bucket %s: ended", r.bucket.Name)
+				return context.Cause(ctx)
 			}
-			if entry == nil { // from the library: the following entries are new
-				continue
+			if u.Err != nil {
+				return u.Err
 			}
-			if err := r.reportChange(ctx, p, entry, report); err != nil {
+			for _, k := range u.Keys {
+				if err := r.reportChange(ctx, p, k, report); err != nil {
+					return err
+				}
+			}
+			if err := p.flush(ctx, report); err != nil {
 				return err
 			}
 		case <-check.C:
@@ -190,31 +175,13 @@ func (r *Rows) accepted(ctx context.Context) error {
 		return errAccepted
 	}
 	if err != nil {
-		r.lost.Do(func() { r.log.Warn("acceptance not readable", "bucket", r.bucket.Name, "err", err) })
+		r.lost.Do(func() { r.log.Warn("acceptance not readable", "bucket", r.bucket, "err", err) })
 	}
 	return nil
 }
 
-// stop ends a watch and drains it, so that its sender does not block forever.
-func stop(w jetstream.KeyWatcher) {
-	_ = w.Stop() // fails only if the watch has ended
-	limit := time.NewTimer(rowsTimeout)
-	defer limit.Stop()
-	for {
-		select {
-		case _, ok := <-w.Updates():
-			if !ok {
-				return
-			}
-		case <-limit.C:
-			return
-		}
-	}
-}
-
 // progress is the position of a watch.
 type progress struct {
-	kv      jetstream.KeyValue
 	created time.Time // of the bucket
 	last    uint64    // of the bucket at the first read; later revisions are new
 	next    uint64    // first revision to watch
@@ -227,15 +194,11 @@ type progress struct {
 func (r *Rows) begin(ctx context.Context, report harmonizer.Enqueue) (*progress, error) {
 	reading, cancel := context.WithTimeout(ctx, snapshotLimit)
 	defer cancel()
-	kv, err := open(reading, r.js, r.bucket)
-	if err != nil {
-		return nil, err
-	}
 	contents, err := r.guard.Read(reading)
 	if err != nil {
 		return nil, err
 	}
-	p := &progress{kv: kv, created: contents.Created, last: contents.Last, next: contents.Next(), seen: contents.Last}
+	p := &progress{created: contents.Created, last: contents.Last, next: contents.Next, seen: contents.Last}
 	for _, k := range contents.Keys {
 		if err := r.reportKey(ctx, p, k, report); err != nil {
 			return nil, err
@@ -253,52 +216,37 @@ func (r *Rows) begin(ctx context.Context, report harmonizer.Enqueue) (*progress,
 	return p, report(ctx, apps.ExpectedComplete{})
 }
 
-func (r *Rows) info(ctx context.Context, kv jetstream.KeyValue) (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, rowsTimeout)
-	defer cancel()
-	status, err := kv.Status(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read state of bucket %s: %w", r.bucket.Name, err)
-	}
-	s, ok := status.(*jetstream.KeyValueBucketStatus)
-	if !ok {
-		return nil, fmt.Errorf("read state of bucket %s: unexpected %T", r.bucket.Name, status)
-	}
-	return s.StreamInfo(), nil
-}
-
-// verify compares the position with that of the bucket, because a watch with a lost consumer is
-// silent.
+// verify compares the position with that of the bucket, because a change that the store cannot read ends each batch.
 func (r *Rows) verify(ctx context.Context, p *progress) error {
-	info, err := r.info(ctx, p.kv)
+	stream, err := kvbucket.Check(ctx, r.js, r.bucket)
 	if err != nil {
-		return err
+		return fmt.Errorf("read state of bucket %s: %w", r.bucket, err)
 	}
+	info := stream.CachedInfo()
 	if !info.Created.Equal(p.created) || info.State.LastSeq < p.seen {
-		return fmt.Errorf("watch bucket %s: the bucket was created again", r.bucket.Name)
+		return fmt.Errorf("watch bucket %s: the bucket was created again", r.bucket)
 	}
 	was := p.behind
 	p.behind = info.State.LastSeq > p.seen
 	if was && p.behind {
-		return fmt.Errorf("watch bucket %s: at change %d, the bucket is at %d", r.bucket.Name, p.seen, info.State.LastSeq)
+		return fmt.Errorf("watch bucket %s: at change %d, the bucket is at %d", r.bucket, p.seen, info.State.LastSeq)
 	}
 	return nil
 }
 
 // reportChange reports a change.
-func (r *Rows) reportChange(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, report harmonizer.Enqueue) error {
-	if rev := entry.Revision(); rev > p.seen {
-		p.seen, p.behind = rev, false
+func (r *Rows) reportChange(ctx context.Context, p *progress, k integrity.Key, report harmonizer.Enqueue) error {
+	if k.Revision > p.seen {
+		p.seen, p.behind = k.Revision, false
 	}
-	k := integrity.Key{Name: entry.Key(), Revision: entry.Revision(), Deleted: entry.Operation() != jetstream.KeyValuePut, Value: entry.Value()}
-	if k.Revision > p.last || !r.guard.IsUnknown(k.Name) {
+	if !k.Forged && (k.Revision > p.last || !r.guard.IsUnknown(k.Name)) {
 		r.guard.StoreRevision(k.Name, k.Revision, k.Deleted)
 	}
 	if err := r.reportKey(ctx, p, k, report); err != nil {
 		return err
 	}
 	r.guard.Publish(ctx)
-	return p.flush(ctx, report)
+	return nil
 }
 
 // reportKey reports one key; rows are collected in a slice.
@@ -327,6 +275,9 @@ func (p *progress) flush(ctx context.Context, report harmonizer.Enqueue) error {
 
 // read returns the row of a key, or else the event for the key.
 func (r *Rows) read(k integrity.Key) (api.App, apps.Event) {
+	if k.Forged {
+		r.guard.Unreadable(k.Name, "an application", kvbucket.ErrForged)
+	}
 	switch {
 	case r.guard.IsUnknown(k.Name):
 		return api.App{}, apps.ExpectedUnreadable{Name: k.Name}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
 func bucket(t *testing.T, nc *nats.Conn) jetstream.KeyValue {
@@ -26,7 +27,8 @@ func bucket(t *testing.T, nc *nats.Conn) jetstream.KeyValue {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	kv, err := OpenBucket(ctx, js, cluster, 1)
+	bustest.Streams(t, js, cluster, 1)
+	kv, err := js.KeyValue(ctx, message.AppsBucket(cluster))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,6 +135,7 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("lost") // the bucket is missing: not the same as no apps
+	bucket(t, nc)
 	for _, app := range []string{"api", "bad", "job", "other"} {
 		expect("Unreadable {" + app + "}")
 	}
@@ -174,10 +177,10 @@ func TestRowsConfig(t *testing.T) {
 	}
 }
 
-// A shadow only reads: it waits for the bucket of the harmonizer that leads.
-func TestRowsOfAShadowCreateNoBucket(t *testing.T) {
+// A source creates no bucket: it waits.
+func TestRowsCreateNoBucket(t *testing.T) {
 	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
-	events := watchRowsAs(t, nc, RowsConfig{Cluster: cluster, Replicas: 1, Forget: true})
+	events := watchRowsAs(t, nc, RowsConfig{Cluster: cluster, Forget: true})
 	if got := next(t, events); got != "lost" {
 		t.Errorf("reported %q without a bucket, want lost", got)
 	}

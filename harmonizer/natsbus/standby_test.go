@@ -15,6 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -39,7 +41,8 @@ func startMember(t *testing.T, url, name string) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: cluster, Name: "harmonizer", Holder: name, TTL: leaseTTL, Log: logger(t)})
+	bustest.Streams(t, js, cluster, 1)
+	lease, err := state.NewLease(js, state.LeaseConfig{Bucket: names.HarmonizerBucket(cluster), Holder: name, TTL: leaseTTL, Log: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
@@ -61,7 +61,7 @@ func newKit(t *testing.T, s Site) *kit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kvbucket.Ensure(t.Context(), js, kvbucket.Apps(s.Cluster, 1)); err != nil {
+	if _, err := streams.Create(t.Context(), js, streams.Cluster{Name: s.Cluster}.Specs()); err != nil {
 		t.Fatal(err)
 	}
 	if k.apps, err = js.KeyValue(t.Context(), message.AppsBucket(s.Cluster)); err != nil {

@@ -6,13 +6,13 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/placer"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
-// A placer may not create the bucket of apps. It starts before the harmonizer, and waits.
+// A placer creates no bucket. It starts before the bucket of apps exists, and waits.
 func TestListenWaitsForTheBucketOfApps(t *testing.T) {
 	bus := localtest.NewBus(t)
 	js, err := jetstream.New(bus.Conn)
@@ -31,9 +31,7 @@ func TestListenWaitsForTheBucketOfApps(t *testing.T) {
 		})
 	})
 	<-began
-	if _, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: message.AppsBucket("c"), Description: "of the harmonizer"}); err != nil {
-		t.Fatal(err)
-	}
+	bustest.Streams(t, js, "c", 1)
 	localtest.Until(t, "the rows are loaded", func() bool {
 		select {
 		case <-loaded:
@@ -43,17 +41,6 @@ func TestListenWaitsForTheBucketOfApps(t *testing.T) {
 		}
 	})
 	stop()
-	kv, err := js.KeyValue(t.Context(), message.AppsBucket("c"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, err := kv.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := status.(*jetstream.KeyValueBucketStatus).StreamInfo().Config.Description; got != "of the harmonizer" {
-		t.Errorf("description %q: another process made the bucket", got)
-	}
 }
 
 func TestListenEndsWhileItWaits(t *testing.T) {

@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
@@ -18,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
+	"github.com/weirkeeper/weirkeeper/internal/platform/changes"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/placer"
 )
@@ -50,14 +53,14 @@ func New(cfg Config, nc *nats.Conn, log *slog.Logger) *Bus {
 
 // Listen implements placer.Bus. It waits until the bucket of apps exists.
 func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Context, placer.Event) error) error {
-	rows, err := b.watchApps(ctx)
+	all, rows, err := b.openRows(ctx)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Stop() }() // fails only on a closed connection
+	defer rows.Close()
 	// One inbox for all subjects preserves their order: an exit is processed before the nudge
 	// that follows it.
 	cluster := b.cfg.Cluster
@@ -75,6 +78,20 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 	if err := b.announce(epoch); err != nil {
 		return err
 	}
+	for _, k := range all {
+		if e := b.row(k); e != nil && enqueue(ctx, e) != nil {
+			return nil
+		}
+	}
+	if enqueue(ctx, placer.RowsLoaded{}) != nil {
+		return nil
+	}
+	return b.listen(ctx, in, rows, enqueue)
+}
+
+// listen passes messages and changes of rows on until ctx ends, or until all rows must be read again.
+func (b *Bus) listen(ctx context.Context, in *bus.Inbox, rows *changes.Reader, enqueue func(context.Context, placer.Event) error) error {
+	unread := rate.Sometimes{First: 1, Interval: time.Minute}
 	for {
 		var e placer.Event
 		select {
@@ -82,11 +99,20 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 			return nil
 		case m := <-in.Messages():
 			e = b.event(m)
-		case entry, ok := <-rows.Updates():
-			if !ok {
-				return fmt.Errorf("watch bucket %s: %w", message.AppsBucket(cluster), nats.ErrConnectionClosed)
+		case u, ok := <-rows.Updates():
+			switch {
+			case !ok:
+				return nil // ctx has ended
+			case errors.Is(u.Err, changes.ErrReread), u.Err != nil && b.nc.IsClosed():
+				return u.Err
+			case u.Err != nil:
+				unread.Do(func() { b.log.Warn("changes of applications not read, trying again", "err", u.Err) })
 			}
-			e = b.row(entry)
+			for _, k := range u.Keys {
+				if e := b.row(k); e != nil && enqueue(ctx, e) != nil {
+					return nil
+				}
+			}
 		}
 		if e != nil && enqueue(ctx, e) != nil {
 			return nil

@@ -3,6 +3,8 @@ package placerbus
 import (
 	"strings"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 )
 
 func FuzzDecodeApp(f *testing.F) {
@@ -10,7 +12,7 @@ func FuzzDecodeApp(f *testing.F) {
 	f.Add("web", []byte(`{"name":"db","pool":"p"}`))
 	f.Add("web", []byte(`{"name":"web","pool":"p","command":"`+strings.Repeat("x", maxRow)+`"}`))
 	f.Fuzz(func(t *testing.T, key string, data []byte) {
-		a, err := decodeApp(key, data)
+		a, err := decodeApp(integrity.Key{Name: key, Value: data})
 		if err == nil && (a.Name != key || len(data) > maxRow || a.Footprint().Validate() != nil) {
 			t.Errorf("decodeApp(%q, %q) = %+v", key, data, a)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/placer"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -84,7 +85,8 @@ func newSite(t *testing.T, machines int) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.apps, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: message.AppsBucket("c")}); err != nil {
+	bustest.Streams(t, js, "c", 1)
+	if s.apps, err = js.KeyValue(t.Context(), message.AppsBucket("c")); err != nil {
 		t.Fatal(err)
 	}
 	localtest.Run(t, s.nodes.Run)

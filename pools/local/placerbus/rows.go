@@ -11,64 +11,62 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/call"
+	"github.com/weirkeeper/weirkeeper/internal/platform/changes"
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/placer"
 )
 
 const (
-	maxRow      = 64 << 10    // bytes of one row, including its command
-	bucketPause = time.Second // between two attempts to open a bucket that does not exist yet
+	maxRow      = 64 << 10         // bytes of one row, including its command
+	bucketPause = time.Second      // between two attempts to read a bucket that does not exist yet
+	readTimeout = 30 * time.Second // of all rows
 )
 
-func (b *Bus) watchApps(ctx context.Context) (jetstream.KeyWatcher, error) {
-	name := message.AppsBucket(b.cfg.Cluster)
+// openRows returns all rows, and the reader of their changes.
+func (b *Bus) openRows(ctx context.Context) ([]integrity.Key, *changes.Reader, error) {
 	js, err := bus.JetStream(b.nc)
 	if err != nil {
-		return nil, fmt.Errorf("open jetstream: %w", err)
+		return nil, nil, fmt.Errorf("open jetstream: %w", err)
 	}
-	kv, err := b.awaitApps(ctx, js, name)
+	name := names.AppsBucket(b.cfg.Cluster)
+	all, err := b.readRows(ctx, js, name)
 	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", name, err)
+		return nil, nil, err
 	}
-	rows, err := kv.WatchAll(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("watch bucket %s: %w", name, err)
-	}
-	return rows, nil
+	r, err := changes.Open(ctx, changes.Config{JS: js, Bucket: name, Hints: names.ChangedSubject(b.cfg.Cluster, name)}, all.Next)
+	return all.Keys, r, err
 }
 
-// awaitApps opens the bucket of apps. The harmonizer creates it, and a placer may not: it waits until the bucket exists or
-// ctx ends.
-func (b *Bus) awaitApps(ctx context.Context, js jetstream.JetStream, name string) (jetstream.KeyValue, error) {
+// readRows reads all rows. While their bucket does not exist, it waits.
+func (b *Bus) readRows(ctx context.Context, js jetstream.JetStream, name string) (integrity.Contents, error) {
 	again := time.NewTicker(bucketPause)
 	defer again.Stop()
 	for waiting := false; ; waiting = true {
-		opening, cancel := context.WithTimeout(ctx, 2*call.Timeout)
-		kv, err := js.KeyValue(opening, name)
+		reading, cancel := context.WithTimeout(ctx, readTimeout)
+		all, err := integrity.Read(reading, js, name)
 		cancel()
-		if !errors.Is(err, jetstream.ErrBucketNotFound) {
-			return kv, err
+		if !errors.Is(err, kvbucket.ErrMissing) {
+			return all, err
 		}
 		if !waiting {
-			b.log.Info("no bucket of apps yet, waiting for the harmonizer", "bucket", name)
+			b.log.Warn("bucket of applications missing, waiting", "err", err)
 		}
 		select {
 		case <-again.C:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return all, ctx.Err()
 		}
 	}
 }
 
 // row returns the event of a change in the bucket; nil for an invalid row: the last valid row remains.
-func (b *Bus) row(e jetstream.KeyValueEntry) placer.Event {
-	switch {
-	case e == nil: // all rows that existed at the start have arrived
-		return placer.RowsLoaded{}
-	case e.Operation() != jetstream.KeyValuePut:
-		return placer.RowGone{App: e.Key()}
+func (b *Bus) row(k integrity.Key) placer.Event {
+	if k.Deleted {
+		return placer.RowGone{App: k.Name}
 	}
-	a, err := decodeApp(e.Key(), e.Value())
+	a, err := decodeApp(k)
 	if err != nil {
 		b.log.Warn("row dropped", "err", err)
 		return nil
@@ -76,16 +74,21 @@ func (b *Bus) row(e jetstream.KeyValueEntry) placer.Event {
 	return placer.Row{App: a}
 }
 
-func decodeApp(key string, data []byte) (api.App, error) {
-	if len(data) > maxRow {
-		return api.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are allowed", key, len(data), maxRow)
+func decodeApp(k integrity.Key) (api.App, error) {
+	switch {
+	case k.Damaged:
+		return api.App{}, fmt.Errorf("row of app %q: %w", k.Name, kvbucket.ErrDamaged)
+	case k.Forged:
+		return api.App{}, fmt.Errorf("row of app %q: %w", k.Name, kvbucket.ErrForged)
+	case len(k.Value) > maxRow:
+		return api.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are allowed", k.Name, len(k.Value), maxRow)
 	}
-	a, err := message.DecodeApp(data)
+	a, err := message.DecodeApp(k.Value)
 	if err != nil {
-		return api.App{}, fmt.Errorf("row of app %q: %w", key, err)
+		return api.App{}, fmt.Errorf("row of app %q: %w", k.Name, err)
 	}
-	if a.Name != key {
-		return api.App{}, fmt.Errorf("row of app %q names itself %q", key, a.Name)
+	if a.Name != k.Name {
+		return api.App{}, fmt.Errorf("row of app %q names itself %q", k.Name, a.Name)
 	}
 	return a, nil
 }

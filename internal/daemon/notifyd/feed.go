@@ -21,6 +21,7 @@ import (
 
 const (
 	checkEvery  = 5 * time.Second // between two checks for a reconnection
+	storeEvery  = time.Minute     // between two stored positions of a pool without events
 	readTimeout = time.Minute     // for the missed ticks of one pool
 	lead        = time.Hour       // before the missed ticks: an earlier tick to compare with
 	maxPending  = 4096            // messages that wait
@@ -39,13 +40,15 @@ type feed struct {
 	cluster string
 	notices *notices
 	targets senders
+	lease   *state.Lease // nil in a test of metrics
 	log     *slog.Logger
 
-	cleaned bool // removed targets have no consumer any more
+	cleaned bool // removed targets have no position any more
 
 	ticks  *history.Feed
 	cursor map[string]time.Time // last tick of each pool whose events are stored
 	behind map[string]bool      // pools whose missed ticks are still to be read
+	stored map[string]time.Time // the stored position of each pool
 
 	mu    sync.Mutex
 	pulse time.Time        // of the loop
@@ -54,14 +57,15 @@ type feed struct {
 
 func newFeed(b *bus.Bus, n *notices, targets senders, log *slog.Logger) *feed {
 	return &feed{
-		bus: b, cluster: n.cluster, notices: n, targets: targets, log: log, ticks: history.NewFeed(n.cluster), cursor: map[string]time.Time{},
-		behind: map[string]bool{}, pulse: time.Now(), errs: map[string]error{},
+		bus: b, cluster: n.cluster, notices: n, targets: targets, log: log, pulse: time.Now(), errs: map[string]error{},
 	}
 }
 
 // run publishes the events of ticks until ctx ends. It subscribes first, so that no tick is lost between the past and the
 // present.
 func (f *feed) run(ctx context.Context) error {
+	f.ticks, f.cursor, f.behind, f.stored = history.NewFeed(f.cluster), map[string]time.Time{}, map[string]bool{}, map[string]time.Time{}
+	f.beat()
 	in, err := bus.Receive(f.bus.Conn(), bus.InboxConfig{Events: history.Subjects(f.cluster, "*")[:1], Messages: maxPending, Bytes: maxBytes, Log: f.log})
 	if err != nil {
 		return err
@@ -93,7 +97,7 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// list marks all pools of the cluster as behind. The first call deletes the consumers of removed targets too.
+// list marks all pools of the cluster as behind. The first call deletes the positions of removed targets too.
 func (f *feed) list(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -123,8 +127,7 @@ func (f *feed) catchUp(ctx context.Context) {
 	}
 }
 
-// read publishes the events of a pool since its cursor. Without a cursor it publishes those of the tick of the last event
-// again, which changes nothing.
+// read publishes the events of a pool since its cursor, or since the stored position.
 func (f *feed) read(ctx context.Context, pool string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -133,10 +136,11 @@ func (f *feed) read(ctx context.Context, pool string) (err error) {
 		if from, err = f.notices.begin(ctx, pool); err != nil {
 			return err
 		}
+		f.cursor[pool], f.stored[pool] = from, from
 	}
 	p := history.Pool{JS: f.bus.JetStream(), Cluster: f.cluster, Pool: pool}
 	unreadable, err := f.ticks.Ticks(ctx, p, from.Add(-lead), time.Time{}, func(t history.ComparedTick) error {
-		if t.At.Before(from) || !t.At.After(f.cursor[pool]) {
+		if !t.At.After(f.cursor[pool]) {
 			return nil
 		}
 		return f.deliver(ctx, pool, t.At, t.Events())
@@ -178,9 +182,17 @@ func (f *feed) deliver(ctx context.Context, pool string, at time.Time, list []ap
 	if err := f.notices.publish(ctx, pool, list); err != nil {
 		return err
 	}
-	if at.After(f.cursor[pool]) {
-		f.cursor[pool] = at
+	if !at.After(f.cursor[pool]) {
+		return nil
 	}
+	f.cursor[pool] = at
+	if len(list) == 0 && at.Sub(f.stored[pool]) < storeEvery {
+		return nil
+	}
+	if err := f.notices.reached(ctx, pool, at); err != nil {
+		return err // the events are stored: reading the tick again changes nothing
+	}
+	f.stored[pool] = at
 	return nil
 }
 
@@ -221,6 +233,9 @@ func (f *feed) check(ctx context.Context) admin.Result {
 func (f *feed) alive(context.Context) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.lease != nil && f.lease.Left() == 0 {
+		return nil // stands by
+	}
 	if age := time.Since(f.pulse); age > 2*readTimeout {
 		return fmt.Errorf("the loop does not advance for %v", age.Round(time.Second))
 	}

@@ -2,56 +2,82 @@ package notifyd
 
 import (
 	"context"
-	"fmt"
+	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
-	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
-// findingsConsumer is the durable consumer of the stream of findings: it has the position.
-const findingsConsumer = "notify"
+// Pauses after a failure to read or to store findings.
+const (
+	firstAgain   = time.Second
+	longestAgain = 30 * time.Second
+)
 
 // findings publishes the stored findings as events, in their order, until ctx ends. Then it returns nil.
 func (f *feed) findings(ctx context.Context) error {
-	notify.Follow(ctx, f.openFindings, func(err error) { f.report(sourceFindings, err) }, f.finding)
-	return nil
+	// A live message is a hint: the findings are read from their stream.
+	in, err := bus.Receive(f.bus.Conn(), bus.InboxConfig{Events: history.Subjects(f.cluster, "*")[1:], Messages: 1, Lost: func(*nats.Msg, error) {}})
+	if err != nil {
+		return err
+	}
+	var hints sync.WaitGroup
+	defer hints.Wait()
+	defer in.Close()
+	news := make(chan struct{}, 1)
+	hints.Go(func() {
+		for range in.Messages() {
+			select {
+			case news <- struct{}{}:
+			default: // one waits already
+			}
+		}
+	})
+	r := notify.NewReader(notify.ReaderConfig{
+		JS: f.bus.JetStream(), Stream: names.FindingsStream(f.cluster), Positions: names.NotifyBucket(f.cluster), Key: findingsPosition,
+		Start: f.notices.started, News: news,
+	})
+	pauses := retry.Policy{First: firstAgain, Longest: longestAgain}.Pauses()
+	for {
+		p, err := r.Next(ctx)
+		for _, m := range p.Messages {
+			if err = f.finding(ctx, m); err == nil {
+				err = r.Done(ctx, m.Sequence)
+			}
+			if err != nil {
+				break
+			}
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		f.report(sourceFindings, err)
+		if err == nil {
+			pauses.Reset()
+			continue
+		}
+		again := time.NewTimer(pauses.NextBackOff())
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return nil
+		}
+	}
 }
 
-func (f *feed) openFindings(ctx context.Context) (jetstream.Consumer, error) {
-	from, err := f.notices.begin(ctx, "")
-	if err != nil {
-		return nil, err
+// finding publishes the findings of a message.
+func (f *feed) finding(ctx context.Context, m bus.Stored) error {
+	if m.Forged {
+		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	s, err := state.EnsureStream(ctx, f.bus.JetStream(), state.FindingsStream(f.cluster, f.notices.replicas))
-	if err != nil {
-		return nil, fmt.Errorf("open the stream of findings: %w", err)
-	}
-	return durable(ctx, s, findingsConsumer, from)
-}
-
-// finding publishes the findings of a message. After a failure the server delivers the message again.
-func (f *feed) finding(ctx context.Context, m jetstream.Msg) {
-	meta, err := m.Metadata()
-	if err != nil {
-		f.drop(m.Subject(), err)
-		return
-	}
-	list, err := history.FindingEvents(f.cluster, meta.Timestamp, m.Subject(), m.Data())
-	f.drop(m.Subject(), err)
-	err = f.notices.publish(ctx, "", list)
-	f.report(sourceFindings, err)
-	if err == nil {
-		err = m.Ack()
-	} else {
-		err = m.NakWithDelay(time.Second)
-	}
-	if err != nil {
-		f.log.Warn("acknowledgement of findings not sent, they follow again", "err", err)
-	}
+	list, err := history.FindingEvents(f.cluster, m.At, m.Subject, m.Data)
+	f.drop(m.Subject, err)
+	return f.notices.publish(ctx, "", list)
 }

@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 const (
@@ -21,51 +24,78 @@ const (
 	lookBack    = 24 * time.Hour // for missed events; older ones are not sent
 )
 
-// notices is the stream of the events of a cluster. Each target has a durable consumer of its own. Calls may run
-// concurrently, also those of several processes: the stream stores each event once, by its id.
+// Keys of positions in the bucket of a cluster's targets of events: of each target in the stream of events, of the findings in
+// theirs, and of the ticks of each pool.
+const (
+	targetPrefix     = "position.target."
+	findingsPosition = "position.findings"
+	ticksPrefix      = "position.ticks."
+)
+
+// notices is the stream of the events of a cluster. The stream stores each event once, by its id. Calls may run concurrently.
 type notices struct {
-	js       jetstream.JetStream
-	cluster  string
-	replicas int
-	started  time.Time // of the process: a new target receives the events from then on
+	js      jetstream.JetStream
+	cluster string
+	started time.Time       // of the process: a new target receives the events from then on
+	news    []chan struct{} // of the targets; each has room for one value
 }
 
-// open returns the stream, and creates it if it is missing.
-func (n *notices) open(ctx context.Context) (jetstream.Stream, error) {
+func (n *notices) positions() *kvbucket.Bucket {
+	return kvbucket.New(n.js, names.NotifyBucket(n.cluster))
+}
+
+// subject returns the subject of the decisions and orders of a pool as events. With an empty pool it is that of the findings of
+// all pools and of the harmonizer.
+func (n *notices) subject(pool string) string {
+	if pool == "" {
+		return names.Subject(n.cluster, "notice")
+	}
+	return names.Subject(n.cluster, "notice", pool)
+}
+
+// queue returns the reader of the events of a target.
+func (n *notices) queue(target string) *notify.Reader {
+	news := make(chan struct{}, 1)
+	n.news = append(n.news, news)
+	return notify.NewReader(notify.ReaderConfig{
+		JS: n.js, Stream: names.NoticesStream(n.cluster), Positions: names.NotifyBucket(n.cluster), Key: targetPrefix + target,
+		Start: n.started, News: news,
+	})
+}
+
+// ticked is the value of a position of ticks.
+type ticked struct {
+	At time.Time `json:"at"` // of the last tick whose events are stored
+}
+
+// begin returns the last tick of a pool whose events are stored. Without a position, or after a day, it stores and returns the
+// time from which the events are sent.
+func (n *notices) begin(ctx context.Context, pool string) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	s, err := state.EnsureStream(ctx, n.js, state.NoticesStream(n.cluster, n.replicas))
-	if err != nil {
-		return nil, fmt.Errorf("open the stream of events: %w", err)
-	}
-	return s, nil
-}
-
-// begin returns from when on the ticks of a pool, or the findings with an empty pool, may be missing in the stream: since its
-// last event, the creation of the stream, or a day ago.
-func (n *notices) begin(ctx context.Context, pool string) (time.Time, error) {
-	s, err := n.open(ctx)
+	e, err := n.positions().Get(ctx, ticksPrefix+pool)
 	if err != nil {
 		return time.Time{}, err
 	}
-	from := s.CachedInfo().Created
-	if back := time.Now().Add(-lookBack); back.After(from) {
-		from = back
+	was := ticked{n.started}
+	if e.Found {
+		_ = json.Unmarshal(e.Value, &was) // an unreadable position begins at the start
 	}
+	if back := time.Now().Add(-lookBack); back.After(was.At) {
+		was.At = back
+	}
+	return was.At, n.reached(ctx, pool, was.At)
+}
+
+// reached stores the position of the ticks of a pool.
+func (n *notices) reached(ctx context.Context, pool string, at time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	last, err := s.GetLastMsgForSubject(ctx, state.NoticeSubject(n.cluster, pool))
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return from, nil
+	data, err := json.Marshal(ticked{at})
+	if err == nil {
+		_, err = n.positions().Put(ctx, ticksPrefix+pool, data)
 	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("read the last event: %w", err)
-	}
-	var e notify.Event
-	if json.Unmarshal(last.Data, &e) == nil && e.At.After(from) {
-		from = e.At
-	}
-	return from, nil
+	return err
 }
 
 // publish stores events. It returns nil after the stream has all of them.
@@ -79,9 +109,16 @@ func (n *notices) publish(ctx context.Context, pool string, list []api.Event) er
 		if err != nil {
 			return err
 		}
-		m := &nats.Msg{Subject: state.NoticeSubject(n.cluster, pool), Data: data}
-		if err := n.store(ctx, m, id); err != nil {
+		if err := n.store(ctx, &nats.Msg{Subject: n.subject(pool), Data: data}, id); err != nil {
 			return fmt.Errorf("store event %s: %w", one.Name, err)
+		}
+	}
+	if len(list) > 0 {
+		for _, news := range n.news {
+			select {
+			case news <- struct{}{}:
+			default: // one waits already
+			}
 		}
 	}
 	return nil
@@ -91,9 +128,9 @@ func (n *notices) store(ctx context.Context, m *nats.Msg, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	_, err := n.js.PublishMsg(ctx, m, jetstream.WithMsgID(id))
-	if errors.Is(err, jetstream.ErrNoStreamResponse) { // the stream is lost
-		if _, err = n.open(ctx); err == nil {
-			_, err = n.js.PublishMsg(ctx, m, jetstream.WithMsgID(id))
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if _, why := n.js.Stream(ctx, names.NoticesStream(n.cluster)); why != nil {
+			err = kvbucket.Explain(n.js.Conn(), "", why)
 		}
 	}
 	return err
@@ -111,53 +148,22 @@ func (n *notices) event(e api.Event) (notify.Event, error) {
 	return out, err
 }
 
-// consumer returns the consumer of a target, and creates it if it is missing.
-func (n *notices) consumer(target string) notify.Open {
-	return func(ctx context.Context) (jetstream.Consumer, error) {
-		s, err := n.open(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return durable(ctx, s, target, n.started)
-	}
-}
-
-// durable returns the durable consumer of that name. A missing one is created, and begins at a time.
-func durable(ctx context.Context, s jetstream.Stream, name string, from time.Time) (jetstream.Consumer, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	c, err := s.Consumer(ctx, name)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		c, err = s.CreateConsumer(ctx, jetstream.ConsumerConfig{
-			Durable: name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: notify.AckWait, MaxAckPending: 1,
-			DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &from,
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open consumer %s: %w", name, err)
-	}
-	return c, nil
-}
-
-// clean deletes the consumers of targets that are no longer configured.
+// clean removes the positions of targets that are no longer configured.
 func (n *notices) clean(ctx context.Context, keep func(target string) bool) error {
-	s, err := n.open(ctx)
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	all := s.ConsumerNames(ctx)
-	for name := range all.Name() {
-		if keep(name) {
+	found, err := integrity.Read(ctx, n.js, n.positions().Name(), targetPrefix+">")
+	if err != nil {
+		return fmt.Errorf("list the positions of targets: %w", err)
+	}
+	for _, k := range found.Keys {
+		target := strings.TrimPrefix(k.Name, targetPrefix)
+		if k.Deleted || k.Damaged || keep(target) {
 			continue
 		}
-		if err := s.DeleteConsumer(ctx, name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return fmt.Errorf("delete the consumer of removed target %s: %w", name, err)
+		if _, err := n.positions().Erase(ctx, k.Name, k.Revision); err != nil {
+			return fmt.Errorf("delete the position of removed target %s: %w", target, err)
 		}
-	}
-	if err := all.Err(); err != nil {
-		return fmt.Errorf("list the consumers of targets: %w", err)
 	}
 	return nil
 }

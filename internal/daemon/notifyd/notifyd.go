@@ -3,18 +3,20 @@
 //	p := notifyd.Process{Settings: settings, Log: log}
 //	err := p.Run(ctx, service)
 //
-// The process publishes events in one stream of the cluster, and each target has a durable consumer there. Summaries of
-// ticks come live from the bus. After a start and after each reconnection, those that were missed follow from their streams.
-// Findings of node health and of the harmonizer come from their stream by a durable consumer. The process stores nothing
-// itself: the stream refuses an event that it has, and the last event shows where the missed ones begin. Several processes
-// may run for one cluster with the same targets.
+// The process publishes events in one stream of the cluster, which each target reads from its own position. Findings and ticks
+// are read from their streams, from stored positions too; live messages are hints. All positions are in a bucket, so the process
+// needs no folder. The stream refuses an event that it has. Several processes may run for one cluster: a lease selects the active
+// one.
 package notifyd
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"slices"
 	"time"
 
@@ -26,8 +28,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Process is "weir notify" with its flags.
@@ -50,26 +55,60 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 		return err
 	}
 	defer b.Close()
-	n := &notices{js: b.JetStream(), cluster: p.Cluster, replicas: b.Replicas(), started: started}
+	n := &notices{js: b.JetStream(), cluster: p.Cluster, started: started}
 	all := newSenders(service.Notify, n, p.Log)
 	f := newFeed(b, n, all, p.Log)
+	host, _ := os.Hostname() // for people
+	lease, err := state.NewLease(b.JetStream(), state.LeaseConfig{
+		Bucket: names.NotifyBucket(p.Cluster), Holder: host + "-" + rand.Text(), Replicas: b.Replicas(), Log: p.Log,
+	})
+	if err != nil {
+		return err
+	}
+	f.lease = lease
 	parts := daemon.NewServices(ctx)
 	server := admin.Config{Daemon: config.DaemonNotify, Settings: service.Admin, Flag: p.AdminAddr, Out: p.Out, Log: p.Log}
 	content := admin.Content{
-		Checks:     append([]admin.Check{admin.Bus(b), {Name: "events", Read: f.check}}, all.checks()...),
+		Checks: append([]admin.Check{
+			admin.Bus(b), admin.Stored(b, names.NotifyBucket(p.Cluster)), admin.Lease(func() admin.StandbyLease { return lease }), {Name: "events", Read: f.check},
+		}, all.checks()...),
 		Collectors: []prometheus.Collector{newCollector(all)},
 	}
 	if err := admin.Start(parts, server, content); err != nil {
 		return parts.Stop(err)
 	}
-	for _, s := range all {
-		parts.Run("target "+s.Status().Target, s.Run)
-	}
-	parts.Run("events", f.run)
-	parts.Run("findings", f.findings)
+	parts.Run("events", func(ctx context.Context) error { return f.terms(ctx, lease) })
 	parts.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, f.alive) })
 	<-parts.Context().Done()
 	return parts.Stop(nil)
+}
+
+// terms passes events on while this process holds the lease, until ctx ends. Then it returns nil.
+func (f *feed) terms(ctx context.Context, lease *state.Lease) error {
+	for ctx.Err() == nil {
+		if err := lease.Acquire(ctx); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		f.log.Info("lease acquired, passing events on", "epoch", lease.Epoch())
+		// The lease is released only after the last position is stored.
+		renewing := daemon.NewServices(context.WithoutCancel(ctx))
+		renewing.Run("lease", lease.Run)
+		holding := daemon.NewServices(ctx)
+		undo := context.AfterFunc(renewing.Context(), func() { holding.End(context.Cause(renewing.Context())) })
+		for _, s := range f.targets {
+			holding.Run("target "+s.Status().Target, s.Run)
+		}
+		holding.Run("findings", f.findings)
+		err := renewing.Stop(holding.Stop(f.run(holding.Context())))
+		undo()
+		if err != nil && !errors.Is(err, pools.ErrNotHolder) {
+			return err
+		}
+	}
+	return nil
 }
 
 // senders are the senders of all targets, in the order of the configuration.
@@ -77,7 +116,7 @@ type senders []*notify.Sender
 
 func newSenders(targets []notify.Settings, n *notices, log *slog.Logger) (all senders) {
 	for _, t := range targets {
-		all = append(all, notify.NewSender(t.Target(), n.consumer(t.Name), log))
+		all = append(all, notify.NewSender(t.Target(), n.queue(t.Name), log))
 	}
 	return all
 }

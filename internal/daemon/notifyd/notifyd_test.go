@@ -23,8 +23,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -57,15 +59,9 @@ func newWorld(t *testing.T) *world {
 	}
 	b := open(roles.User{Role: roles.Pool, Cluster: "here", Pool: "web"})
 	w.bus, w.admin = b, open(roles.User{Role: roles.Admin, Cluster: "here"}).JetStream()
-	c := state.LedgerConfig{Cluster: "here", Pool: "web"}
-	_, err := state.CreateLedger(t.Context(), b.JetStream(), c)
-	if err == nil {
-		w.summaries, err = state.NewSummaries(b.JetStream(), c)
-	}
-	if err == nil {
-		err = w.summaries.Create(t.Context())
-	}
-	if err != nil {
+	bustest.Streams(t, w.admin, "here", 1, "web")
+	var err error
+	if w.summaries, err = state.OpenSummaries(t.Context(), b.JetStream(), "here", "web"); err != nil {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -186,9 +182,6 @@ func TestEventsFollowAcrossARestart(t *testing.T) {
 // Stored findings arrive once and in order, also those of the time in which no process ran.
 func TestFindingsFollowAcrossARestart(t *testing.T) {
 	w := newWorld(t)
-	if _, err := state.EnsureStream(t.Context(), w.admin, state.FindingsStream("here", 1)); err != nil {
-		t.Fatal(err)
-	}
 	w.finding("before the first start")
 	stop := w.run()
 	w.tick("")
@@ -209,9 +202,7 @@ func TestFindingsFollowAcrossARestart(t *testing.T) {
 	if err := w.admin.DeleteStream(t.Context(), names.FindingsStream("here")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := state.EnsureStream(t.Context(), w.admin, state.FindingsStream("here", 1)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.Streams(t, w.admin, "here", 1, "web")
 	var want []string
 	for i := range 8 {
 		want = append(want, fmt.Sprintf("%d in the new stream", i))
@@ -255,9 +246,6 @@ func (w *world) wantFindings(want ...string) {
 // A finding of node health has its severity, and one below that of the target is not sent.
 func TestFindingsHaveTheirSeverity(t *testing.T) {
 	w := newWorld(t)
-	if _, err := state.EnsureStream(t.Context(), w.admin, state.FindingsStream("here", 1)); err != nil {
-		t.Fatal(err)
-	}
 	w.tick("")
 	w.run()
 	w.ready()
@@ -283,44 +271,42 @@ func TestFindingsHaveTheirSeverity(t *testing.T) {
 	}
 }
 
-// consumers returns the names of the consumers of targets, in order.
-func (w *world) consumers() (list []string) {
+// positions returns the targets with a position, in order.
+func (w *world) positions() (list []string) {
 	w.t.Helper()
-	s, err := w.admin.Stream(w.t.Context(), names.NoticesStream("here"))
+	found, err := integrity.Read(w.t.Context(), w.admin, names.NotifyBucket("here"), "position.target.>")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	all := s.ConsumerNames(w.t.Context())
-	for name := range all.Name() {
-		list = append(list, name)
-	}
-	if all.Err() != nil {
-		w.t.Fatal(all.Err())
+	for _, k := range found.Keys {
+		if !k.Deleted {
+			list = append(list, strings.TrimPrefix(k.Name, "position.target."))
+		}
 	}
 	slices.Sort(list)
 	return list
 }
 
-// A target that is removed from the settings has no consumer after the next start. The other one keeps its place.
-func TestRemovedTargetHasNoConsumer(t *testing.T) {
+// A target that is removed from the settings has no position after the next start. The other one keeps its place.
+func TestRemovedTargetHasNoPosition(t *testing.T) {
 	w := newWorld(t)
 	w.tick("")
 	stop := w.run("old", "pager")
 	w.ready()
-	if got := w.consumers(); !slices.Equal(got, []string{"old", "pager"}) {
-		t.Fatalf("consumers %q", got)
+	if got := w.positions(); !slices.Equal(got, []string{"old", "pager"}) {
+		t.Fatalf("positions of %q", got)
 	}
 	stop()
 	w.tick("in the gap")
 	w.run("pager")
 	w.wantPause("in the gap")
-	if got := w.consumers(); !slices.Equal(got, []string{"pager"}) {
-		t.Errorf("consumers %q, want only that of pager", got)
+	if got := w.positions(); !slices.Equal(got, []string{"pager"}) {
+		t.Errorf("positions of %q, want only that of pager", got)
 	}
 }
 
-// A stream of events that is lost is created again with its consumers, and no event of that time is lost.
-func TestLostStreamOfEventsIsCreatedAgain(t *testing.T) {
+// The stream of events is lost, and an admin creates it again. No event of that time is lost.
+func TestLostStreamOfEvents(t *testing.T) {
 	w := newWorld(t)
 	w.tick("")
 	w.run()
@@ -329,6 +315,7 @@ func TestLostStreamOfEventsIsCreatedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tick("after the loss")
+	bustest.Streams(t, w.admin, "here", 1, "web")
 	w.wantPause("after the loss")
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
 
@@ -83,11 +84,14 @@ func (e *endpoint) accepted(t *testing.T, n int) []string {
 	return slices.Clone(e.bodies)
 }
 
-// work is a stream of events on a real NATS server.
+// work is a stream of events on a real NATS server, and the bucket of positions.
 type work struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
+	news   chan struct{}
 }
+
+const positions = "positions"
 
 func newWork(t *testing.T, c jetstream.StreamConfig) *work {
 	t.Helper()
@@ -96,24 +100,21 @@ func newWork(t *testing.T, c jetstream.StreamConfig) *work {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Name, c.Subjects = "events", []string{"events"}
+	c.Name, c.Subjects, c.AllowDirect = "events", []string{"events"}, true
 	stream, err := js.CreateStream(t.Context(), c)
+	if err == nil {
+		_, err = js.CreateStream(t.Context(), kvbucket.Settings(positions, "", 1, -1))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &work{js, stream}
+	return &work{js, stream, make(chan struct{}, 100)}
 }
 
-// sender returns the sender of a target with a consumer of its own.
+// sender returns the sender of a target with a position of its own.
 func (w *work) sender(t *testing.T, target Target) *Sender {
 	t.Helper()
-	c, err := w.stream.CreateOrUpdateConsumer(t.Context(), jetstream.ConsumerConfig{
-		Durable: target.Name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: AckWait, MaxAckPending: 1,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := NewSender(target, func(context.Context) (jetstream.Consumer, error) { return c, nil }, slog.New(slog.DiscardHandler))
+	s := NewSender(target, NewReader(ReaderConfig{JS: w.js, Stream: "events", Positions: positions, Key: target.Name, News: w.news}), slog.New(slog.DiscardHandler))
 	s.first = time.Millisecond
 	return s
 }
@@ -125,6 +126,7 @@ func (w *work) add(t *testing.T, events ...Event) {
 		if err == nil {
 			_, err = w.js.Publish(t.Context(), "events", data, jetstream.WithMsgID(id))
 		}
+		w.news <- struct{}{}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,21 +252,22 @@ func TestEventsSurviveARestart(t *testing.T) {
 	}
 }
 
-// A process is killed while it sends an event: nothing acknowledges it. The next one sends it before later events.
+// A process is killed after the target has accepted an event, and before the position is stored: the next process sends that
+// event again, with its id, and then the later ones.
 func TestEventOfAKilledProcessFollowsAgain(t *testing.T) {
 	w := newWork(t, jetstream.StreamConfig{})
 	e := newEndpoint(t)
 	s := w.sender(t, Target{Name: "x", URL: e.URL})
-	c, err := w.stream.UpdateConsumer(t.Context(), jetstream.ConsumerConfig{Durable: "x", AckPolicy: jetstream.AckExplicitPolicy, AckWait: 100 * time.Millisecond, MaxAckPending: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.add(t, event(1), event(2))
-	if _, err := c.Next(); err != nil { // the killed process
-		t.Fatal(err)
+	p, err := s.queue.Next(t.Context())
+	if err != nil || len(p.Messages) != 2 {
+		t.Fatalf("Next = %+v, %v, want two events", p, err)
 	}
-	run(t, s)
-	if got := texts(t, e.accepted(t, 2)); !slices.Equal(got, []string{"event 1", "event 2"}) {
+	if done, _ := s.deliver(t.Context(), p.Messages[0]); !done { // and then it is killed
+		t.Fatal("the event is not sent")
+	}
+	run(t, w.sender(t, Target{Name: "x", URL: e.URL}))
+	if got := texts(t, e.accepted(t, 3)); !slices.Equal(got, []string{"event 1", "event 1", "event 2"}) {
 		t.Errorf("received %q", got)
 	}
 }
@@ -274,6 +277,10 @@ func TestDropsOfTheStreamAreCounted(t *testing.T) {
 	w := newWork(t, jetstream.StreamConfig{MaxMsgs: 2})
 	e := newEndpoint(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	s := w.sender(t, Target{Name: "x", URL: e.URL})
+	w.add(t, event(0))
+	if p, err := s.queue.Next(t.Context()); err != nil || s.queue.Done(t.Context(), p.Messages[0].Sequence) != nil {
+		t.Fatalf("Next = %+v, %v", p, err)
+	}
 	w.add(t, event(1), event(2), event(3), event(4), event(5))
 	run(t, s)
 	if got := texts(t, e.accepted(t, 2)); !slices.Equal(got, []string{"event 4", "event 5"}) {
@@ -284,23 +291,45 @@ func TestDropsOfTheStreamAreCounted(t *testing.T) {
 	}
 }
 
-// Two processes send the events of one target, each event once and in order. Neither counts the other's events as dropped.
-func TestTwoProcessesShareATarget(t *testing.T) {
+// Two processes have one position: the second one to write finds another revision, reads the position again, and goes on
+// behind it.
+func TestPositionHasOneWriter(t *testing.T) {
 	w := newWork(t, jetstream.StreamConfig{})
+	w.add(t, event(1), event(2))
+	one, two := w.sender(t, Target{Name: "x"}).queue, w.sender(t, Target{Name: "x"}).queue
+	for _, r := range []*Reader{one, two} {
+		if p, err := r.Next(t.Context()); err != nil || len(p.Messages) != 2 {
+			t.Fatalf("Next = %+v, %v", p, err)
+		}
+	}
+	if err := one.Done(t.Context(), 2); !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		t.Errorf("Done of the first = %v, want another writer", err)
+	}
+	if err := two.Done(t.Context(), 1); err != nil {
+		t.Errorf("Done of the second = %v", err)
+	}
+	if p, err := one.Next(t.Context()); err != nil || len(p.Messages) != 1 || p.Messages[0].Sequence != 2 {
+		t.Errorf("Next = %+v, %v, want the second event", p, err)
+	}
+}
+
+// A stream that was created again is read from its beginning.
+func TestStreamThatWasCreatedAgain(t *testing.T) {
+	w := newWork(t, jetstream.StreamConfig{})
+	w.add(t, event(1), event(2))
 	e := newEndpoint(t)
-	one, two := w.sender(t, Target{Name: "x", URL: e.URL}), w.sender(t, Target{Name: "x", URL: e.URL})
-	run(t, one)
-	run(t, two)
-	var want []string
-	for n := range 20 {
-		w.add(t, event(n))
-		want = append(want, event(n).Text)
+	s := w.sender(t, Target{Name: "x", URL: e.URL})
+	run(t, s)
+	e.accepted(t, 2)
+	if err := w.js.DeleteStream(t.Context(), "events"); err != nil {
+		t.Fatal(err)
 	}
-	if got := texts(t, e.accepted(t, 20)); !slices.Equal(got, want) {
-		t.Errorf("received %q", got)
+	if _, err := w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "events", Subjects: []string{"events"}, AllowDirect: true}); err != nil {
+		t.Fatal(err)
 	}
-	if a, b := one.Status(), two.Status(); a.Dropped+b.Dropped != 0 {
-		t.Errorf("status %+v and %+v, want none dropped", a, b)
+	w.add(t, event(3))
+	if got := texts(t, e.accepted(t, 1)); got[len(got)-1] != "event 3" || s.Status().Dropped != 0 {
+		t.Errorf("received %q, %d dropped", got, s.Status().Dropped)
 	}
 }
 
@@ -332,27 +361,19 @@ func TestOldEventsAreDropped(t *testing.T) {
 	}
 }
 
-// A consumer that is lost is opened again, and the status says why events are not read.
-func TestLostConsumerIsOpenedAgain(t *testing.T) {
+// While the stream is missing, the status names the command that creates it. Then the events follow.
+func TestMissingStreamIsShown(t *testing.T) {
 	w := newWork(t, jetstream.StreamConfig{})
+	if err := w.js.DeleteStream(t.Context(), "events"); err != nil {
+		t.Fatal(err)
+	}
 	e := newEndpoint(t)
-	away := errors.New("no such consumer")
-	fails := make(chan struct{})
 	s := w.sender(t, Target{Name: "x", URL: e.URL})
-	found := s.open
-	s.open = func(ctx context.Context) (jetstream.Consumer, error) {
-		select {
-		case <-fails:
-			return found(ctx)
-		default:
-			return nil, away
-		}
-	}
 	run(t, s)
-	for s.Status().Unread == "" && t.Context().Err() == nil {
-		<-time.After(time.Millisecond)
+	await.True(t, "the status names the command", func() bool { return strings.Contains(s.Status().Unread, "weir nats streams") })
+	if _, err := w.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "events", Subjects: []string{"events"}, AllowDirect: true}); err != nil {
+		t.Fatal(err)
 	}
-	close(fails)
 	w.add(t, event(1))
 	e.accepted(t, 1)
 	if got := s.Status(); got.Unread != "" || got.Failed != 0 {

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
 
@@ -25,9 +25,10 @@ const (
 	attemptTimeout = 10 * time.Second
 	firstPause     = time.Second // after the first failed attempt; doubled up to longestPause
 	longestPause   = 5 * time.Minute
-	maxAge         = 24 * time.Hour // of an event; an older one is dropped
-	maxResponse    = 64 << 10       // bytes of a response that are read
-	maxShown       = 200            // bytes of a response that an error shows
+	longestRead    = 30 * time.Second // pause after a failure to read the events
+	maxAge         = 24 * time.Hour   // of an event; an older one is dropped
+	maxResponse    = 64 << 10         // bytes of a response that are read
+	maxShown       = 200              // bytes of a response that an error shows
 )
 
 // Target is an endpoint that receives events.
@@ -54,25 +55,23 @@ type Status struct {
 
 // Sender sends the events of one target in order.
 type Sender struct {
-	target   Target
-	open     Open
-	consumer jetstream.Consumer // of Run
-	next     uint64             // expected sequence number in the stream, of Run
-	client   *http.Client
-	first    time.Duration // pause after the first failed attempt
-	log      *slog.Logger
+	target Target
+	queue  *Reader
+	client *http.Client
+	first  time.Duration // pause after the first failed attempt
+	log    *slog.Logger
 
 	mu     sync.Mutex
 	status Status
 }
 
-// NewSender returns the sender of a target, with the consumer of its events. Redirects are errors, because they could lead a
+// NewSender returns the sender of a target, with the reader of its events. Redirects are errors, because they could lead a
 // signed event elsewhere.
-func NewSender(t Target, open Open, log *slog.Logger) *Sender {
+func NewSender(t Target, queue *Reader, log *slog.Logger) *Sender {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxResponseHeaderBytes = maxEvent
 	return &Sender{
-		target: t, open: open, first: firstPause, log: log.With("target", t.Name), status: Status{Target: t.Name},
+		target: t, queue: queue, first: firstPause, log: log.With("target", t.Name), status: Status{Target: t.Name},
 		client: &http.Client{
 			Transport: transport, Timeout: attemptTimeout,
 			CheckRedirect: func(*http.Request, []*http.Request) error {
@@ -89,93 +88,102 @@ func (s *Sender) Status() Status {
 	return s.status
 }
 
-// Run sends the events of the consumer until ctx ends. Then it returns nil.
+// Run sends the events until ctx ends. Then it returns nil.
 func (s *Sender) Run(ctx context.Context) error {
 	defer s.client.CloseIdleConnections()
-	Follow(ctx, s.begin, s.unread, s.handle)
+	s.queue.loaded = false // another process may have sent events meanwhile
+	pauses := retry.Policy{First: firstPause, Longest: longestRead}.Pauses()
+	for {
+		p, err := s.queue.Next(ctx)
+		if err == nil {
+			s.unread(nil)
+			err = s.sendAll(ctx, p)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err == nil {
+			pauses.Reset()
+			continue
+		}
+		s.unread(err)
+		if !wait(ctx, pauses.NextBackOff()) {
+			return nil
+		}
+	}
+}
+
+// sendAll sends the events of a page, and stores the position after each.
+func (s *Sender) sendAll(ctx context.Context, p Page) error {
+	if p.Lost > 0 {
+		s.drop("the stream is full, or they were too old", p.Lost)
+	}
+	var passed uint64 // events without an attempt
+	for i, m := range p.Messages {
+		s.queued(p.Waiting + len(p.Messages) - i)
+		done, attempted := s.deliver(ctx, m)
+		if !done {
+			return nil // ctx has ended
+		}
+		passed = m.Sequence
+		if attempted {
+			if err := s.queue.Done(context.WithoutCancel(ctx), passed); err != nil {
+				return err
+			}
+			passed = 0
+		}
+	}
+	s.queued(p.Waiting)
+	if passed > 0 {
+		return s.queue.Done(ctx, passed)
+	}
 	return nil
 }
 
-// begin opens the consumer.
-func (s *Sender) begin(ctx context.Context) (jetstream.Consumer, error) {
-	c, err := s.open(ctx)
-	if err != nil {
-		return nil, err
-	}
-	info := c.CachedInfo()
-	s.consumer, s.next = c, info.AckFloor.Stream+1
-	s.queued(int(info.NumPending) + info.NumAckPending)
-	return c, nil
-}
-
-// handle makes one attempt with an event. Without success the server delivers the event again after a pause, and no later
-// one before.
-func (s *Sender) handle(ctx context.Context, m jetstream.Msg) {
-	meta, err := m.Metadata()
-	if err != nil {
-		s.log.Warn("message is not of the stream", "err", err)
-		return
-	}
-	s.skipped(ctx, meta.Sequence.Stream)
-	s.queued(int(meta.NumPending) + 1)
+// deliver attempts to send an event until the target accepts it, or it is too old: then it is done. It is not if ctx ends before.
+func (s *Sender) deliver(ctx context.Context, m bus.Stored) (done, attempted bool) {
 	var e Event
-	err = json.Unmarshal(m.Data(), &e)
-	switch {
-	case err != nil:
+	switch err := json.Unmarshal(m.Data, &e); {
+	case err != nil || m.Forged:
 		s.drop("the event is damaged", 1)
+		return true, false
 	case !s.target.Filter.Passes(e):
-	case time.Since(e.At) > maxAge:
-		s.drop("the event is too old", 1)
-	default:
-		if err := s.send(ctx, e, m.Data()); err != nil {
-			s.again(ctx, m, meta.NumDelivered, err)
-			return
+		return true, false
+	}
+	for attempts := 0; ; attempts++ {
+		if time.Since(e.At) > maxAge {
+			s.drop("the event is too old", 1)
+			return true, attempts > 0
 		}
-		s.sent()
-	}
-	s.next = meta.Sequence.Stream + 1
-	s.queued(int(meta.NumPending))
-	s.answered(m.Ack())
-}
-
-// again returns an event to the server after a failed attempt. At the end of the process it does so at once.
-func (s *Sender) again(ctx context.Context, m jetstream.Msg, attempts uint64, err error) {
-	if ctx.Err() != nil {
-		s.answered(m.Nak())
-		return
-	}
-	s.failed(err)
-	pause := min(s.first<<min(attempts-1, 16), longestPause)
-	if refused, ok := errors.AsType[*refusal](err); ok {
-		pause = max(pause, refused.after)
-	}
-	s.answered(m.NakWithDelay(pause))
-}
-
-// answered logs an acknowledgement that the server did not receive. It delivers the event again.
-func (s *Sender) answered(err error) {
-	if err != nil {
-		s.log.Warn("acknowledgement not sent, the event follows again", "err", err)
+		err := s.send(ctx, e, m.Data)
+		if err == nil {
+			s.sent()
+			return true, true
+		}
+		if ctx.Err() != nil {
+			return false, true
+		}
+		s.failed(err)
+		pause := min(s.first<<min(attempts, 16), longestPause)
+		if refused, ok := errors.AsType[*refusal](err); ok {
+			pause = max(pause, refused.after)
+		}
+		if !wait(ctx, pause) {
+			return false, true
+		}
 	}
 }
 
-// skipped counts the events before this one that the stream dropped. Events that another process has sent do not count:
-// they are below the floor of the acknowledgements.
-func (s *Sender) skipped(ctx context.Context, sequence uint64) {
-	if sequence <= s.next {
-		return
+// wait returns false if ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	info, err := s.consumer.Info(ctx)
-	if err != nil {
-		s.log.Warn("dropped events are not counted", "err", err)
-		return
-	}
-	if from := max(s.next, info.AckFloor.Stream+1); sequence > from {
-		s.drop("the stream is full, or they were too old", int(sequence-from))
-	}
-	s.next = sequence // another attempt with this event does not count them again
 }
 
 // refusal is a response without success.

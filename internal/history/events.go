@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -65,11 +66,11 @@ func (t ComparedTick) Events() (out []api.Event) {
 
 // findings yields the stored findings of the pool and of the harmonizer.
 func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.Time, []api.Event) bool) (unreadable int, err error) {
-	err = state.FindingsSince(ctx, p.JS, p.Cluster, from, func(m state.StoredFinding) error {
+	err = state.FindingsSince(ctx, p.JS, p.Cluster, from, func(m bus.Stored) error {
 		if m.At.After(to) {
 			return ErrStop
 		}
-		if !slices.Contains(Subjects(p.Cluster, p.Pool)[1:], m.Subject) {
+		if !slices.Contains(findingSubjects(p.Cluster, p.Pool), m.Subject) {
 			return nil // of another pool
 		}
 		events, err := FindingEvents(p.Cluster, m.At, m.Subject, m.Data)
@@ -85,7 +86,7 @@ func (p Pool) findings(ctx context.Context, from, to time.Time, yield func(time.
 	return unreadable, unlessStopped(err)
 }
 
-// FindingEvents returns the events of a message with findings: of node health of a pool, or of the harmonizer. now is the
+// FindingEvents returns the events of a stored message with findings: of node health of a pool, or of the harmonizer. now is the
 // time of a finding without a time.
 func FindingEvents(cluster string, now time.Time, subject string, data []byte) (out []api.Event, err error) {
 	if subject == message.EventsSubject(cluster) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -36,10 +37,19 @@ const maxPools = 4096
 // NewFeed returns a feed without a tick.
 func NewFeed(cluster string) *Feed { return &Feed{cluster: cluster, pools: map[string]*sequence{}} }
 
-// Subjects returns the subjects of live messages: of the ticks of a pool, of findings of its node health, and of findings of
-// the harmonizer. The pool may be "*".
+// Subjects returns the subjects of live messages, to which streams republish what they have stored: of the ticks of a pool, of
+// findings of its node health, and of findings of the harmonizer. The pool may be "*".
 func Subjects(cluster, pool string) []string {
-	return []string{state.SummarySubject(cluster, pool), events.EventsSubject(cluster, pool), message.EventsSubject(cluster)}
+	all := []string{state.SummarySubject(cluster, pool)}
+	for _, subject := range findingSubjects(cluster, pool) {
+		all = append(all, names.LiveSubject(cluster, subject))
+	}
+	return all
+}
+
+// findingSubjects returns the subjects of the findings of a pool and of the harmonizer, as they are stored.
+func findingSubjects(cluster, pool string) []string {
+	return []string{events.EventsSubject(cluster, pool), message.EventsSubject(cluster)}
 }
 
 // PoolOf returns the pool of the subject of a tick; false: it is a subject of findings.
@@ -79,7 +89,7 @@ type Live struct {
 func (f *Feed) Read(now time.Time, m *nats.Msg) (Live, error) {
 	pool, tick := f.PoolOf(m.Subject)
 	if !tick {
-		events, err := FindingEvents(f.cluster, now, m.Subject, m.Data)
+		events, err := FindingEvents(f.cluster, now, m.Header.Get(jetstream.SubjectHeader), m.Data)
 		return Live{Events: events}, err
 	}
 	if !names.Valid(pool) {

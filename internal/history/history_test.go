@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,8 +16,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -39,12 +40,9 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(b.Close)
 	w := &world{t: t, bus: b, pool: history.Pool{JS: b.JetStream(), Cluster: "here", Pool: "web"}}
-	c := state.LedgerConfig{Cluster: "here", Pool: "web"}
-	if w.ledger, err = state.CreateLedger(t.Context(), b.JetStream(), c); err == nil {
-		w.summaries, err = state.NewSummaries(b.JetStream(), c)
-	}
-	if err == nil {
-		err = w.summaries.Create(t.Context())
+	bustest.Streams(t, b.JetStream(), "here", 1, "web")
+	if w.ledger, err = state.OpenLedger(t.Context(), b.JetStream(), "here", "web"); err == nil {
+		w.summaries, err = state.OpenSummaries(t.Context(), b.JetStream(), "here", "web")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -211,9 +209,9 @@ func TestEvents(t *testing.T) {
 	last := tick(at.Add(5*time.Second), 10)
 	last.Case.Input.Offset, last.Orders = 2, after.Orders[:1]
 	w.record(last)
-	w.publish(subjects[1], []api.HealthNotification{{Pool: "web", At: at, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
-	w.publish(subjects[2], []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
-	w.publish(subjects[2], "no list")
+	w.publish("weir.here.health.web.events", []api.HealthNotification{{Pool: "web", At: at, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
+	w.publish("weir.here.harmonizer.events", []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
+	w.publish("weir.here.harmonizer.events", "no list")
 	want := []string{
 		"decision target: ", "order pause: pause none -> by ann",
 		"order pause: pause by ann -> none", "order offset: offset none -> 2 by bob: a campaign",
@@ -250,25 +248,7 @@ func TestEvents(t *testing.T) {
 // are omitted. Without the stream of findings the ticks follow all the same.
 func TestEventsOfThePastHaveFindings(t *testing.T) {
 	w := newWorld(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var keeping sync.WaitGroup
-	keeping.Go(func() {
-		if err := state.KeepFindings(ctx, w.pool.JS, "here", 1, slog.New(slog.DiscardHandler)); err != nil {
-			t.Error(err)
-		}
-	})
-	defer keeping.Wait()
-	defer cancel()
-	for began := time.Now(); ; {
-		if _, err := w.pool.JS.Stream(t.Context(), names.FindingsStream("here")); err == nil {
-			break
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatal("the stream of findings is not created")
-		}
-		runtime.Gosched()
-	}
-	begin, subjects := time.Now(), history.Subjects("here", "web")
+	begin, subjects := time.Now(), []string{"", "weir.here.health.web.events", "weir.here.harmonizer.events"}
 	w.record(tick(time.Now(), 10))
 	w.publish(subjects[1], []api.HealthNotification{{Pool: "web", At: begin, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
 	w.publish("weir.here.health.api.events", []api.HealthNotification{{Pool: "api", At: begin, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-2"}}})
@@ -291,8 +271,6 @@ func TestEventsOfThePastHaveFindings(t *testing.T) {
 	if got, unreadable := read(); !slices.Equal(got, []string{"decision target", "health node.unhealthy", "harmonizer missing", "order pause"}) || unreadable != 1 {
 		t.Errorf("events %q, %d unreadable", got, unreadable)
 	}
-	cancel()
-	keeping.Wait()
 	if err := w.pool.JS.DeleteStream(t.Context(), names.FindingsStream("here")); err != nil {
 		t.Fatal(err)
 	}
@@ -391,5 +369,5 @@ func BenchmarkDayOfSummaries(b *testing.B) {
 	stored := stream.CachedInfo().State
 	size := float64(stored.Bytes) / float64(stored.Msgs)
 	b.ReportMetric(size/1e3, "summary-KB")
-	b.ReportMetric(float64(state.DefaultSummaryBytes)/size/ticks, "days")
+	b.ReportMetric(float64(streams.SummaryBytes)/size/ticks, "days")
 }

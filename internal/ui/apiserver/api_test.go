@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -59,12 +60,9 @@ func newWorld(t testing.TB) *world {
 	}
 	t.Cleanup(b.Close)
 	w := &world{t: t, bus: b, live: NewLive(time.Now())}
-	c := state.LedgerConfig{Cluster: "here", Pool: "web"}
-	if w.ledger, err = state.CreateLedger(t.Context(), b.JetStream(), c); err == nil {
-		w.summaries, err = state.NewSummaries(b.JetStream(), c)
-	}
-	if err == nil {
-		err = w.summaries.Create(t.Context())
+	bustest.Streams(t, b.JetStream(), "here", 1, "web")
+	if w.ledger, err = state.OpenLedger(t.Context(), b.JetStream(), "here", "web"); err == nil {
+		w.summaries, err = state.OpenSummaries(t.Context(), b.JetStream(), "here", "web")
 	}
 	if err != nil {
 		t.Fatal(err)

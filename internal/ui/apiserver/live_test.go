@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -72,9 +72,7 @@ func TestLiveTicks(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := state.CreateLedger(t.Context(), w.bus.JetStream(), state.LedgerConfig{Cluster: "here", Pool: "api"}); err != nil {
-		t.Fatal(err)
-	}
+	bustest.Streams(t, w.bus.JetStream(), "here", 1, "api")
 	all, other := w.stream("/events", ""), w.stream("/events?pool=api", "")
 	for began := time.Now(); w.bus.Conn().NumSubscriptions() < subscribed; {
 		if time.Since(began) > patience {

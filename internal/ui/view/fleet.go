@@ -19,9 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// PoolReader begins the name of a pool's reader of stored data.
-const PoolReader = "pool."
-
 // States of a pool in a list, worst first.
 const (
 	poolUnreadable = "unreadable" // its stored data cannot be read
@@ -158,15 +155,13 @@ func (f Fleet) addUnanswered(ctx context.Context, rows []api.Pool, now time.Time
 
 // addAlarms adds the alarms about stored data of the pools.
 func (f Fleet) addAlarms(ctx context.Context, rows []api.Pool) {
-	alarms, err := integrity.Alarms(ctx, f.Bus.JetStream(), f.Cluster)
-	if err != nil {
-		f.Warn("read the alarms about stored data: %v", err)
-	}
-	for _, a := range alarms {
-		for i := range rows {
-			if a.Reader == PoolReader+rows[i].Pool {
-				addProblems(&rows[i], fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", a.At.Local().Format(time.DateTime)))
-			}
+	for i := range rows {
+		a, err := integrity.PoolReader(f.Cluster, rows[i].Pool).Alarm(ctx, f.Bus.JetStream())
+		if err != nil {
+			f.Warn("read the alarm about stored data of pool %s: %v", rows[i].Pool, err)
+		}
+		if a != nil {
+			addProblems(&rows[i], fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", a.At.Local().Format(time.DateTime)))
 		}
 	}
 }

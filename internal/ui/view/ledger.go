@@ -57,11 +57,7 @@ func Known(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	if !errors.Is(err, state.ErrNoRecord) {
 		return err
 	}
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cluster, pool, state.CreateNothing)
-	if err != nil {
-		return err
-	}
-	if has, err := orders.List(ctx); err != nil || !has.Empty() {
+	if has, err := state.ReadOrders(ctx, b.JetStream(), cluster, pool); err != nil || !has.Empty() {
 		return err
 	}
 	return NoTick(ctx, b, cluster, pool)

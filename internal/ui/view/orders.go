@@ -66,7 +66,7 @@ func (o Orders) Change(ctx context.Context, force bool, f func(context.Context, 
 			return api.Orders{}, err
 		}
 	}
-	stored, err := state.OpenOrders(ctx, o.Bus.JetStream(), o.Cluster, o.Pool, o.Bus.Replicas())
+	stored, err := state.OpenOrders(ctx, o.Bus.JetStream(), o.Cluster, o.Pool)
 	if err == nil {
 		err = f(ctx, stored)
 	}

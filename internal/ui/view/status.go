@@ -29,7 +29,7 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 	b := p.Bus
 	s := api.PoolStatus{Cluster: p.Cluster, Pool: p.Name, Warnings: []string{}}
 	warn := func(format string, args ...any) { warn(&s, format, args...) }
-	first, writable := BusWarnings(ctx, b, p.Cluster)
+	first, writable := BusWarnings(ctx, b, p.Cluster, p.Name)
 	if !writable { // most of the rest has no answer either
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, Timeout)

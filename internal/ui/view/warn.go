@@ -206,12 +206,7 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 func (p Pool) warnOfOrders(ctx context.Context, s *api.PoolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, p.Bus.JetStream(), p.Cluster, p.Name, state.CreateNothing)
-	if err != nil {
-		warn(s, "%v", err)
-		return
-	}
-	current, err := orders.List(ctx)
+	current, err := state.ReadOrders(ctx, p.Bus.JetStream(), p.Cluster, p.Name)
 	if err != nil {
 		warn(s, "%v", err)
 		return

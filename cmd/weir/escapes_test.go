@@ -232,14 +232,10 @@ func isJSON(text string) bool {
 	return true
 }
 
-// putKey writes a key of a bucket, which it creates if it is missing.
-func putKey(t *testing.T, js jetstream.JetStream, c kvbucket.Config, key string, value []byte) {
+// putKey writes a key of a bucket.
+func putKey(t *testing.T, js jetstream.JetStream, bucket, key string, value []byte) {
 	t.Helper()
-	_, err := kvbucket.Ensure(t.Context(), js, c)
-	if err == nil {
-		_, err = kvbucket.New(js, c.Name).Put(t.Context(), key, value)
-	}
-	if err != nil {
+	if _, err := kvbucket.New(js, bucket).Put(t.Context(), key, value); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -41,7 +41,7 @@ identity:
 	if shared == nil || shared.KeyFile != "/etc/weir/secrets" || sts == nil || len(sts.Allow) != 1 || sts.Allow[0].Pools[1] != "db" {
 		t.Errorf("verifiers = %+v, %+v", shared, sts)
 	}
-	if !s.Auth.Given() || s.Auth.Account != "WEIR" || s.Auth.Timeout != time.Second {
+	if !s.Auth.Given() || s.Auth.Timeout != time.Second {
 		t.Errorf("auth = %+v", s.Auth)
 	}
 	kind, ok := s.Identity.Kind()

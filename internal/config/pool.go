@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -286,6 +287,14 @@ const (
 	leastLedgerBytes Size = 64 << 20 // two records of the greatest size
 	mostLedgerBytes  Size = 1 << 40
 )
+
+// Streams returns the bounds of the pool's streams.
+func (p Pool) Streams() streams.Pool {
+	return streams.Pool{
+		Name: p.Name, LedgerAge: p.Ledger.MaxAge, LedgerBytes: int64(p.Ledger.MaxBytes),
+		SummaryAge: p.Ledger.Summaries.MaxAge, SummaryBytes: int64(p.Ledger.Summaries.MaxBytes),
+	}
+}
 
 func (l Ledger) problems(d document) Problems {
 	return append(Kept{l.MaxAge, l.MaxBytes}.problems(d, "ledger"), l.Summaries.problems(d, "ledger.summaries")...)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -146,10 +147,10 @@ func completePool(p Pool) Pool {
 		p.Health = &health
 	}
 	p.Draining.Spot = new(p.Draining.FollowsWarnings())
-	p.Ledger.MaxAge = firstOf(p.Ledger.MaxAge, state.DefaultLedgerAge)
-	p.Ledger.MaxBytes = firstOf(p.Ledger.MaxBytes, Size(state.DefaultLedgerBytes))
-	p.Ledger.Summaries.MaxAge = firstOf(p.Ledger.Summaries.MaxAge, state.DefaultSummaryAge)
-	p.Ledger.Summaries.MaxBytes = firstOf(p.Ledger.Summaries.MaxBytes, Size(state.DefaultSummaryBytes))
+	p.Ledger.MaxAge = firstOf(p.Ledger.MaxAge, streams.LedgerAge)
+	p.Ledger.MaxBytes = firstOf(p.Ledger.MaxBytes, Size(streams.LedgerBytes))
+	p.Ledger.Summaries.MaxAge = firstOf(p.Ledger.Summaries.MaxAge, streams.SummaryAge)
+	p.Ledger.Summaries.MaxBytes = firstOf(p.Ledger.Summaries.MaxBytes, Size(streams.SummaryBytes))
 	return p
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/agentd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -100,7 +99,7 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 	connection.Log = slog.New(slog.DiscardHandler) // a finding has each error
 	site.Bus = &doctor.Bus{
 		Config: connection, Cluster: cli.Cluster, Pool: cli.Pool, Timeout: cli.Timeout, Fix: fix,
-		Ledger: autoscalerd.LedgerConfig(site.Pool, 0),
+		Bounds: site.Pool.Streams(),
 	}
 	cli.asMachine(ctx, site.Service, site.Bus)
 	return site, nil

@@ -21,13 +21,14 @@ type natsCommands struct{ *connect.CLI }
 
 func (cli *natsCommands) natsCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "nats",
-		Short:   "Set up the NATS servers of a cluster",
-		Example: `  weir nats init --servers n1,n2,n3 --cluster prod --pool web,batch --dir weir-nats`,
-		Args:    command.Group,
-		RunE:    command.Help,
+		Use:   "nats",
+		Short: "Set up the NATS servers of a cluster",
+		Example: `  weir nats init --servers n1,n2,n3 --cluster prod --pool web,batch --dir weir-nats
+  weir nats streams --cluster prod --config-dir /etc/weir`,
+		Args: command.Group,
+		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.initCommand())
+	cmd.AddCommand(cli.initCommand(), cli.streamsCommand())
 	return cmd
 }
 
@@ -163,6 +164,6 @@ func nextSteps(plan *natsinit.Plan) []string {
 		steps = append(steps, fmt.Sprintf("Copy %s, %s and %s to the hosts of \"weir auth\", which verifies agents and the daemons of pools; or name the nodes with --agent POOL/NODE",
 			filepath.Join(dir, natsconf.DaemonsFile), filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "roles", first.Name+".auth.nk")))
 	}
-	steps = append(steps, fmt.Sprintf("Create the streams, as %s.admin: weir nats streams", first.Name))
+	steps = append(steps, fmt.Sprintf("Create the streams, with the key %s.admin.nk: weir nats streams --cluster %s --config-dir /etc/weir", first.Name, first.Name))
 	return append(steps, fmt.Sprintf("Keep %s and all .nk files secret", filepath.Join(dir, "ca.key")))
 }

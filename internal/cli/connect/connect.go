@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -81,6 +82,16 @@ func (cli *CLI) On(ctx context.Context, c bus.Config, f func(ctx context.Context
 			err, b.Conn().ConnectedUrlRedacted(), cli.Timeout)
 	}
 	return err
+}
+
+// AsAdmin runs f with a connection of role admin.
+func (cli *CLI) AsAdmin(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
+	c, err := cli.Connection("weir command")
+	if err != nil {
+		return err
+	}
+	c.User.Role = roles.Admin
+	return cli.On(ctx, c, f)
 }
 
 // RequestBootstrap returns the status of the bootstrap of the pool.
@@ -178,7 +189,7 @@ func (cli *CLI) PrintBusWarnings(ctx context.Context, b *bus.Bus) {
 	if cli.Output != command.FormTable {
 		return
 	}
-	lines, _ := view.BusWarnings(ctx, b, cli.Cluster)
+	lines, _ := view.BusWarnings(ctx, b, cli.Cluster, cli.Pool)
 	for _, line := range lines {
 		fmt.Fprintf(cli.Stdout, "! %s\n", line)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 // Bus is how a pool reaches its bus, and what the bus must have.
@@ -20,9 +20,9 @@ type Bus struct {
 	Config  bus.Config
 	Cluster string
 	Pool    string
-	Node    string             // of this machine, if it may be one of the pool; empty: it is not
-	Ledger  state.LedgerConfig // of a missing ledger, without replicas
-	Timeout time.Duration      // of each check
+	Node    string        // of this machine, if it may be one of the pool; empty: it is not
+	Bounds  streams.Pool  // of missing streams of the pool
+	Timeout time.Duration // of each check
 	// Fix creates missing streams and buckets and raises the number of replicas. Without it, the checks change nothing.
 	Fix bool
 }

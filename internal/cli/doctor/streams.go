@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -20,52 +21,35 @@ import (
 type target struct {
 	name   string // of the stream
 	what   string // for people
-	lazy   bool   // a daemon creates it later
 	want   jetstream.StreamConfig
-	create func(ctx context.Context, js jetstream.JetStream) error // nil: only the daemons of its pool create it
+	create bool // doctor may create it: it has the bounds of the pool
 }
 
-// targets returns the streams and buckets of the cluster, of the pool, and of the other pools.
+// targets returns the streams and buckets of the cluster, of the pool, and of the other pools. Those may have other bounds, so
+// doctor does not create their streams.
 func (x *busExam) targets(others []string) (all []target) {
-	for _, c := range []kvbucket.Config{
-		kvbucket.State(x.Cluster, x.replicas), kvbucket.Orders(x.Cluster, x.replicas), kvbucket.Apps(x.Cluster, x.replicas),
-	} {
-		all = append(all, target{kvbucket.Stream(c.Name), "bucket " + c.Name, false, c.Settings(), func(ctx context.Context, js jetstream.JetStream) error {
-			_, err := kvbucket.Ensure(ctx, js, c)
-			return err
-		}})
+	bounds := x.Bounds
+	bounds.Name = x.Pool
+	own := streams.Cluster{Name: x.Cluster, Replicas: x.replicas, Pools: []streams.Pool{bounds}}
+	for _, c := range own.Specs() {
+		all = append(all, targetOf(c, true))
 	}
-	findings := state.FindingsStream(x.Cluster, x.replicas)
-	all = append(all, target{findings.Name, "stream " + findings.Name, true, findings, func(ctx context.Context, js jetstream.JetStream) error {
-		_, err := state.EnsureStream(ctx, js, findings)
-		return err
-	}})
-	notices := state.NoticesStream(x.Cluster, x.replicas)
-	all = append(all, target{notices.Name, "stream " + notices.Name, true, notices, nil})
-	for _, pool := range append([]string{x.Pool}, others...) {
-		all = append(all, x.targetsOfPool(pool)...)
+	foreign := streams.Cluster{Name: x.Cluster, Replicas: x.replicas}
+	whole := len(foreign.Specs())
+	for _, pool := range others {
+		foreign.Pools = append(foreign.Pools, streams.Pool{Name: pool})
+	}
+	for _, c := range foreign.Specs()[whole:] {
+		all = append(all, targetOf(c, false))
 	}
 	return all
 }
 
-// targetsOfPool returns the streams of a pool. Another pool may have other bounds, so doctor does not create its streams.
-func (x *busExam) targetsOfPool(pool string) (all []target) {
-	ledger := x.Ledger
-	ledger.Cluster, ledger.Pool, ledger.Replicas = x.Cluster, pool, x.replicas
-	for _, one := range []struct {
-		config jetstream.StreamConfig
-		lazy   bool
-	}{{ledger.Stream(), false}, {ledger.Summaries(), false}, {state.EvidenceStream(x.Cluster, pool, x.replicas), true}} {
-		t := target{name: one.config.Name, what: "stream " + one.config.Name, lazy: one.lazy || pool != x.Pool, want: one.config}
-		if pool == x.Pool {
-			t.create = func(ctx context.Context, js jetstream.JetStream) error {
-				_, err := state.EnsureStream(ctx, js, one.config)
-				return err
-			}
-		}
-		all = append(all, t)
+func targetOf(c jetstream.StreamConfig, create bool) target {
+	if bucket, ok := strings.CutPrefix(c.Name, kvbucket.Stream("")); ok {
+		return target{c.Name, "bucket " + bucket, c, create}
 	}
-	return all
+	return target{c.Name, "stream " + c.Name, c, create}
 }
 
 // otherPools returns the other pools of the cluster, as far as the role may list them.
@@ -102,17 +86,13 @@ func (x *busExam) streams(ctx context.Context, b *bus.Bus) {
 	x.storage(ctx, b.JetStream())
 }
 
-// schemas reports buckets that another version of weir has written. Other errors have a finding of their own.
+// schemas reports a bucket of the pool that another version of weir has written. Other errors have a finding of their own.
 func (x *busExam) schemas(ctx context.Context, js jetstream.JetStream) {
 	ctx, cancel := x.bounded(ctx)
 	defer cancel()
-	_, orders := state.OpenOrders(ctx, js, x.Cluster, x.Pool, state.CreateNothing)
-	_, trials := state.OpenTrials(ctx, js, x.Cluster, x.Pool, state.CreateNothing) // of the bucket of the daemons
-	for _, err := range []error{trials, orders} {
-		if errors.Is(err, state.ErrSchema) {
-			x.report(Finding{Check: "schema", Result: Failed, Detail: err.Error(),
-				Fix: "docs/upgrade.md has the order of an upgrade, docs/backup.md the steps of a restore"})
-		}
+	if _, err := state.OpenOrders(ctx, js, x.Cluster, x.Pool); errors.Is(err, state.ErrSchema) {
+		x.report(Finding{Check: "schema", Result: Failed, Detail: err.Error(),
+			Fix: "docs/upgrade.md has the order of an upgrade, docs/backup.md the steps of a restore"})
 	}
 }
 
@@ -125,8 +105,6 @@ func (x *busExam) stream(ctx context.Context, js jetstream.JetStream, t target) 
 	defer cancel()
 	s, err := js.Stream(ctx, t.name)
 	switch {
-	case errors.Is(err, jetstream.ErrStreamNotFound) && t.lazy:
-		return Finding{Result: OK, Detail: t.what + ": is not there yet; its first message creates it"}
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return x.missing(ctx, js, t)
 	case errors.Is(err, nats.ErrPermissionViolation):
@@ -150,14 +128,13 @@ func (x *busExam) unreadable(t target) Finding {
 
 // missing reports a missing stream, or creates it.
 func (x *busExam) missing(ctx context.Context, js jetstream.JetStream, t target) Finding {
-	if !x.Fix || t.create == nil {
-		return Finding{Result: Failed, Detail: t.what + ": is missing",
-			Fix: `start the daemons of the cluster, which create it, or run "weir doctor --fix" as role admin`}
+	if !x.Fix || !t.create {
+		return Finding{Result: Failed, Detail: t.what + ": is missing", Fix: `run "weir nats streams" as role admin`}
 	}
 	if !x.role.may("$JS.API.STREAM.CREATE." + t.name) {
 		return x.notPermitted(t, "is missing", "create it")
 	}
-	if err := t.create(ctx, js); err != nil {
+	if _, err := streams.Create(ctx, js, []jetstream.StreamConfig{t.want}); err != nil {
 		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: is missing; create it: %v", t.what, err), Fix: streamRemedy(err)}
 	}
 	return Finding{Result: Fixed, Detail: fmt.Sprintf("%s: was missing; created with %d replicas", t.what, x.replicas)}
@@ -176,12 +153,22 @@ func unprotected(want, got jetstream.StreamConfig) (wrong []string) {
 		{max(got.MaxMsgsPerSubject, 0) != max(want.MaxMsgsPerSubject, 0),
 			fmt.Sprintf("max_msgs_per_subject is %d, want %d", got.MaxMsgsPerSubject, max(want.MaxMsgsPerSubject, 0))},
 		{got.AllowDirect != want.AllowDirect, fmt.Sprintf("allow_direct is %v", got.AllowDirect)},
+		{want.AllowMsgTTL && !got.AllowMsgTTL, "allow_msg_ttl is false"},
+		{republishes(got) != republishes(want), "republish is " + republishes(got) + ", want " + republishes(want)},
 	} {
 		if one.differs {
 			wrong = append(wrong, one.text)
 		}
 	}
 	return wrong
+}
+
+// republishes returns where a stream republishes its messages.
+func republishes(c jetstream.StreamConfig) string {
+	if c.RePublish == nil {
+		return "off"
+	}
+	return c.RePublish.Destination
 }
 
 // protect reports wrong settings of a stream, or corrects them.
@@ -195,6 +182,7 @@ func (x *busExam) protect(ctx context.Context, js jetstream.JetStream, t target,
 		return x.notPermitted(t, text, "correct it")
 	}
 	c.AllowRollup, c.DenyPurge, c.DenyDelete = t.want.AllowRollup, t.want.DenyPurge, t.want.DenyDelete
+	c.AllowMsgTTL, c.RePublish = c.AllowMsgTTL || t.want.AllowMsgTTL, t.want.RePublish
 	c.MaxMsgsPerSubject, c.AllowDirect, c.Replicas = t.want.MaxMsgsPerSubject, t.want.AllowDirect, max(c.Replicas, x.replicas)
 	if _, err := js.UpdateStream(ctx, c); err != nil {
 		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: %s; correct it: %v", t.what, text, err), Fix: streamRemedy(err)}

@@ -12,7 +12,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
-	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -25,8 +24,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 )
@@ -243,15 +242,15 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 
 // startFront starts machines, harmonizer and bootstrap, and prints the ticks.
 func (u *up) startFront(ctx context.Context, pool config.Pool) error {
+	if err := u.createStreams(ctx, pool); err != nil {
+		return err
+	}
 	watch, err := u.watch(ctx)
 	if err != nil {
 		return err
 	}
 	harmonizerBus, err := u.as(ctx, roles.User{Role: roles.Harmonizer})
 	if err != nil {
-		return err
-	}
-	if _, err := natsbus.OpenBucket(ctx, harmonizerBus.JetStream(), u.Cluster, harmonizerBus.Replicas()); err != nil {
 		return err
 	}
 	if err := u.startMachines(ctx, pool); err != nil {
@@ -263,9 +262,6 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	}
 	another := func(ctx context.Context) (runner, error) { return u.harmonizer(ctx, harmonizerBus) }
 	u.front.Run("harmonizer", u.keep("harmonizer", restartable(h, another)))
-	u.front.Run("findings", func(ctx context.Context) error {
-		return state.KeepFindings(ctx, harmonizerBus.JetStream(), u.Cluster, harmonizerBus.Replicas(), u.log)
-	})
 	u.print("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err
@@ -280,6 +276,18 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	}
 	u.front.Run("ticks", watch)
 	return nil
+}
+
+// createStreams creates the missing streams and buckets, as "weir nats streams" does.
+func (u *up) createStreams(ctx context.Context, pool config.Pool) error {
+	b, err := bus.Find(ctx, u.connection(roles.User{Role: roles.Admin}))
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	c := streams.Cluster{Name: u.Cluster, Replicas: b.Replicas(), Pools: []streams.Pool{pool.Streams()}}
+	_, err = streams.Create(ctx, b.JetStream(), c.Specs())
+	return err
 }
 
 // copyPoolFile copies the operator's pool file for bootstrap after each change, even an invalid one. Then bootstrap

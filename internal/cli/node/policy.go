@@ -304,7 +304,7 @@ output. The machine may be gone. The last 4 are kept, for 14 days.
 
 // loadEvidence returns the evidence of a machine, oldest first.
 func (cli *commands) loadEvidence(ctx context.Context, b *bus.Bus, node string) ([]savedEvidence, error) {
-	store, err := state.NewEvidence(b.JetStream(), cli.Cluster, cli.Pool, 0)
+	store, err := state.NewEvidence(b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return nil, err
 	}

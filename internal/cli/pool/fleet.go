@@ -178,7 +178,7 @@ func (cli *commands) roll(ctx context.Context, b *bus.Bus, f rollFlags, note api
 	}
 	within, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
-	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
+	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (cli *commands) markStale(ctx context.Context, b *bus.Bus, note api.Note, g
 	}
 	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -112,11 +112,7 @@ func (cli *commands) listGroups(ctx context.Context, b *bus.Bus) error {
 	}
 	within, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
-	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool, state.CreateNothing)
-	if err != nil {
-		return err
-	}
-	current, err := orders.List(within)
+	current, err := state.ReadOrders(within, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (cli *commands) withOrders(ctx context.Context, force bool, f func(context.
 				return err
 			}
 		}
-		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
+		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 		if err != nil {
 			return err
 		}

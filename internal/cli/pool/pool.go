@@ -220,7 +220,7 @@ func (cli *commands) removeNodes(ctx context.Context, b *bus.Bus, note api.Note,
 	}
 	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool, b.Replicas())
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}

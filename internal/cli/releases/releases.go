@@ -7,6 +7,7 @@ package releases
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 
@@ -70,9 +71,17 @@ func (cli *commands) forgetRelease(ctx context.Context, b *bus.Bus, ref release.
 	if err != nil {
 		return err
 	}
-	seen, err := state.OpenSeen(ctx, b.JetStream(), cli.Cluster, b.Replicas())
+	pools, err := state.Pools(ctx, b.JetStream(), cli.Cluster)
 	if err != nil {
 		return err
+	}
+	var seen everyPool
+	for _, pool := range pools {
+		one, err := state.OpenSeen(ctx, b.JetStream(), cli.Cluster, pool)
+		if err != nil {
+			return err
+		}
+		seen = append(seen, one)
 	}
 	dir, err := cli.DataDir()
 	if err != nil {
@@ -87,4 +96,21 @@ func (cli *commands) forgetRelease(ctx context.Context, b *bus.Bus, ref release.
 	}
 	fmt.Fprintf(cli.Stdout, "%s: the next fetch accepts the content of the bucket\n", ref)
 	return nil
+}
+
+// everyPool has the first-seen records of all pools of a cluster.
+type everyPool []state.Seen
+
+// Update implements release.SeenStore. It changes nothing: an operator may not write the records of a pool.
+func (everyPool) Update(context.Context, release.SeenKey, release.Seen) (release.Seen, error) {
+	return release.Seen{}, nil
+}
+
+// Forget implements release.SeenStore.
+func (all everyPool) Forget(ctx context.Context, k release.SeenKey) error {
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, one.Forget(ctx, k))
+	}
+	return errors.Join(errs...)
 }

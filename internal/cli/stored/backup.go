@@ -11,20 +11,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state/backup"
 )
-
-// asAdmin runs f with a connection of role admin.
-func (cli *commands) asAdmin(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
-	connection, err := cli.Connection("weir command")
-	if err != nil {
-		return err
-	}
-	connection.User.Role = roles.Admin
-	return cli.On(ctx, connection, f)
-}
 
 func (cli *commands) backupCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -38,7 +27,7 @@ read it. The command needs the credentials of role admin.`,
   weir state backup prod.tar --output json`,
 		Args: command.OneArg("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.asAdmin(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.backup(ctx, b, args[0]) })
+			return cli.AsAdmin(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.backup(ctx, b, args[0]) })
 		},
 	}
 	cli.OutputFlag(cmd)
@@ -96,7 +85,7 @@ with --replace. The command needs the credentials of role admin.`,
 				}
 				return cli.printBackup(m)
 			}
-			return cli.asAdmin(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.AsAdmin(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				c := backup.Config{JS: b.JetStream(), Cluster: cli.Cluster, Replicas: b.Replicas(), Replace: replace, Timeout: cli.Timeout}
 				m, err := backup.Restore(ctx, c, file)
 				if errors.Is(err, backup.ErrExists) {

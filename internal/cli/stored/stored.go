@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +18,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -41,7 +39,7 @@ func Command(c *connect.CLI) *cobra.Command {
 		Example: `  weir state check
   weir state backup prod.tar
   weir state accept apps --reason "restored the copy of 03:00"
-  weir state aside drain.default.i-1 --reason "bytes flipped on nats-1"`,
+  weir state aside drain.i-1 --pool default --reason "bytes flipped on nats-1"`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
@@ -55,13 +53,17 @@ var errDamaged = errors.New("stored data is damaged, lost or older than before")
 func (cli *commands) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "List damaged, lost and outdated keys in the buckets of the cluster",
-		Long: `List damaged, lost and outdated keys in the buckets of the cluster. The harmonizer
+		Short: "List missing streams, and damaged, lost and outdated keys of the cluster",
+		Long: `List missing streams, and damaged, lost and outdated keys of the cluster. The harmonizer
 (reader "apps") and each autoscaler (reader "pool.NAME") compare each key with the
 revision that they read before. Such a key is treated as unknown: no instance is
-stopped and no pool shrinks because of it. Values that the store cannot read, and those
-of pools that an autoscaler cannot decode, are found without the readers. The exit code
-is 1 if the command finds a problem.`,
+stopped and no pool shrinks because of it.
+
+Without the readers, the command finds values that the store cannot read, values of
+pools that an autoscaler cannot decode, and messages that another client made the
+server store: those with headers of the server, in all buckets and among the newest
+1000 messages of each stream, and those with foreign subjects. The exit code is 1 if
+the command finds a problem.`,
 		Example: `  weir state check
   weir state check --output json`,
 		Args: command.NoArgs,
@@ -72,11 +74,15 @@ is 1 if the command finds a problem.`,
 }
 
 func (cli *commands) check(ctx context.Context, b *bus.Bus) error {
-	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
+	pools, err := cli.Fleet(b).Pools(ctx)
 	if err != nil {
 		return err
 	}
-	damaged, err := cli.unreadable(ctx, b, alarms)
+	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster, pools...)
+	if err != nil {
+		return err
+	}
+	damaged, err := cli.found(ctx, b, pools, alarms)
 	if err != nil {
 		return err
 	}
@@ -96,42 +102,6 @@ func (cli *commands) check(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// unreadable returns the keys with values that the store cannot read, or an autoscaler cannot decode, and that no alarm
-// lists. Such a value can prevent the start of its reader.
-func (cli *commands) unreadable(ctx context.Context, b *bus.Bus, alarms []integrity.Alarm) (all []integrity.Problem, err error) {
-	for _, bucket := range []string{names.StateBucket(cli.Cluster), names.OrdersBucket(cli.Cluster), names.AppsBucket(cli.Cluster)} {
-		c, err := integrity.Read(ctx, b.JetStream(), bucket)
-		if errors.Is(err, kvbucket.ErrMissing) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range append(c.Unreadable(bucket), undecodable(bucket, c)...) {
-			known := slices.ContainsFunc(alarms, func(a integrity.Alarm) bool {
-				return slices.ContainsFunc(a.Problems, func(q integrity.Problem) bool { return q.Bucket == p.Bucket && q.Key == p.Key })
-			})
-			if !known {
-				all = append(all, p)
-			}
-		}
-	}
-	return all, nil
-}
-
-// undecodable returns the values of a bucket that the store returns, but an autoscaler cannot decode.
-func undecodable(bucket string, c integrity.Contents) (all []integrity.Problem) {
-	for _, k := range c.Keys {
-		if k.Deleted || k.Damaged {
-			continue
-		}
-		if err := state.Undecodable(k.Name, k.Value); err != nil && !errors.Is(err, state.ErrNotAside) {
-			all = append(all, integrity.Undecodable(bucket, k.Name, state.OfPool, err))
-		}
-	}
-	return all
-}
-
 func (cli *commands) printAlarms(alarms []integrity.Alarm) {
 	if len(alarms) == 0 {
 		fmt.Fprintln(cli.Stdout, "no damage is reported")
@@ -149,8 +119,8 @@ func (cli *commands) printAlarms(alarms []integrity.Alarm) {
 			fmt.Fprintf(cli.Stdout, "reader %s reports %d more\n", a.Reader, more)
 		}
 		for _, p := range a.Problems {
-			if view.CanSetAside(p) {
-				fmt.Fprintf(cli.Stdout, "Restore the value, or set it aside: weir state aside %s --reason TEXT\n", p.Key)
+			if command := view.AsideCommand(cli.Cluster, p); command != "" {
+				fmt.Fprintf(cli.Stdout, "Restore the value, or set it aside: %s --reason TEXT\n", command)
 			}
 		}
 		if a.Digest != "" {
@@ -175,120 +145,113 @@ delete".`,
   weir state accept pool.default --reason "disk of nats-1 was replaced"`,
 		Args: command.OneArg(`reader, as "weir state check" lists it`),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkReader(args[0]); err != nil {
+			reader, err := cli.reader(args[0])
+			if err != nil {
 				return err
 			}
 			if reason == "" {
 				return usage.New(errors.New("--reason is missing: state why the loss is accepted"))
 			}
-			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.accept(ctx, b, args[0], reason) })
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.accept(ctx, b, reader, reason) })
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, logged with your user name")
 	return cmd
 }
 
-// appsReader is the reader of the harmonizer. view.PoolReader begins those of the autoscalers.
-const appsReader = "apps"
-
-// checkReader returns an error if no process reads the stored data under that name.
-func checkReader(reader string) error {
-	pool, ofPool := strings.CutPrefix(reader, view.PoolReader)
-	if reader == appsReader || ofPool && names.Valid(pool) {
-		return nil
+// reader returns the reader of that name, or an error if no process reads the stored data under it.
+func (cli *commands) reader(name string) (integrity.Reader, error) {
+	pool, ofPool := strings.CutPrefix(name, integrity.PoolPrefix)
+	switch {
+	case name == integrity.AppsName:
+		return integrity.AppsReader(cli.Cluster), nil
+	case ofPool && names.Valid(pool):
+		return integrity.PoolReader(cli.Cluster, pool), nil
 	}
-	return usage.New(fmt.Errorf("reader %q: want %s, or %sNAME with the name of a pool%s; \"weir state check\" lists the readers that report damage",
-		reader, appsReader, view.PoolReader, spelling.DidYouMean(reader, []string{appsReader})))
+	return integrity.Reader{}, usage.New(fmt.Errorf("reader %q: want %s, or %sNAME with the name of a pool%s; \"weir state check\" lists the readers that report damage",
+		name, integrity.AppsName, integrity.PoolPrefix, spelling.DidYouMean(name, []string{integrity.AppsName})))
 }
 
 // acceptLook is the interval at which the command checks whether the reader applied the acceptance.
 const acceptLook = 100 * time.Millisecond
 
-func (cli *commands) accept(ctx context.Context, b *bus.Bus, reader, reason string) error {
+func (cli *commands) accept(ctx context.Context, b *bus.Bus, reader integrity.Reader, reason string) error {
 	js := b.JetStream()
-	alarm, err := cli.alarmOf(ctx, b, reader)
+	alarm, err := reader.Alarm(ctx, js)
 	if err != nil {
 		return err
 	}
 	if alarm == nil {
-		return fmt.Errorf("reader %s reports no damage; \"weir state check\" lists the readers that do", reader)
+		return fmt.Errorf("reader %s reports no damage; \"weir state check\" lists the readers that do", reader.Name)
 	}
 	if alarm.Digest == "" {
-		return fmt.Errorf("reader %s reports only values that cannot be read, such as %v: write them again, or remove them", reader, alarm.Problems[0])
+		return fmt.Errorf("reader %s reports only values that cannot be read, such as %v: write them again, or remove them", reader.Name, alarm.Problems[0])
 	}
-	err = integrity.Accept(ctx, js, cli.Cluster, b.Replicas(), *alarm, integrity.Acceptance{By: command.Operator(), Reason: reason, At: time.Now().UTC()})
+	err = reader.Accept(ctx, js, *alarm, integrity.Acceptance{By: command.Operator(), Reason: reason, At: time.Now().UTC()})
 	if err != nil {
 		return err
 	}
 	look := time.NewTicker(acceptLook)
 	defer look.Stop()
 	for {
-		now, err := cli.alarmOf(ctx, b, reader)
+		now, err := reader.Alarm(ctx, js)
 		if err == nil && (now == nil || now.Digest != alarm.Digest) {
-			fmt.Fprintf(cli.Stdout, "%s: accepted, %d problems\n", reader, alarm.Count)
+			fmt.Fprintf(cli.Stdout, "%s: accepted, %d problems\n", reader.Name, alarm.Count)
 			return nil
 		}
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the acceptance is stored, but reader %s has not applied it: check that %s runs: %w", reader, cell.OrDash(alarm.By), ctx.Err())
+			return fmt.Errorf("the acceptance is stored, but reader %s has not applied it: check that %s runs: %w", reader.Name, cell.OrDash(alarm.By), ctx.Err())
 		}
 	}
 }
 
 func (cli *commands) asideCommand() *cobra.Command {
-	var reason string
+	var reason, bucket string
 	cmd := &cobra.Command{
 		Use:   "aside KEY",
-		Short: "Set an undecodable value of a pool aside, so that its autoscaler starts without it",
-		Long: `Set an undecodable value of a pool aside, so that its autoscaler starts without it. While
+		Short: "Set a value aside that its owner cannot use, so that the owner starts without it",
+		Long: `Set a value aside that its owner cannot use, so that the owner starts without it. While
 a drain record, the state or the node health of a pool cannot be decoded, its autoscaler
-changes nothing, and the first lines of "weir status" name the key. The command copies
-the value to another key, which it prints, and deletes it. It refuses values that can be
-decoded. It needs credentials of role admin.
+changes nothing, and the first lines of "weir status" name the key. The same holds for
+any value that another client made the server store. The command copies the value to
+another key of the bucket, which it prints, and deletes it. It refuses values that can be
+used. It needs credentials of role admin.
 
 Without a drain record its drain or repair is forgotten: the node runs on, and stays
 cordoned until you uncordon it at the scheduler or end it with "weir pool drain".
 Without the state the pool starts like a new one, with the targets that the provider
 has. Without the health all repairs and quarantines of the pool are forgotten.`,
-		Example: `  weir state aside drain.default.i-1 --reason "bytes flipped on nats-1"
-  weir state aside pool.default --reason "bytes flipped on nats-1"`,
+		Example: `  weir state aside drain.i-1 --pool web --reason "bytes flipped on nats-1"
+  weir state aside state --pool web --reason "bytes flipped on nats-1"
+  weir state aside lease --bucket weir-harmonizer:prod --reason "forged by a stolen key"`,
 		Args: command.OneArg(`key, as "weir state check" lists it`),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
 				return usage.New(errors.New("--reason is missing: state why the value is set aside"))
 			}
-			if errors.Is(state.Undecodable(args[0], nil), state.ErrNotAside) {
-				return usage.New(fmt.Errorf("key %.300q: %w; \"weir state check\" lists the keys", args[0], state.ErrNotAside))
+			if bucket == "" {
+				bucket = names.PoolBucket(cli.Cluster, cli.Pool)
 			}
-			connection, err := cli.Connection("weir command")
-			if err != nil {
-				return err
-			}
-			connection.User.Role = roles.Admin
-			return cli.On(cmd.Context(), connection, func(ctx context.Context, b *bus.Bus) error { return cli.aside(ctx, b, args[0], reason) })
+			return cli.AsAdmin(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.aside(ctx, b, bucket, args[0], reason) })
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "reason, stored with the value and your user name")
+	cmd.Flags().StringVar(&bucket, "bucket", "", "bucket of the key; default: that of the pool")
 	return cmd
 }
 
-func (cli *commands) aside(ctx context.Context, b *bus.Bus, key, reason string) error {
-	aside, err := state.SetAside(ctx, b.JetStream(), cli.Cluster, key, state.Aside{By: command.Operator(), Reason: reason, At: time.Now().UTC()})
-	if errors.Is(err, state.ErrReadable) || errors.Is(err, state.ErrNoValue) || errors.Is(err, kvbucket.ErrMissing) {
+func (cli *commands) aside(ctx context.Context, b *bus.Bus, bucket, key, reason string) error {
+	aside, err := state.SetAside(ctx, b.JetStream(), bucket, key, state.Aside{By: command.Operator(), Reason: reason, At: time.Now().UTC()})
+	switch {
+	case errors.Is(err, state.ErrNotAside):
+		return usage.New(fmt.Errorf("%w; \"weir state check\" lists the keys", err))
+	case errors.Is(err, state.ErrReadable), errors.Is(err, state.ErrNoValue), errors.Is(err, kvbucket.ErrMissing):
 		return fmt.Errorf("%w: nothing to set aside; \"weir state check\" lists damaged values", err)
-	}
-	if err != nil {
+	case err != nil:
 		return err
 	}
-	fmt.Fprintf(cli.Stdout, "%s: set aside as %s; its autoscaler continues without it\n", key, aside)
+	fmt.Fprintf(cli.Stdout, "%s: set aside as %s; its owner continues without it\n", key, aside)
 	return nil
-}
-
-func (cli *commands) alarmOf(ctx context.Context, b *bus.Bus, reader string) (*integrity.Alarm, error) {
-	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
-	if i := slices.IndexFunc(alarms, func(a integrity.Alarm) bool { return a.Reader == reader }); i >= 0 {
-		return &alarms[i], err
-	}
-	return nil, err
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -37,12 +36,11 @@ func Bus(b *bus.Bus) Check {
 	}}
 }
 
-// Stored returns the check of the cluster's bucket of state: whether this daemon can write what it does, and whether the
-// bucket has the replicas of nats.replicas.
-func Stored(b *bus.Bus, cluster string) Check {
+// Stored returns the check of a daemon's bucket: whether the daemon can write what it does, and whether the bucket has the
+// replicas of nats.replicas.
+func Stored(b *bus.Bus, name string) Check {
 	return Check{Name: "state", Read: func(ctx context.Context) Result {
-		c := kvbucket.Observe(ctx, b.JetStream(), cluster)
-		name := names.StateBucket(cluster)
+		c := kvbucket.Observe(ctx, b.JetStream(), name)
 		switch want := b.Replicas(); {
 		case c.Err == nil && c.Replicas < want:
 			return Result{State: Degraded, Detail: fmt.Sprintf("bucket %s has %d of %d replicas", name, c.Replicas, want), Remedy: "run \"weir doctor --fix\" with credentials of role admin"}

@@ -21,24 +21,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity/sharedsecret"
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // On the generated configuration, with three servers and TLS, the role auth verifies agents and keeps bindings. An
 // agent has the permissions of its node.
 func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 	c := bustest.ServeCluster(t, true, natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{{Name: "web"}}})
-	pool, err := jetstream.New(c.Connect(t, roles.User{Role: roles.Pool, Cluster: "prod", Pool: "web"}))
+	js, err := jetstream.New(c.Connect(t, roles.User{Role: roles.Admin, Cluster: "prod"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bucket := names.StateBucket("prod")
-	if _, err := pool.CreateStream(t.Context(), jetstream.StreamConfig{
-		Name: "KV_" + bucket, Subjects: []string{"$KV." + bucket + ".>"}, MaxMsgsPerSubject: 1, Discard: jetstream.DiscardNew, Replicas: 3,
-		AllowDirect: true, DenyDelete: true, DenyPurge: true, AllowMsgTTL: true,
-	}); err != nil {
-		t.Fatal(err)
-	}
+	bustest.Streams(t, js, "prod", 3, "web")
 	auth := roles.User{Role: roles.Auth, Cluster: "prod"}
 	key, err := c.Seed(t, auth.Name()).Seed()
 	if err != nil {
@@ -73,8 +66,8 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 	defer wg.Wait()
 	defer cancel()
 	p := Process{Bus: own, Configs: dir, Cluster: "prod", Log: log, Config: config.Auth{
-		Account: roles.AccountWeir, IssuerKeyFile: files["issuer.nk"],
-		Verifiers: config.Verifiers{Values: map[string]identity.Settings{"sharedsecret": &sharedsecret.Settings{KeyFile: files["secrets"], Pools: []string{"web"}}}},
+		IssuerKeyFile: files["issuer.nk"],
+		Verifiers:     config.Verifiers{Values: map[string]identity.Settings{"sharedsecret": &sharedsecret.Settings{KeyFile: files["secrets"], Pools: []string{"web"}}}},
 	}}
 	wg.Go(func() {
 		if err := p.Run(ctx, admin.Config{Daemon: config.DaemonAuth, Flag: config.AdminOff, Log: log}); err != nil {

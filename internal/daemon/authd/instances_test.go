@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -76,10 +77,8 @@ func TestFirstBindingStays(t *testing.T) {
 	if _, err := one.Bound(t.Context(), "i-1"); err == nil {
 		t.Error("Bound without a bucket = nil, want an error")
 	}
-	kv, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: names.StateBucket("prod")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.Streams(t, js, "prod", 1)
+	kv := kvbucket.New(js, names.AuthBucket("prod"))
 	if key, err := one.Bound(t.Context(), "i-1"); key != "" || err != nil {
 		t.Errorf("Bound = %q, %v, want none", key, err)
 	}
@@ -91,7 +90,7 @@ func TestFirstBindingStays(t *testing.T) {
 	if key, err := one.Bound(t.Context(), "i-1"); key != "UABC" || err != nil {
 		t.Errorf("Bound = %q, %v, want UABC", key, err)
 	}
-	if _, err := kv.PutString(t.Context(), "identity.i-2", ""); err != nil {
+	if _, err := kv.Put(t.Context(), "identity.i-2", nil); err != nil {
 		t.Fatal(err)
 	}
 	if key, err := one.Bound(t.Context(), "i-2"); err == nil {

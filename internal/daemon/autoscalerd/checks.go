@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -69,7 +70,7 @@ func (t *terms) checks() []admin.Check {
 	began, tick := time.Now(), t.settings.config().Tick
 	return []admin.Check{
 		admin.Bus(t.bus), admin.Clock(t.bus.Conn(), t.log),
-		admin.Stored(t.bus, t.settings.pool.Cluster),
+		admin.Stored(t.bus, names.PoolBucket(t.settings.pool.Cluster, t.settings.pool.Name)),
 		t.pulse.Check("loop", liveness.HungAfter(tick)),
 		lease,
 		{Name: "tick", Read: func(ctx context.Context) admin.Result { return t.tickNow(lease.Read(ctx), began, tick) }},

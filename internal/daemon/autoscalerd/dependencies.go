@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
-
-	"github.com/nats-io/nats.go/jetstream"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
@@ -16,6 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
@@ -52,9 +54,6 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	if err != nil {
 		return nil, err
 	}
-	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool, b.Replicas()); err != nil {
-		return nil, err
-	}
 	inner, err := daemon.OpenMetrics(a.service, b, cluster)
 	if err != nil {
 		return nil, err
@@ -73,44 +72,41 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	return p, nil
 }
 
-// openState opens the ledger and the orders.
+// openState opens the bucket and the streams of the pool. Each must exist.
 func (p *poolDependencies) openState(ctx context.Context, b *bus.Bus, a autoscaling, log *slog.Logger) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	c := LedgerConfig(a.pool, b.Replicas())
-	if p.ledger, err = state.CreateLedger(ctx, b.JetStream(), c); err != nil {
+	js, cluster, pool := b.JetStream(), a.pool.Cluster, a.pool.Name
+	if p.orders, err = state.OpenOrders(ctx, js, cluster, pool); err != nil {
 		return err
 	}
-	if p.summaries, err = state.NewSummaries(b.JetStream(), c); err != nil {
+	if p.ledger, err = state.OpenLedger(ctx, js, cluster, pool); err != nil {
 		return err
 	}
-	// The pool runs without summaries: each tick tries again.
-	if err := p.summaries.Create(ctx); err != nil {
-		log.Warn("ticks have no summaries", "err", err)
+	if p.summaries, err = state.OpenSummaries(ctx, js, cluster, pool); err != nil {
+		return err
 	}
-	reportLedger(ctx, p.ledger, c.Stream(), log)
-	reportLedger(ctx, p.summaries, c.Summaries(), log)
-	p.orders, err = state.OpenOrders(ctx, b.JetStream(), a.pool.Cluster, a.pool.Name, b.Replicas())
-	return err
+	if p.evidence, err = state.NewEvidence(js, cluster, pool); err != nil {
+		return err
+	}
+	if err := errors.Join(p.ledger.Check(ctx), p.summaries.Check(ctx), p.evidence.Check(ctx)); err != nil {
+		return err
+	}
+	bounds := a.pool.Streams()
+	reportBounds(ctx, p.ledger, names.LedgerStream(cluster, pool), cmp.Or(bounds.LedgerAge, streams.LedgerAge), cmp.Or(bounds.LedgerBytes, streams.LedgerBytes), log)
+	reportBounds(ctx, p.summaries, names.SummaryStream(cluster, pool), cmp.Or(bounds.SummaryAge, streams.SummaryAge), cmp.Or(bounds.SummaryBytes, streams.SummaryBytes), log)
+	return nil
 }
 
-// LedgerConfig returns the settings of a new ledger and its summaries.
-func LedgerConfig(pool config.Pool, replicas int) state.LedgerConfig {
-	return state.LedgerConfig{
-		Cluster: pool.Cluster, Pool: pool.Name, Replicas: replicas, MaxAge: pool.Ledger.MaxAge, MaxBytes: int64(pool.Ledger.MaxBytes),
-		SummaryAge: pool.Ledger.Summaries.MaxAge, SummaryBytes: int64(pool.Ledger.Summaries.MaxBytes),
-	}
-}
-
-// reportLedger logs how the existing ledger differs from the pool file, and the command that changes it. Processes
-// change no stream.
-func reportLedger(ctx context.Context, ledger *state.Ledger, want jetstream.StreamConfig, log *slog.Logger) {
+// reportBounds logs how the bounds of a stream differ from the pool file, and the command that changes them. Processes change no
+// stream.
+func reportBounds(ctx context.Context, ledger *state.Ledger, stream string, wantAge time.Duration, wantBytes int64, log *slog.Logger) {
 	age, bytes, err := ledger.Kept(ctx)
-	if err != nil || age == want.MaxAge && bytes == want.MaxBytes {
+	if err != nil || age == wantAge && bytes == wantBytes {
 		return // an error shows at the first record
 	}
-	log.Warn("ledger keeps other bounds than the pool file", "stream", want.Name, "max_age", age.String(), "max_bytes", bytes,
-		"change", fmt.Sprintf("nats stream edit %s --max-age=%v --max-bytes=%d", want.Name, want.MaxAge, want.MaxBytes))
+	log.Warn("ledger keeps other bounds than the pool file", "stream", stream, "max_age", age.String(), "max_bytes", bytes,
+		"change", fmt.Sprintf("nats stream edit %s --max-age=%v --max-bytes=%d", stream, wantAge, wantBytes))
 }
 
 // openProvider opens the provider of the pool's groups.

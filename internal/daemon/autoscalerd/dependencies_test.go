@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
-	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 // A pool file whose bounds differ from those of the existing ledger is reported with the command that changes them.
@@ -22,35 +22,57 @@ func TestBoundsOfAnExistingLedgerAreReported(t *testing.T) {
 	}
 	defer b.Close()
 	created := config.Pool{Cluster: "c", Name: "p", Ledger: config.Ledger{MaxBytes: 1 << 30}}
-	ledger, err := state.CreateLedger(t.Context(), b.JetStream(), LedgerConfig(created, 1))
-	if err != nil {
+	c := streams.Cluster{Name: "c", Pools: []streams.Pool{created.Streams()}}
+	if _, err := streams.Create(t.Context(), b.JetStream(), c.Specs()); err != nil {
 		t.Fatal(err)
 	}
 	later := created
 	later.Ledger = config.Ledger{MaxAge: 48 * time.Hour, MaxBytes: 2 << 30}
 	later.Ledger.Summaries.MaxAge = 24 * time.Hour
-	summaries, err := state.NewSummaries(b.JetStream(), LedgerConfig(created, 1))
-	if err == nil {
-		err = summaries.Append(t.Context(), []byte("{}"))
+	for _, test := range []struct {
+		pool config.Pool
+		want []string
+	}{
+		{created, nil},
+		{later, []string{
+			"nats stream edit weir-ledger:c:p --max-age=48h0m0s --max-bytes=2147483648", "nats stream edit weir-summaries:c:p --max-age=24h0m0s --max-bytes=2684354560",
+		}},
+	} {
+		var text strings.Builder
+		p := &poolDependencies{}
+		if err := p.openState(t.Context(), b, autoscaling{pool: test.pool}, slog.New(slog.NewTextHandler(&text, nil))); err != nil {
+			t.Fatal(err)
+		}
+		got := text.String()
+		for _, want := range test.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("ledger %+v: logged %q, want %q", test.pool.Ledger, got, want)
+			}
+		}
+		if test.want == nil && got != "" {
+			t.Errorf("ledger %+v: logged %q, want nothing", test.pool.Ledger, got)
+		}
 	}
+}
+
+// An autoscaler creates nothing. It waits while a stream of its pool is missing, and the error names the command.
+func TestMissingStreamsAreNamed(t *testing.T) {
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: t.Name(), Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream := state.LedgerConfig.Stream
-	for _, test := range []struct {
-		pool   config.Pool
-		ledger *state.Ledger
-		stream func(state.LedgerConfig) jetstream.StreamConfig
-		want   string
-	}{
-		{created, ledger, stream, ""}, {later, ledger, stream, "nats stream edit weir-ledger:c:p --max-age=48h0m0s --max-bytes=2147483648"},
-		{created, summaries, state.LedgerConfig.Summaries, ""},
-		{later, summaries, state.LedgerConfig.Summaries, "nats stream edit weir-summaries:c:p --max-age=24h0m0s --max-bytes=2684354560"},
-	} {
-		var text strings.Builder
-		reportLedger(t.Context(), test.ledger, test.stream(LedgerConfig(test.pool, 1)), slog.New(slog.NewTextHandler(&text, nil)))
-		if got := text.String(); !strings.Contains(got, test.want) || test.want == "" && got != "" {
-			t.Errorf("ledger %+v: logged %q, want %q", test.pool.Ledger, got, test.want)
+	defer b.Close()
+	a := autoscaling{pool: config.Pool{Cluster: "c", Name: "p"}}
+	for _, remove := range []string{"", "weir-evidence:c:p", "weir-summaries:c:p", "weir-ledger:c:p", "KV_weir-pool:c:p"} {
+		if remove != "" {
+			bustest.Streams(t, b.JetStream(), "c", 1, "p")
+			if err := b.JetStream().DeleteStream(t.Context(), remove); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := (&poolDependencies{}).openState(t.Context(), b, a, slog.New(slog.DiscardHandler))
+		if !kvbucket.Unavailable(err) || !strings.Contains(err.Error(), "weir nats streams") || !strings.Contains(err.Error(), strings.TrimPrefix(remove, "KV_")) {
+			t.Errorf("without %q: %v, want an error that names it and the command", remove, err)
 		}
 	}
 }

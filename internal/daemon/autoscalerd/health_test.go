@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -23,7 +24,8 @@ func TestPauseWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), "c", "p", 1)
+	bustest.Streams(t, b.JetStream(), "c", 1, "p")
+	orders, err := state.OpenOrders(ctx, b.JetStream(), "c", "p")
 	if err != nil {
 		t.Fatal(err)
 	}

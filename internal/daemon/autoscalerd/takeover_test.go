@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -27,11 +28,12 @@ func TestTakeoverWaitsForAnOperator(t *testing.T) {
 	}
 	defer b.Close()
 	js := b.JetStream()
-	orders, err := state.OpenOrders(ctx, js, "c", "p", 1)
+	bustest.Streams(t, js, "c", 1, "p")
+	orders, err := state.OpenOrders(ctx, js, "c", "p")
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: "c", Name: "pool.p", Holder: "me", TTL: time.Minute, Replicas: 1, Log: log})
+	lease, err := state.NewLease(js, state.LeaseConfig{Bucket: names.PoolBucket("c", "p"), Holder: "me", TTL: time.Minute, Replicas: 1, Log: log})
 	if err == nil {
 		err = lease.Acquire(ctx)
 	}
@@ -43,9 +45,9 @@ func TestTakeoverWaitsForAnOperator(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guard.Close()
-	damaged := []string{"drain.p.i-1", "pool.p"}
+	damaged := []string{"drain.i-1", "state"}
 	for _, key := range damaged {
-		if _, err := kvbucket.New(js, names.StateBucket("c")).Put(ctx, key, []byte("{\n\x80")); err != nil {
+		if _, err := kvbucket.New(js, names.PoolBucket("c", "p")).Put(ctx, key, []byte("{\n\x80")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +67,7 @@ func TestTakeoverWaitsForAnOperator(t *testing.T) {
 			t.Fatalf("takeOver = %v while %q cannot be decoded", err, left)
 		default:
 		}
-		if _, err := state.SetAside(ctx, js, "c", left[0], state.Aside{By: "ann", Reason: "test", At: time.Now()}); err != nil {
+		if _, err := state.SetAside(ctx, js, names.PoolBucket("c", "p"), left[0], state.Aside{By: "ann", Reason: "test", At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -76,7 +78,7 @@ func TestTakeoverWaitsForAnOperator(t *testing.T) {
 
 func emptyLedger(t *testing.T, b *bus.Bus) *state.Ledger {
 	t.Helper()
-	ledger, err := state.CreateLedger(t.Context(), b.JetStream(), state.LedgerConfig{Cluster: "c", Pool: "p"})
+	ledger, err := state.OpenLedger(t.Context(), b.JetStream(), "c", "p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func waitForAlarm(ctx context.Context, t *testing.T, b *bus.Bus, keys []string) 
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		alarms, err := integrity.Alarms(ctx, b.JetStream(), "c")
+		alarms, err := integrity.Alarms(ctx, b.JetStream(), "c", "p")
 		if err != nil {
 			t.Fatal(err)
 		}

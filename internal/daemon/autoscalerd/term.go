@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -75,7 +76,7 @@ func (t *terms) run(ctx context.Context) error {
 func (t *terms) term(ctx context.Context) error {
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	lease, err := state.NewLease(t.bus.JetStream(), state.LeaseConfig{
-		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.settings.service, t.settings.pool), Replicas: t.bus.Replicas(), Log: t.log,
+		Bucket: names.PoolBucket(cluster, pool), Holder: t.holder, TTL: config.Lease(t.settings.service, t.settings.pool), Replicas: t.bus.Replicas(), Log: t.log,
 	})
 	if err != nil {
 		return err
@@ -150,9 +151,6 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 // operator, who restores it or sets it aside.
 func (t *terms) takeOver(ctx context.Context, lease *state.Lease) (*state.Holder, error) {
 	read := func(ctx context.Context) error {
-		if err := t.parts.orders.Reopen(ctx); err != nil {
-			return err
-		}
 		_, err := t.guard.Read(ctx) // before the takeover rewrites each key
 		return err
 	}
@@ -192,7 +190,7 @@ func (t *terms) reportUnreadable(reported map[string]bool, found []*state.Unread
 		}
 	}
 	for _, e := range found {
-		if !errors.Is(e.Err, kvbucket.ErrDamaged) { // the guard has found those
+		if !errors.Is(e.Err, kvbucket.ErrDamaged) && !errors.Is(e.Err, kvbucket.ErrForged) { // the guard has found those
 			t.guard.Unreadable(e.Key, state.OfPool, e.Err)
 		}
 		reported[e.Key] = true
@@ -233,7 +231,7 @@ func (t *terms) compareEpochs(ctx context.Context, epoch uint64) {
 	case err != nil: // proves nothing
 		t.log.Warn("ledger unreadable, lease epoch not checked", "pool", t.settings.pool.Name, "err", err)
 	case r.Epoch >= epoch:
-		t.guard.Report("lease.pool."+t.settings.pool.Name, fmt.Sprintf("an epoch above %d, that of the last tick in the ledger", r.Epoch), fmt.Sprintf("epoch %d", epoch))
+		t.guard.Report("lease", fmt.Sprintf("an epoch above %d, that of the last tick in the ledger", r.Epoch), fmt.Sprintf("epoch %d", epoch))
 	}
 }
 
@@ -291,7 +289,7 @@ func passHints(ctx context.Context, in <-chan pools.Notice, out chan<- judge.Hin
 
 // busUnavailable reports whether an error comes from an unavailable NATS.
 func (t *terms) busUnavailable(err error) bool {
-	return !t.bus.Conn().IsConnected() || errors.Is(err, state.ErrLost) || kvbucket.Unavailable(err)
+	return !t.bus.Conn().IsConnected() || kvbucket.Unavailable(err)
 }
 
 // dry runs a loop that writes nothing, beside the pool's holder.

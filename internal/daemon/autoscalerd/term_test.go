@@ -8,6 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -21,7 +22,8 @@ func TestEpochBelowTheLedgerIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	ledger, err := state.CreateLedger(ctx, b.JetStream(), state.LedgerConfig{Cluster: "c", Pool: "p"})
+	bustest.Streams(t, b.JetStream(), "c", 1, "p")
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), "c", "p")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +54,7 @@ func TestEpochBelowTheLedgerIsReported(t *testing.T) {
 		p := &terms{log: log, parts: &poolDependencies{ledger: ledger}, guard: guard, settings: autoscaling{pool: config.Pool{Name: "p"}}}
 		p.compareEpochs(ctx, tt.epoch)
 		problems := guard.Problems()
-		if reported := len(problems) == 1 && problems[0].Key == "lease.pool.p"; reported != tt.reported || len(problems) > 1 {
+		if reported := len(problems) == 1 && problems[0].Key == "lease"; reported != tt.reported || len(problems) > 1 {
 			t.Errorf("%s: problems %v, want one of the lease: %t", tt.name, problems, tt.reported)
 		}
 		guard.Close()

@@ -121,10 +121,10 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	var seen state.Seen
 	var trials *state.Trials
 	err = daemon.WaitForState(ctx, p.Log, server.Opened.Waits, func(ctx context.Context) error {
-		if seen, err = state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster, nats.Replicas()); err != nil {
+		if seen, err = state.OpenSeen(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool); err != nil {
 			return err
 		}
-		trials, err = state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool, nats.Replicas())
+		trials, err = state.OpenTrials(ctx, nats.JetStream(), desired.Plan.Cluster, desired.Plan.Pool)
 		return err
 	})
 	if err != nil {

@@ -10,12 +10,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // checks returns the checks of readiness: bus, clock, state, files, the autoscaler, each signal, and the disks.
 func (r *reloader) checks() []admin.Check {
 	return []admin.Check{
-		admin.Bus(r.bus), admin.Clock(r.bus.Conn(), r.process.Log), admin.Stored(r.bus, r.process.Cluster),
+		admin.Bus(r.bus), admin.Clock(r.bus.Conn(), r.process.Log), admin.Stored(r.bus, names.PoolBucket(r.process.Cluster, r.process.Pool)),
 		{Name: "configuration", Read: func(context.Context) admin.Result {
 			r.mu.Lock()
 			defer r.mu.Unlock()

@@ -26,6 +26,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -77,14 +79,19 @@ func (p Parts) wire(ctx context.Context, component *cloudfoundry.Component) (*ha
 	}
 	if !p.Loop.Shadow {
 		lease, err := state.NewLease(p.Bus.JetStream(), state.LeaseConfig{
-			Cluster: p.Loop.Cluster, Name: "harmonizer", Holder: p.Holder, TTL: p.File.Lease, Replicas: p.Bus.Replicas(), Log: p.Log,
+			Bucket: names.HarmonizerBucket(p.Loop.Cluster), Holder: p.Holder, TTL: p.File.Lease, Replicas: p.Bus.Replicas(), Log: p.Log,
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 		var memory *state.AppMemory
 		err = daemon.WaitForState(ctx, p.Log, p.Waits, func(ctx context.Context) error {
-			memory, err = state.OpenAppMemory(ctx, p.Bus.JetStream(), lease, p.Loop.Cluster)
+			if memory, err = state.OpenAppMemory(ctx, p.Bus.JetStream(), lease, p.Loop.Cluster); err != nil {
+				return err
+			}
+			if _, ok := source.(*natsbus.Rows); ok {
+				_, err = kvbucket.Check(ctx, p.Bus.JetStream(), names.AppsBucket(p.Loop.Cluster))
+			}
 			return err
 		})
 		if err != nil {
@@ -102,7 +109,7 @@ func (p Parts) source() (harmonizer.Source, error) {
 	if p.File.Expected.File != "" {
 		return rowfile.New(rowfile.Config{Path: p.File.Expected.File, ValidFor: p.File.ExpectedLost()}, p.Log)
 	}
-	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster, Replicas: p.Bus.Replicas(), Forget: p.Loop.Shadow}
+	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster, Forget: p.Loop.Shadow}
 	if !p.Loop.Shadow {
 		if p.Data == "" {
 			return nil, errors.New("harmonizer: Parts.Data is empty, so damaged rows are not found: name the data folder")
@@ -140,7 +147,7 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 		Labels: prometheus.Labels{"cluster": p.Loop.Cluster},
 	}
 	if !p.Loop.Shadow { // which has no state
-		content.Checks = append(content.Checks, admin.Stored(p.Bus, p.Loop.Cluster))
+		content.Checks = append(content.Checks, admin.Stored(p.Bus, names.HarmonizerBucket(p.Loop.Cluster)))
 	}
 	if p.Data != "" {
 		content.Checks = append(content.Checks, admin.Disk(p.Data))
@@ -150,11 +157,6 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 	}
 	server.Serve(services, content)
 	services.Run("harmonizer", h.Run)
-	if !p.Loop.Shadow {
-		services.Run("findings", func(ctx context.Context) error {
-			return state.KeepFindings(ctx, p.Bus.JetStream(), p.Loop.Cluster, p.Bus.Replicas(), p.Log)
-		})
-	}
 	services.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, h.Alive) })
 	<-services.Context().Done()
 	return services.Stop(nil)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // placers are the placers of one process, in order of their pools.
@@ -27,7 +28,7 @@ func (all placers) checks() (list []admin.Check) {
 		checks := []admin.Check{
 			admin.Bus(one.bus),
 			admin.Clock(one.bus.Conn(), one.log),
-			admin.Stored(one.bus, one.cluster),
+			admin.Stored(one.bus, names.PlacerBucket(one.cluster, one.pool)),
 			admin.Lease(func() admin.StandbyLease { return one.lease }),
 			{Name: "placer", Read: one.check},
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -64,7 +65,7 @@ type Parts struct {
 // Wire returns the placer of the pool. While NATS is not available, it waits until ctx ends.
 func (p Parts) Wire(ctx context.Context) (*Placer, error) {
 	lease, err := state.NewLease(p.Bus.JetStream(), state.LeaseConfig{
-		Cluster: p.Cluster, Name: state.PlacerLease(p.Pool), Holder: p.Holder, TTL: p.LeaseTTL, Replicas: p.Bus.Replicas(), Log: p.Log,
+		Bucket: names.PlacerBucket(p.Cluster, p.Pool), Holder: p.Holder, TTL: p.LeaseTTL, Replicas: p.Bus.Replicas(), Log: p.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
@@ -37,15 +38,8 @@ func TestPagesShowThePoolAndItsLoss(t *testing.T) {
 	}
 	closeBus := sync.OnceFunc(b.Close)
 	t.Cleanup(closeBus)
-	c := state.LedgerConfig{Cluster: "here", Pool: "web"}
-	_, err = state.CreateLedger(t.Context(), b.JetStream(), c)
-	var summaries *state.Ledger
-	if err == nil {
-		summaries, err = state.NewSummaries(b.JetStream(), c)
-	}
-	if err == nil {
-		err = summaries.Create(t.Context())
-	}
+	bustest.Streams(t, b.JetStream(), "here", 1, "web")
+	summaries, err := state.OpenSummaries(t.Context(), b.JetStream(), "here", "web")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,10 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // patience bounds one act on a busy machine.
@@ -189,17 +190,14 @@ func TestFolderNeedsARole(t *testing.T) {
 // Two clusters and pools that no configuration names are apart.
 func TestPoolsAreApart(t *testing.T) {
 	data := t.TempDir()
-	web := open(t, data, roles.User{Role: roles.Pool, Cluster: "here", Pool: "web"})
-	if _, err := kvbucket.Ensure(t.Context(), web.JetStream(), kvbucket.State("here", 1)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.Streams(t, open(t, data, roles.User{Role: roles.Admin, Cluster: "here"}).JetStream(), "here", 1, "web", "batch")
 	for name, want := range map[string]bool{"here.pool.web": true, "here.pool.batch": false, "there.pool.web": false, "here.operator": false} {
 		u, err := roles.Parse(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		b := open(t, data, u)
-		_, err = b.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "$KV." + kvbucket.State("here", 1).Name + ".pool.web"})
+		_, err = b.JetStream().PublishMsg(t.Context(), &nats.Msg{Subject: "$KV." + names.PoolBucket("here", "web") + ".state"})
 		if (err == nil) != want || err != nil && !errors.Is(err, nats.ErrPermissionViolation) {
 			t.Errorf("%s writes the state of pool web: %v, want %v", u.Name(), err, want)
 		}

@@ -154,7 +154,7 @@ func (w *busWorld) measure(f busFault) (row, said string) {
 	run := &busFaultRun{busWorld: w, order: w.leaderFirst(looker), said: &statusLog{whole: map[string]bool{}}}
 	near, far := w.places(f, run.order)
 	probes := []*busProbes{w.probe(ctx, &wg, "near", near...), w.probe(ctx, &wg, "far", far...)}
-	kv := kvbucket.New(looker.JetStream(), names.StateBucket(busCluster))
+	kv := kvbucket.New(looker.JetStream(), names.PoolBucket(busCluster, busPool))
 	lease := &leaseProbe{busProbe: busProbe{name: "lease"}}
 	w.repeat(ctx, &wg, &lease.busProbe, lease.follow(kv))
 	before, calls := w.instances(), len(w.cloud.Calls())
@@ -198,7 +198,7 @@ func (w *busWorld) places(f busFault, order []int) (near, far []string) {
 func (w *busWorld) leaderFirst(b *bus.Bus) (order []int) {
 	w.Helper()
 	eventually(w, "a leader of the bucket of state", func() error {
-		stream, err := kvbucket.Check(w.Context(), b.JetStream(), names.StateBucket(busCluster))
+		stream, err := kvbucket.Check(w.Context(), b.JetStream(), names.PoolBucket(busCluster, busPool))
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 const (
@@ -96,8 +97,8 @@ func (w *busWorld) probe(ctx context.Context, wg *sync.WaitGroup, place string, 
 	for name, to := range map[string]**busProbe{"write": &p.write, "compare-and-set": &p.cas, "read": &p.read, "watch": &p.watch, "core": &p.core} {
 		*to = &busProbe{name: name + " " + place}
 	}
-	kv := kvbucket.New(b.JetStream(), names.StateBucket(busCluster))
-	key := "trial." + busProbePool + "." + place
+	kv := kvbucket.New(b.JetStream(), names.PoolBucket(busCluster, busProbePool))
+	key := "trial." + place
 	w.overlap(ctx, wg, p.write, func(ctx context.Context) error { _, err := kv.Put(ctx, key+"-put", []byte("x")); return err })
 	w.repeat(ctx, wg, p.read, func(ctx context.Context) error {
 		e, err := kv.Direct(ctx, key+"-put")
@@ -176,50 +177,33 @@ func (p *busProbes) watching(ctx context.Context, b *bus.Bus, key string) {
 	}
 }
 
-// watchOnce watches as the harmonizer watches its rows: until a reconnect, or until the watch is behind at two checks. The
-// client library replaces a lost consumer itself only after 10 to 20 s.
+// watchOnce reads changes as the harmonizer reads those of its rows: by batches from the last sequence number on, until one fails.
 func (p *busProbes) watchOnce(ctx context.Context, b *bus.Bus, key string) error {
-	opening, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	reconnects := b.Conn().Stats().Reconnects
-	kv, err := b.JetStream().KeyValue(opening, names.StateBucket(busCluster))
+	bucket := names.PoolBucket(busCluster, busProbePool)
+	e, err := kvbucket.New(b.JetStream(), bucket).Direct(ctx, key)
 	if err != nil {
 		return err
 	}
-	watcher, err := kv.Watch(ctx, key, jetstream.UpdatesOnly())
-	if err != nil {
-		return err
-	}
-	defer watcher.Stop() //nolint:errcheck // the consumer ends without it
-	check, verify := time.NewTicker(500*time.Millisecond), time.NewTicker(2*time.Second)
-	defer check.Stop()
-	defer verify.Stop()
-	var seen uint64
-	behind := false
+	next, again := e.Revision+1, time.NewTicker(probeEvery)
+	defer again.Stop()
 	for {
+		reading, cancel := context.WithTimeout(ctx, probeTimeout)
+		messages, _, err := streams.Batch(reading, b.JetStream(), kvbucket.Stream(bucket), streams.Request{Sequence: next, Subject: "$KV." + bucket + "." + key, Count: 500})
+		cancel()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, m := range messages {
+			next = m.Sequence + 1
+			p.watch.succeeded(nil)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case e, open := <-watcher.Updates():
-			if !open {
-				return errors.New("the watch has ended")
-			}
-			if e != nil {
-				seen, behind = e.Revision(), false
-				p.watch.succeeded(nil)
-			}
-		case <-check.C:
-			if b.Conn().Stats().Reconnects != reconnects {
-				return errors.New("the connection was lost")
-			}
-		case <-verify.C:
-			reading, cancel := context.WithTimeout(ctx, probeTimeout)
-			e, err := kvbucket.New(b.JetStream(), names.StateBucket(busCluster)).Direct(reading, key)
-			cancel()
-			was := behind
-			if behind = e.Revision != seen; err != nil || was && behind {
-				return fmt.Errorf("the watch is at %d, the key at %d: %w", seen, e.Revision, err)
-			}
+		case <-again.C:
 		}
 	}
 }
@@ -303,7 +287,7 @@ type leaseProbe struct {
 // follow reads the lease. Each new revision is a renewal.
 func (l *leaseProbe) follow(kv *kvbucket.Bucket) func(context.Context) error {
 	return func(ctx context.Context) error {
-		e, err := kv.Direct(ctx, "lease.pool."+busPool)
+		e, err := kv.Direct(ctx, "lease")
 		if err != nil {
 			return err
 		}

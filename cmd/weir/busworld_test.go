@@ -96,6 +96,8 @@ func newBusWorld(t *testing.T) *busWorld {
 		Name: busCluster, Pools: []natsconf.Pool{{Name: busPool, Nodes: nodes}, {Name: busProbePool}},
 	})
 	w.nats = w.servers.Cluster
+	admin := w.open(roles.User{Role: roles.Admin, Cluster: busCluster}, w.servers.URL(0), w.servers.URL(1), w.servers.URL(2))
+	bustest.Streams(t, admin.JetStream(), busCluster, 3, busPool, busProbePool)
 	for i := range w.servers.Site.Servers {
 		w.wires = append(w.wires, bustest.NewWire(t, strings.TrimPrefix(w.servers.URL(i), "tls://")))
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
-	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -78,5 +78,5 @@ func BenchmarkDayTick(b *testing.B) {
 	stored := stream.CachedInfo().State
 	record := float64(stored.Bytes) / float64(stored.Msgs)
 	b.ReportMetric(record/1e3, "record-KB")
-	b.ReportMetric(float64(state.DefaultLedgerBytes)/record*10/(24*3600), "ledger-days")
+	b.ReportMetric(float64(streams.LedgerBytes)/record*10/(24*3600), "ledger-days")
 }

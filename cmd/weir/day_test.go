@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
@@ -90,10 +91,11 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 	}
 	d.config.Policy.Limits.Max *= float64(scale)
 	d.nodes = &dayNodes{server: d.server, seed: seed, cordoned: map[string]bool{}, tasks: map[string]int{}}
-	if d.ledger, err = state.CreateLedger(t.Context(), d.js, state.LedgerConfig{Cluster: dayCluster, Pool: dayPool}); err != nil {
+	bustest.Streams(t, d.js, dayCluster, 1, dayPool)
+	if d.ledger, err = state.OpenLedger(t.Context(), d.js, dayCluster, dayPool); err != nil {
 		t.Fatal(err)
 	}
-	if d.orders, err = state.OpenOrders(t.Context(), d.js, dayCluster, dayPool, 1); err != nil {
+	if d.orders, err = state.OpenOrders(t.Context(), d.js, dayCluster, dayPool); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range d.groups {

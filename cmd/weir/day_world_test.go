@@ -28,6 +28,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -388,7 +389,7 @@ func (d *day) born() {
 	l.front = httptest.NewServer(l)
 	var err error
 	l.lease, err = state.NewLease(d.js, state.LeaseConfig{
-		Cluster: dayCluster, Name: "pool." + dayPool, Holder: "me", TTL: 10 * time.Minute, Log: d.log,
+		Bucket: names.PoolBucket(dayCluster, dayPool), Holder: "me", TTL: 10 * time.Minute, Log: d.log,
 	})
 	if err == nil {
 		err = l.lease.Acquire(l.ctx)

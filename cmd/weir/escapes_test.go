@@ -115,7 +115,7 @@ func hostileWorld(t *testing.T) (data string) {
 	record := hostileJSON(t, func(r *api.TickRecord) {
 		r.Cluster, r.Pool, r.Paused, r.Failed, r.DryRun = cluster, pool, nil, "", false
 	})
-	ledger, err := state.CreateLedger(ctx, js, state.LedgerConfig{Cluster: cluster, Pool: pool})
+	ledger, err := state.OpenLedger(ctx, js, cluster, pool)
 	if err == nil {
 		err = ledger.Append(ctx, record)
 	}
@@ -145,9 +145,9 @@ func hostileWorld(t *testing.T) (data string) {
 	answer(t, nc, message.CountsRequestSubject(cluster, pool), hostileJSON(t, func(*api.InstanceCounts) {}))
 	answer(t, nc, events.StatusSubject(cluster, pool), hostileJSON(t, func(s *api.HealthStatus) { s.Next, s.Nodes[0].Node = "", "n1" }))
 	answer(t, nc, events.OrderSubject(cluster, pool), hostileJSON(t, func(a *api.RepairOrderResponse) { a.OK = false }))
-	putKey(t, js, kvbucket.State(cluster, 1), "alarm.apps", hostileJSON(t, func(a *integrity.Alarm) { a.Reader = "apps" }))
-	putKey(t, js, kvbucket.Orders(cluster, 1), "order."+pool+".pause", hostileJSON(t, func(n *api.Note) { n.Until = time.Now().Add(time.Hour) }))
-	evidence, err := state.NewEvidence(js, cluster, pool, 0)
+	putKey(t, js, names.HarmonizerBucket(cluster), "alarm", hostileJSON(t, func(a *integrity.Alarm) { a.Reader = "apps" }))
+	putKey(t, js, names.PoolBucket(cluster, pool), "order.pause", hostileJSON(t, func(n *api.Note) { n.Until = time.Now().Add(time.Hour) }))
+	evidence, err := state.NewEvidence(js, cluster, pool)
 	if err == nil {
 		_, err = evidence.Save(ctx, "n1", hostileJSON(t, func(e *api.Evidence) { e.Node = "n1" }))
 	}

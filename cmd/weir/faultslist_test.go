@@ -184,10 +184,10 @@ func (w *faultWorld) again() {
 // durable are the files that live on between two runs, by kind: one of each is damaged.
 func durable() []string {
 	return []string{
-		`bus/jetstream/.*KV_weir-state_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-state_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-state_local/meta\.inf`,
-		`bus/jetstream/.*KV_weir-state_local/meta\.sum`,
+		`bus/jetstream/.*KV_weir-pool:local:default/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-pool:local:default/msgs/index\.db`, `bus/jetstream/.*KV_weir-pool:local:default/meta\.inf`,
+		`bus/jetstream/.*KV_weir-pool:local:default/meta\.sum`,
 		`bus/jetstream/.*KV_weir-apps_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-apps_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-apps_local/meta\.inf`,
-		`bus/jetstream/.*KV_weir-orders_local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-orders_local/msgs/index\.db`, `bus/jetstream/.*KV_weir-orders_local/meta\.inf`,
+		`bus/jetstream/.*KV_weir-harmonizer:local/msgs/\d+\.blk`, `bus/jetstream/.*KV_weir-harmonizer:local/msgs/index\.db`, `bus/jetstream/.*KV_weir-harmonizer:local/meta\.inf`,
 		`bus/jetstream/.*weir-summaries:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-summaries:local:default/msgs/index\.db`, `bus/jetstream/.*weir-summaries:local:default/meta\.inf`,
 		`bus/jetstream/.*weir-evidence:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-evidence:local:default/meta\.inf`,
 		`bus/jetstream/.*weir-ledger:local:default/msgs/\d+\.blk`, `bus/jetstream/.*weir-ledger:local:default/msgs/index\.db`, `bus/jetstream/.*weir-ledger:local:default/meta\.inf`,
@@ -252,7 +252,7 @@ func (w *faultWorld) betweenRuns(keep string, damage func()) {
 	w.startedOrEnded()
 }
 
-// saveEvidence makes the stream of evidence, which the first repair of a node creates.
+// saveEvidence stores the evidence of a repair.
 func (w *faultWorld) saveEvidence() {
 	w.Helper()
 	b, err := bus.Open(w.Context(), bus.Config{
@@ -263,7 +263,7 @@ func (w *faultWorld) saveEvidence() {
 		w.Fatal(err)
 	}
 	defer b.Close()
-	evidence, err := state.NewEvidence(b.JetStream(), "local", "default", 1)
+	evidence, err := state.NewEvidence(b.JetStream(), "local", "default")
 	if err == nil {
 		_, err = evidence.Save(w.Context(), "i-0", []byte(`{"pool":"default","node":"i-0","attempt":"1"}`))
 	}

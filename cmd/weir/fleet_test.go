@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
@@ -34,7 +35,8 @@ func storeTick(t *testing.T, b *bus.Bus, pool string, record any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ledger, err := state.CreateLedger(t.Context(), b.JetStream(), state.LedgerConfig{Cluster: "local", Pool: pool})
+	bustest.Streams(t, b.JetStream(), "local", 1, pool)
+	ledger, err := state.OpenLedger(t.Context(), b.JetStream(), "local", pool)
 	if err == nil {
 		err = ledger.Append(t.Context(), data)
 	}

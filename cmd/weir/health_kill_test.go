@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
@@ -156,7 +157,7 @@ func (g *guillotine) counted(name string, f frame, requests *askedFor) bool {
 func writeName(f frame) string {
 	d := busDoor{cluster: "ward"}
 	switch name := d.name(f); {
-	case strings.HasPrefix(f.subject, "$KV.weir-state_ward.health."):
+	case strings.HasPrefix(f.subject, "$KV."+names.PoolBucket("ward", "default")+".health"):
 		return "keep health"
 	case strings.HasPrefix(name, "keep"), name == "forget record", name == "cordon":
 		return name

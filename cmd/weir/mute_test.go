@@ -92,7 +92,7 @@ func busCommands() map[string][]string {
 		"pool decide": {"--set", "scaling_limits.max_capacity=40", "--since", "1h"},
 		"app set":     {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
 		"app explain": {"web"}, "app crashes": {"web"}, "app retry": {"web"}, "app logs": {"web"},
-		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"}, "state aside": {"pool.default", "--reason", "x"},
+		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"}, "state aside": {"state", "--reason", "x"},
 		"state backup": {"none.tar", "--cluster", "none"}, "state restore": {"testdata/backup.tar", "--cluster", "other"},
 		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil,
 		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},

@@ -18,10 +18,10 @@ func TestNewerSchemaUnderRunningDaemons(t *testing.T) {
 	t.Parallel()
 	w := newBusWorld(t)
 	before, calls := w.instances(), len(w.cloud.Calls())
-	b := w.open(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: busProbePool}, w.urls()...)
+	b := w.open(roles.User{Role: roles.Admin, Cluster: busCluster}, w.urls()...)
 	store := func(version int) {
 		t.Helper()
-		for _, bucket := range []string{names.StateBucket(busCluster), names.OrdersBucket(busCluster)} {
+		for _, bucket := range []string{names.PoolBucket(busCluster, busPool), names.PlacerBucket(busCluster, busPool), names.HarmonizerBucket(busCluster)} {
 			if _, err := kvbucket.New(b.JetStream(), bucket).Put(t.Context(), "schema", fmt.Appendf(nil, `{"version":%d}`, version)); err != nil {
 				t.Fatal(err)
 			}

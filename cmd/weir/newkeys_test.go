@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
@@ -28,31 +29,23 @@ func TestReaderIgnoresNewKeys(t *testing.T) {
 
 	b := storedApps(t, data, nil)
 	var changed []string
-	for _, name := range []string{names.StateBucket("local"), names.AppsBucket("local")} {
-		kv, err := b.JetStream().KeyValue(t.Context(), name)
+	for _, name := range []string{names.PoolBucket("local", "default"), names.PlacerBucket("local", "default"), names.HarmonizerBucket("local"), names.AppsBucket("local")} {
+		found, err := integrity.Read(t.Context(), b.JetStream(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		keys, err := kv.Keys(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, key := range keys {
-			entry, err := kv.Get(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
-			value, ok := withNewKey(key, entry.Value())
-			if !ok {
+		for _, k := range found.Keys {
+			value, ok := withNewKey(k.Name, k.Value)
+			if !ok || k.Deleted {
 				continue
 			}
-			changed = append(changed, key)
-			if _, err := kvbucket.New(b.JetStream(), name).Put(t.Context(), key, value); err != nil {
+			changed = append(changed, name+" "+k.Name)
+			if _, err := kvbucket.New(b.JetStream(), name).Put(t.Context(), k.Name, value); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for _, key := range []string{"lease.pool.default", "lease.harmonizer", "lease.placer.default", "pool.default", "web"} {
+	for _, key := range []string{"weir-pool:local:default lease", "weir-harmonizer:local lease", "weir-placer:local:default lease", "weir-pool:local:default state", "weir-apps_local web"} {
 		if !slices.Contains(changed, key) {
 			t.Errorf("key %s has no new key in it, only %q", key, changed)
 		}
@@ -87,9 +80,9 @@ func withNewKey(key string, value []byte) ([]byte, bool) {
 		return raw
 	}
 	switch {
-	case strings.HasPrefix(key, "harmonizer.nodes"), len(object) == 0:
+	case key == "memory.nodes", len(object) == 0:
 		return nil, false
-	case strings.HasPrefix(key, "harmonizer."), strings.HasPrefix(key, "placer."):
+	case strings.HasPrefix(key, "memory."), strings.HasPrefix(key, "assignment."):
 		for name, inner := range object {
 			object[name] = add(inner)
 		}
@@ -129,7 +122,7 @@ func TestNewerSchemaIsNamed(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	b := storedApps(t, data, nil)
-	for _, bucket := range []string{names.StateBucket("local"), names.OrdersBucket("local")} {
+	for _, bucket := range []string{names.PoolBucket("local", "default"), names.PlacerBucket("local", "default"), names.HarmonizerBucket("local")} {
 		if _, err := kvbucket.New(b.JetStream(), bucket).Put(t.Context(), "schema", []byte(`{"version":2,"added_later":true}`)); err != nil {
 			t.Fatal(err)
 		}

@@ -99,6 +99,7 @@ func startNotified(t *testing.T, args ...string) (notifySocket, *exec.Cmd) {
 func TestDaemonsNotifySystemd(t *testing.T) {
 	t.Parallel()
 	bus := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir()}).ClientURL()
+	createStreams(t, bus, "here", "web")
 	configs := t.TempDir()
 	if err := os.Mkdir(filepath.Join(configs, "here"), 0o755); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // Two ticks without a difference are not an empty table.
@@ -53,10 +52,7 @@ func TestEventsOfUnknownPool(t *testing.T) {
 // storeFinding publishes a finding of the harmonizer, which is stored.
 func storeFinding(t *testing.T, b *bus.Bus) {
 	t.Helper()
-	_, err := state.EnsureStream(t.Context(), b.JetStream(), state.FindingsStream("local", 1))
-	if err == nil {
-		_, err = b.JetStream().Publish(t.Context(), message.EventsSubject("local"), []byte(`[{"kind":"missing","app":"web"}]`))
-	}
+	_, err := b.JetStream().Publish(t.Context(), message.EventsSubject("local"), []byte(`[{"kind":"missing","app":"web"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

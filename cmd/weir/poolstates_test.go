@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 )
 
@@ -158,6 +159,7 @@ func openBus(t *testing.T, data string) *bus.Bus {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
+	bustest.Streams(t, b.JetStream(), "local", 1, "default")
 	return b
 }
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 )
 
 // TestRestoreOfAnOlderCopy restores a backup that lacks the newest application, first with the daemons on, then with all
@@ -92,7 +92,7 @@ func (w *busWorld) acceptAll(operator string) {
 		if r.code == 0 {
 			return nil
 		}
-		for _, reader := range []string{"apps", view.PoolReader + busPool} {
+		for _, reader := range []string{"apps", integrity.PoolPrefix + busPool} {
 			if strings.Contains(r.stdout, "weir state accept "+reader+" ") {
 				w.run(operator, "state", "accept", reader, "--reason", "restored", "--timeout", "10s")
 			}

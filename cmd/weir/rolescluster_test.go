@@ -73,6 +73,7 @@ func newRoleWorld(t *testing.T) *roleWorld {
 		t.Fatalf("weir nats init: %+v", r)
 	}
 	w.nats = bustest.ServeInstalled(t, w.folder, natsinit.InstallFolder, natsinit.StoreFolder)
+	w.createStreams()
 	keys := filepath.Join(t.TempDir(), "keys.json")
 	if err := os.WriteFile(keys, fmt.Appendf(nil, `{"accessKeyId": %q, "secretAccessKey": %q}`, s3test.AccessKey, s3test.SecretKey), 0o600); err != nil {
 		t.Fatal(err)
@@ -81,6 +82,18 @@ func newRoleWorld(t *testing.T) *roleWorld {
 	w.aws = fmt.Sprintf("aws: {region: %s, endpoint_url: %q, path_style: true, access_key_file: %s, signals_bucket: %s}\n",
 		w.cloud.Region(), w.cloud.WithS3(t, s3test.Serve(t, bucket).Endpoint), keys, bucket)
 	return w
+}
+
+// createStreams creates the streams as an admin does.
+func (w *roleWorld) createStreams() {
+	w.Helper()
+	u := w.user(roles.Admin)
+	b, err := bus.Open(w.Context(), bus.Config{NATS: w.block(u), Name: "admin", User: u, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer b.Close()
+	bustest.Streams(w.T, b.JetStream(), rolesCluster, 3, rolesPoolName)
 }
 
 func (w *roleWorld) user(r roles.Role, more ...string) roles.User {
@@ -168,8 +181,7 @@ func (w *roleWorld) startAll() {
 		w.Fatal(err)
 	}
 	w.Cleanup(b.Close)
-	// A daemon that starts while a new bucket elects its leader ends with an error: a service manager starts it again.
-	for _, bucket := range []string{names.StateBucket(rolesCluster), names.AppsBucket(rolesCluster)} {
+	for _, bucket := range []string{names.PlacerBucket(rolesCluster, rolesPoolName), names.AppsBucket(rolesCluster)} {
 		eventually(w, "the bucket "+bucket, func() error {
 			ctx, cancel := context.WithTimeout(w.Context(), patience)
 			defer cancel()

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
@@ -32,11 +33,7 @@ func storedApps(t *testing.T, data string, rows map[string]string) *bus.Bus {
 	t.Cleanup(b.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for _, c := range []kvbucket.Config{kvbucket.State("local", 1), kvbucket.Orders("local", 1), kvbucket.Apps("local", 1)} {
-		if _, err := kvbucket.Ensure(ctx, b.JetStream(), c); err != nil {
-			t.Fatal(err)
-		}
-	}
+	bustest.Streams(t, b.JetStream(), "local", 1, "default")
 	apps := kvbucket.New(b.JetStream(), message.AppsBucket("local"))
 	for key, value := range rows {
 		if _, err := apps.Put(ctx, key, []byte(value)); err != nil {

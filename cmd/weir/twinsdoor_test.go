@@ -315,10 +315,10 @@ var (
 
 // name is what a message of the twin is called in the moments; empty if it is not counted.
 func (d *busDoor) name(f frame) string {
-	bucket := names.StateBucket(d.cluster)
+	bucket := names.PoolBucket(d.cluster, "default")
 	key, isWrite := strings.CutPrefix(f.subject, "$KV."+bucket+".")
 	switch {
-	case isWrite && strings.HasPrefix(key, "pool."):
+	case isWrite && key == "state":
 		if bytes.Contains(f.text(), []byte(`"intent":`)) {
 			return "keep intent"
 		}
@@ -335,7 +335,7 @@ func (d *busDoor) name(f frame) string {
 			name += " accepted"
 		}
 		return name
-	case strings.HasPrefix(f.subject, "$JS.API.STREAM.INFO.KV_"+names.OrdersBucket(d.cluster)) && bytes.Contains(f.bytes, []byte(".order.")):
+	case strings.HasPrefix(f.subject, "$JS.API.STREAM.INFO.KV_"+bucket) && bytes.Contains(f.bytes, []byte(".order.")):
 		return "list orders"
 	case strings.HasSuffix(f.subject, ".cordon"):
 		return "cordon"

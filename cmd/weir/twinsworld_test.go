@@ -30,6 +30,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -63,7 +64,7 @@ type twins struct {
 	ttl     time.Duration
 	bus     string // URL of NATS, beside the doors
 	nc      *nats.Conn
-	kv      jetstream.KeyValue
+	js      jetstream.JetStream
 	cloud   *awstest.Server
 	demand  atomic.Int64 // machines that the signal requests
 	all     [2]*twin
@@ -266,57 +267,61 @@ func (w *twins) speak() {
 	}
 }
 
-// watchLease notes every value of the lease's key, and the writers of the pool's.
+// watchLease notes every value of the lease's key, and the writers of the pool's state.
 func (w *twins) watchLease(ctx context.Context, wg *sync.WaitGroup) {
-	js, err := jetstream.New(w.nc)
+	var err error
+	if w.js, err = jetstream.New(w.nc); err != nil {
+		w.Fatal(err)
+	}
+	bustest.Streams(w.T, w.js, w.cluster, 1, "default")
+	bucket := names.PoolBucket(w.cluster, "default")
+	consumer, err := w.js.OrderedConsumer(ctx, kvbucket.Stream(bucket), jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{"$KV." + bucket + ".lease", "$KV." + bucket + ".state"},
+	})
 	if err != nil {
 		w.Fatal(err)
 	}
-	if _, err := kvbucket.Ensure(ctx, js, kvbucket.State(w.cluster, 1)); err != nil {
-		w.Fatal(err)
-	}
-	if w.kv, err = js.KeyValue(ctx, names.StateBucket(w.cluster)); err != nil {
-		w.Fatal(err)
-	}
-	watch, err := w.kv.WatchFiltered(ctx, []string{"lease.pool.default", "pool.default"})
+	watch, err := consumer.Messages()
 	if err != nil {
 		w.Fatal(err)
 	}
+	context.AfterFunc(ctx, watch.Stop)
 	wg.Go(func() {
-		defer watch.Stop()
 		for {
-			select {
-			case <-ctx.Done():
+			m, err := watch.Next()
+			if err != nil {
 				return
-			case e := <-watch.Updates():
-				if e != nil {
-					w.noteValue(e)
-				}
 			}
+			meta, err := m.Metadata()
+			if err != nil {
+				w.Errorf("read a change: %v", err)
+				return
+			}
+			w.noteValue(strings.TrimPrefix(m.Subject(), "$KV."+bucket+"."), m.Data(), meta.Timestamp)
 		}
 	})
 }
 
-func (w *twins) noteValue(e jetstream.KeyValueEntry) {
+func (w *twins) noteValue(key string, value []byte, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if e.Key() == "pool.default" {
-		w.kept = append(w.kept, w.epochOf(e))
+	if key == "state" {
+		w.kept = append(w.kept, w.epochOf(key, value))
 		return
 	}
-	term := twinTerm{at: e.Created()}
-	if err := json.Unmarshal(e.Value(), &term); err != nil {
+	term := twinTerm{at: at}
+	if err := json.Unmarshal(value, &term); err != nil {
 		w.Errorf("the lease: %v", err)
 	}
 	w.terms = append(w.terms, term)
 }
 
 // epochOf returns the epoch of the writer of a value.
-func (w *twins) epochOf(e jetstream.KeyValueEntry) uint64 {
-	line, _, _ := bytes.Cut(e.Value(), []byte("\n"))
+func (w *twins) epochOf(key string, value []byte) uint64 {
+	line, _, _ := bytes.Cut(value, []byte("\n"))
 	var head struct{ Epoch uint64 }
 	if err := json.Unmarshal(line, &head); err != nil {
-		w.Errorf("%s: %v", e.Key(), err)
+		w.Errorf("%s: %v", key, err)
 	}
 	return head.Epoch
 }
@@ -326,17 +331,16 @@ func (w *twins) epochOf(e jetstream.KeyValueEntry) uint64 {
 func (w *twins) expectTakenOver() {
 	w.Helper()
 	terms := w.held()
-	watch, err := w.kv.WatchFiltered(w.Context(), []string{"pool.default", "drain.default.>"}, jetstream.IgnoreDeletes())
+	found, err := integrity.Read(w.Context(), w.js, names.PoolBucket(w.cluster, "default"))
 	if err != nil {
 		w.Fatal(err)
 	}
-	defer watch.Stop()
-	for e := range watch.Updates() {
-		if e == nil {
-			return
+	for _, k := range found.Keys {
+		if k.Deleted || k.Name != "state" && !strings.HasPrefix(k.Name, "drain.") {
+			continue
 		}
-		if epoch, now := w.epochOf(e), terms[len(terms)-1].Epoch; epoch != now {
-			w.Errorf("%s is of epoch %d, now is %d", e.Key(), epoch, now)
+		if epoch, now := w.epochOf(k.Name, k.Value), terms[len(terms)-1].Epoch; epoch != now {
+			w.Errorf("%s is of epoch %d, now is %d", k.Name, epoch, now)
 		}
 	}
 }

@@ -54,16 +54,16 @@ func TestUpHasRoles(t *testing.T) {
 	}
 	agent := roles.User{Role: roles.Agent, Pool: "default", Node: own}
 	for subject, want := range map[string]bool{
-		message.HeartbeatSubject("local", own):                      false,
-		message.HeartbeatSubject("local", other):                    true,
-		message.NodeSubject("local", other):                         true,
-		message.ExitedSubject("local", other):                       true,
-		message.SubjectHeartbeat:                                    true,
-		names.Subject("local", "agent", "default", other, "fence"):  true,
-		"$KV." + names.AppsBucket("local") + ".web":                 true,
-		"$JS.API.STREAM.DELETE.KV_" + names.StateBucket("local"):    true,
-		names.Subject("local", "local", "default", "terminate"):     true,
-		"$KV." + names.StateBucket("local") + ".lease.pool.default": true,
+		message.HeartbeatSubject("local", own):                             false,
+		message.HeartbeatSubject("local", other):                           true,
+		message.NodeSubject("local", other):                                true,
+		message.ExitedSubject("local", other):                              true,
+		message.SubjectHeartbeat:                                           true,
+		names.Subject("local", "agent", "default", other, "fence"):         true,
+		"$KV." + names.AppsBucket("local") + ".web":                        true,
+		"$JS.API.STREAM.DELETE.KV_" + names.PoolBucket("local", "default"): true,
+		names.Subject("local", "local", "default", "terminate"):            true,
+		"$KV." + names.PoolBucket("local", "default") + ".lease":           true,
 	} {
 		if got := denied(joinAs(t, u.data, agent), subject); got != want {
 			t.Errorf("the agent of %s publishes %s: refused %v, want %v", own, subject, got, want)

@@ -77,7 +77,7 @@ func limited(t *testing.T, public string, without string) server.Options {
 	}}
 }
 
-// start connects and opens the state bucket as a daemon of the pool does, and writes its lease.
+// start connects and reads the bucket of the pool as its daemons do, and writes the lease.
 func start(ctx context.Context, c bus.Config) error {
 	c.InboxPrefix = user(roles.Pool).InboxPrefix()
 	b, err := bus.Find(ctx, c)
@@ -85,10 +85,14 @@ func start(ctx context.Context, c bus.Config) error {
 		return err
 	}
 	defer b.Close()
-	if _, err := kvbucket.Ensure(ctx, b.JetStream(), kvbucket.State("prod", b.Replicas())); err != nil {
+	bucket := names.PoolBucket("prod", "web")
+	if _, err := kvbucket.Check(ctx, b.JetStream(), bucket); err != nil && !errors.Is(err, kvbucket.ErrMissing) {
 		return err
 	}
-	_, err = kvbucket.New(b.JetStream(), names.StateBucket("prod")).Update(ctx, "lease.pool.web", []byte("x"), 0)
+	_, err = kvbucket.New(b.JetStream(), bucket).Update(ctx, "lease", []byte("x"), 0)
+	if errors.Is(err, kvbucket.ErrMissing) { // the daemon waits for it
+		return nil
+	}
 	return err
 }
 
@@ -101,7 +105,7 @@ func TestWrongBusIsNamed(t *testing.T) {
 	nkey, public := seedFile(t)
 	other, _ := seedFile(t)
 	withCA := bus.NATS{TLS: bus.TLS{CAFile: caFile}}
-	lease, heartbeat := "$KV.weir-state_prod.lease.pool.web", "weir.prod.heartbeat.*"
+	lease, heartbeat := "$KV.weir-pool:prod:web.lease", "weir.prod.heartbeat.web.*"
 	for name, tc := range map[string]struct {
 		server *server.Options // nil: no server
 		client bus.NATS
@@ -124,14 +128,14 @@ func TestWrongBusIsNamed(t *testing.T) {
 			"nats server", Warned, []string{"certificate for 127.0.0.1 ends in 5 days", "renew the certificate"}},
 		"no JetStream": {&server.Options{}, bus.NATS{}, []string{"no responders", "enable JetStream on the NATS servers"},
 			"nats server", Failed, []string{"has no JetStream", "enable JetStream"}},
-		"too few servers": {&server.Options{JetStream: true, StoreDir: t.TempDir()}, bus.NATS{Replicas: 3}, []string{"replicas > 1 not supported", "lower nats.replicas"},
+		"too few servers": {&server.Options{JetStream: true, StoreDir: t.TempDir()}, bus.NATS{Replicas: 3}, nil,
 			"replicas", Failed, []string{"3 replicas", "number of known servers is 1", "lower nats.replicas"}},
 		"no permissions are set": {&server.Options{JetStream: true, StoreDir: t.TempDir()}, bus.NATS{}, nil,
 			"role", Warned, []string{"permit everything", "weir nats init"}},
 		"role without a key": {new(limited(t, public, lease)), bus.NATS{NKeyFile: nkey}, []string{"publish to " + lease, "nats.nkey_file " + nkey, "weir doctor"},
 			"role", Failed, []string{"prod.pool.web", "may not publish to " + lease, "weir nats init"}},
 		"role without an event": {new(limited(t, public, heartbeat)), bus.NATS{NKeyFile: nkey}, nil,
-			"role", Failed, []string{"prod.pool.web", "may not subscribe to weir.prod.heartbeat.probe", "weir nats init"}},
+			"role", Failed, []string{"prod.pool.web", "may not subscribe to weir.prod.heartbeat.web.probe", "weir nats init"}},
 		"credentials of nothing": {new(limited(t, public, "")), bus.NATS{NKeyFile: nkey + ".missing"}, []string{"nats.nkey_file " + nkey + ".missing", "name a file that exists"},
 			"nats server", Failed, []string{"nats.nkey_file " + nkey + ".missing", "name a file that exists"}},
 	} {

@@ -23,7 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
-	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 const patience = await.Patience
@@ -188,8 +188,8 @@ func (w world) nothingWritten(t *testing.T) {
 	}
 	want(t, all, "nats files", OK, "nats.tls.ca_file "+w.CAFile(), "days")
 	want(t, all, "role", OK, "role viewer")
-	want(t, all, "streams", Failed, "bucket weir-orders_prod: is missing", "weir doctor --fix", "role admin")
-	want(t, all, "streams", OK, names.EvidenceStream("prod", "web"), "its first message creates it")
+	want(t, all, "streams", Failed, "bucket weir-pool:prod:web: is missing", "weir nats streams", "role admin")
+	want(t, all, "streams", Failed, names.EvidenceStream("prod", "web"), "is missing", "weir nats streams")
 }
 
 func (w world) fixes(t *testing.T) {
@@ -197,26 +197,36 @@ func (w world) fixes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := kvbucket.Orders("prod", 1).Settings()
+	open := kvbucket.Settings(names.PlacerBucket("prod", "web"), "", 1, 128<<20)
 	open.AllowRollup, open.DenyPurge, open.DenyDelete, open.MaxMsgsPerSubject = true, false, false, 5
-	batch := state.LedgerConfig{Cluster: "prod", Pool: "batch", Replicas: 3}.Stream()
+	few := kvbucket.Settings(names.PoolBucket("prod", "web"), "", 1, 256<<20)
+	var batch jetstream.StreamConfig
+	for _, c := range (streams.Cluster{Name: "prod", Replicas: 3, Pools: []streams.Pool{{Name: "batch"}}}).Specs() {
+		if c.Name == names.LedgerStream("prod", "batch") {
+			batch = c
+		}
+	}
 	batch.DenyDelete = false
-	for _, c := range []jetstream.StreamConfig{kvbucket.State("prod", 1).Settings(), open, batch} {
+	for _, c := range []jetstream.StreamConfig{few, open, batch} {
 		if _, err := js.CreateStream(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
+	others := streams.Cluster{Name: "prod", Replicas: 3, Pools: []streams.Pool{{Name: "batch"}}}.Specs()
+	if _, err := streams.Create(t.Context(), js, others[len(streams.Cluster{Name: "prod"}.Specs()):]); err != nil {
+		t.Fatal(err)
+	}
 	viewer := w.config(t, user(roles.Viewer), w.all()...)
 	seen := examineBus(t, viewer, false)
-	want(t, seen, "streams", Failed, "bucket weir-state_prod: has 1 of 3 replicas", "weir doctor --fix")
-	want(t, seen, "streams", Failed, "bucket weir-orders_prod: allow_rollup_hdrs is true, deny_purge is false, deny_delete is false, max_msgs_per_subject is 5, want 1", "weir doctor --fix")
+	want(t, seen, "streams", Failed, "bucket weir-pool:prod:web: has 1 of 3 replicas", "weir doctor --fix")
+	want(t, seen, "streams", Failed, "bucket weir-placer:prod:web: allow_rollup_hdrs is true, deny_purge is false, deny_delete is false, max_msgs_per_subject is 5, want 1", "weir doctor --fix")
 	want(t, seen, "streams", Failed, "stream "+names.LedgerStream("prod", "batch")+": deny_delete is false", "weir doctor --fix")
 	refused := examineBus(t, viewer, true)
-	want(t, refused, "streams", Failed, "weir-state_prod: has 1 of 3 replicas", "role viewer may not raise the number", "role admin")
+	want(t, refused, "streams", Failed, "weir-pool:prod:web: has 1 of 3 replicas", "role viewer may not raise the number", "role admin")
 	want(t, refused, "streams", Failed, "weir-apps_prod: is missing", "role viewer may not create it", "role admin")
 	fixed := examineBus(t, w.config(t, user(roles.Admin), w.all()...), true)
-	want(t, fixed, "streams", Fixed, "bucket weir-state_prod: raised from 1 to 3 replicas")
-	want(t, fixed, "streams", Fixed, "bucket weir-orders_prod: corrected: allow_rollup_hdrs is true", "it has 3 replicas")
+	want(t, fixed, "streams", Fixed, "bucket weir-pool:prod:web: raised from 1 to 3 replicas")
+	want(t, fixed, "streams", Fixed, "bucket weir-placer:prod:web: corrected: allow_rollup_hdrs is true", "it has 3 replicas")
 	want(t, fixed, "streams", Fixed, "stream "+names.LedgerStream("prod", "batch")+": corrected")
 	want(t, fixed, "streams", Fixed, "bucket weir-apps_prod: was missing; created with 3 replicas")
 	want(t, fixed, "streams", Fixed, "stream "+names.LedgerStream("prod", "web")+": was missing")
@@ -229,7 +239,7 @@ func (w world) fixes(t *testing.T) {
 	want(t, again, "streams", OK, "bucket weir-apps_prod: 3 replicas, leader n", "lag 0")
 	want(t, again, "streams", OK, names.LedgerStream("prod", "web"), "of 512.0 MiB, kept for 336 h")
 	want(t, again, "streams", OK, names.SummaryStream("prod", "web"), "of 2.5 GiB, kept for 2160 h")
-	want(t, again, "storage", OK, "3.5 GiB")
+	want(t, again, "storage", OK, "8.3 GiB")
 	if now := w.streams(t); !slices.Equal(before, now) {
 		t.Errorf("a second fix changed %q to %q", before, now)
 	}

@@ -17,6 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
@@ -229,12 +231,8 @@ func (w *world) leader(pool, holder string) {
 		w.Fatal(err)
 	}
 	localtest.Until(w, holder+" places the instances of pool "+pool, func() bool {
-		kv, err := js.KeyValue(w.Context(), "weir-state_"+cluster)
-		if err != nil {
-			return false
-		}
-		e, err := kv.Get(w.Context(), "lease.placer."+pool)
-		return err == nil && strings.Contains(string(e.Value()), `"`+holder+`"`)
+		e, err := kvbucket.New(js, names.PlacerBucket(cluster, pool)).Get(w.Context(), "lease")
+		return err == nil && strings.Contains(string(e.Value), `"`+holder+`"`)
 	})
 	localtest.Until(w, holder+" receives messages", func() bool {
 		_, err := placerbus.GetPending(w.Context(), w.bus.Conn, cluster, pool)

@@ -27,7 +27,7 @@ func TestUndecodableStateIsSetAside(t *testing.T) {
 			t.Errorf("weir state check: %+v, want %q with code 1", r, want)
 		}
 	}
-	if strings.Contains(r.stdout, " state ") || strings.Contains(r.stdout, "seen.") {
+	if strings.Contains(r.stdout, ":default  state") || strings.Contains(r.stdout, "seen.") {
 		t.Errorf("weir state check: %+v, want no valid value", r)
 	}
 	if r := run("state", "aside", "state", "--reason", "x"); r.code != 1 || !strings.Contains(r.stderr, "its value can be read") {

@@ -51,7 +51,9 @@ func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := servers.Subscribe("$JS.API.DIRECT.GET.KV_weir-apps_c."+subject, func(m *nats.Msg) {
-				answer := &nats.Msg{Header: nats.Header{"Nats-Sequence": {"8"}, "Nats-Subject": {subject}}, Data: tc.stored}
+				answer := &nats.Msg{Header: nats.Header{
+					"Nats-Stream": {"KV_weir-apps_c"}, "Nats-Sequence": {"8"}, "Nats-Subject": {subject}, "Nats-Time-Stamp": {"2026-03-01T12:00:00Z"},
+				}, Data: tc.stored}
 				if tc.stored == nil {
 					answer.Header.Set("KV-Operation", "DEL")
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -70,8 +71,8 @@ func (e *noTickError) Error() string { return e.text }
 
 func (e *noTickError) Unwrap() error { return state.ErrNoRecord }
 
-// NoTick returns the error for a pool that has no recorded tick. If its bootstrap does not
-// run, and other pools of the cluster have ticked, it is a mistake in the name.
+// NoTick returns the error for a pool that has no recorded tick. If its bootstrap does not run, and only other pools of the
+// cluster have a ledger, it is a mistake in the name.
 func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	var s api.BootstrapStatus
 	err := Request(ctx, b.Conn(), names.BootstrapSubject(cluster, pool, "status"), "bootstrap", nil, &s)
@@ -86,7 +87,7 @@ func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	if err != nil {
 		return err
 	}
-	if len(others) > 0 {
+	if len(others) > 0 && !slices.Contains(others, pool) {
 		return usage.New(&noTickError{fmt.Sprintf("cluster %s has no tick of pool %q, and no bootstrap of it runs%s; a new pool needs \"weir bootstrap --pool %s\"",
 			cluster, pool, spelling.Suggest(pool, others), pool)})
 	}

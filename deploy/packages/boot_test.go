@@ -112,6 +112,8 @@ cp roles/prod.operator.nk $keys/weir-web.nk
 cp roles/prod.placer.web.nk $keys/weir-placer.nk
 cp roles/prod.pool.web.nk $keys/weir-bootstrap@prod-web.nk
 mkdir /root/keys
+cp roles/prod.admin.nk /root/keys/nats.nk
+env `+operator+` weir nats streams --cluster prod
 cp roles/prod.operator.nk /root/keys/nats.nk
 head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n' > /etc/weir/identity.secrets
 cp /etc/weir/identity.secrets /etc/weir/agent

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 )
 
@@ -40,6 +41,7 @@ func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) 
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
+	bustest.Streams(t, b.JetStream(), "test", 1, "default")
 	sub, err := b.Conn().SubscribeSync("vcap.component.announce")
 	if err != nil || b.Conn().Flush() != nil {
 		t.Fatal(err)
@@ -229,6 +231,7 @@ func TestDataFolderIsRequired(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
+	bustest.Streams(t, b.JetStream(), "test", 1, "default")
 	file, _, err := config.LoadHarmonizer(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
@@ -17,6 +18,11 @@ import (
 // The role of a placer may read the clock of the server and the bucket of state, and both are in the readiness.
 func TestPlacerChecksClockAndState(t *testing.T) {
 	world := localtest.NewBus(t)
+	js, err := bus.JetStream(world.Conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.Streams(t, js, "c", 1, "p")
 	c := bus.Config{Name: "test", User: roles.User{Role: roles.Placer, Cluster: "c", Pool: "p"}, Log: localtest.Log(t)}
 	for _, entry := range world.Env() {
 		if folder, ok := strings.CutPrefix(entry, "WEIR_TEST_BUS="); ok {

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -78,29 +79,27 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w.js = js
-	w.createApps()
+	w.createStreams()
 	return w
 }
 
-// createApps creates the bucket of the rows, as a harmonizer does.
-func (w *world) createApps() {
+// createStreams creates the missing streams, as an admin does.
+func (w *world) createStreams() {
 	w.Helper()
+	bustest.Streams(w, w.js, cluster, 1, "p", "q")
 	var err error
-	if w.apps, err = w.js.CreateKeyValue(w.Context(), jetstream.KeyValueConfig{Bucket: message.AppsBucket(cluster)}); err != nil {
+	if w.apps, err = w.js.KeyValue(w.Context(), message.AppsBucket(cluster)); err != nil {
 		w.Fatal(err)
 	}
 }
 
-// emptyStore deletes every bucket, as if the servers came back with empty disks. With the last stream of an account the
-// server would remove the account's folder, so one other stream stays.
+// emptyStore deletes every bucket, as if the servers came back with empty disks. The other streams stay: with the last
+// stream of an account the server would remove the account's folder.
 func (w *world) emptyStore() {
 	w.Helper()
-	if _, err := w.js.CreateOrUpdateStream(w.Context(), jetstream.StreamConfig{Name: "beside"}); err != nil {
-		w.Fatal(err)
-	}
 	names := w.js.KeyValueStoreNames(w.Context())
 	for name := range names.Name() {
-		if err := w.js.DeleteKeyValue(w.Context(), name); err != nil {
+		if err := w.js.DeleteStream(w.Context(), "KV_"+name); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -306,7 +305,7 @@ func TestPlacerWorksAfterAnEmptyStore(t *testing.T) {
 	before := w.waitFor("web/0")
 
 	w.emptyStore()
-	w.createApps()
+	w.createStreams()
 	w.leader("p", "first")
 	w.want("web", "p", 2, "n2", 1)
 	w.want("api", "p", 1, "n3", 0)

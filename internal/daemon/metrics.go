@@ -7,8 +7,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
-// OpenMetrics opens the metrics store of the service file.
-func OpenMetrics(s config.Service, b *bus.Bus, cluster string) (metrics.Store, error) {
+// OpenMetrics opens the metrics store of the service file for a writer.
+func OpenMetrics(s config.Service, b *bus.Bus, cluster string, w store.Writer) (metrics.Store, error) {
 	kind, settings := s.Metrics.Store()
-	return kind.Open(store.Site{Settings: settings, Conn: b.Conn(), Cluster: cluster})
+	return kind.Open(store.Site{Settings: settings, Conn: b.Conn(), Cluster: cluster, Writer: w})
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 // ErrNoStore: no process serves the metrics of this cluster on this bus. A window is unknown, and nothing was
@@ -25,11 +26,12 @@ const maxPoints = 1 << 25
 type Client struct {
 	nc      *nats.Conn
 	cluster string
+	writer  store.Writer
 }
 
-// NewClient returns the store of that cluster on that bus.
-func NewClient(nc *nats.Conn, cluster string) *Client {
-	return &Client{nc: nc, cluster: cluster}
+// NewClient returns the store of that cluster on that bus. The server refuses series of another writer.
+func NewClient(nc *nats.Conn, cluster string, w store.Writer) *Client {
+	return &Client{nc: nc, cluster: cluster, writer: w}
 }
 
 // Write stores the samples; see metrics.Store. Many samples take several requests. After an error other than a
@@ -52,7 +54,7 @@ func (c *Client) Put(ctx context.Context, samples []metrics.Sample) (dropped int
 		return 0, fmt.Errorf("write metrics: %w", err)
 	}
 	for _, request := range requests {
-		data, err := c.request(ctx, writeSubject(c.cluster), request)
+		data, err := c.request(ctx, writeSubject(c.cluster, c.writer), request)
 		if err != nil {
 			return 0, fmt.Errorf("write metrics: %w", err)
 		}

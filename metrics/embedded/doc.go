@@ -22,8 +22,9 @@
 //
 // # The wire
 //
-// Requests on the subjects weir.CLUSTER.metrics.write and weir.CLUSTER.metrics.window
-// are JSON; see writeRequest and windowRequest. The response to a write is {} after
+// Requests on the subjects weir.CLUSTER.metrics.write.WRITER and weir.CLUSTER.metrics.window
+// are JSON; see writeRequest and windowRequest. WRITER is a store.Writer. A write with a series of
+// another writer is refused as a whole. The response to a write is {} after
 // the samples are stored, or {"dropped": n} if n of them were dropped. The response
 // to a failed request is {"error": {"code", "message"}}.
 //

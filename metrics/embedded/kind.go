@@ -22,7 +22,7 @@ type Settings struct {
 func StoreKind() store.Kind {
 	return store.Kind{
 		Key: "embedded", Default: true, About: "the embedded store of the data folder", New: func() store.Settings { return new(Settings) },
-		Open: func(s store.Site) (metrics.Store, error) { return NewClient(s.Conn, s.Cluster), nil },
+		Open: func(s store.Site) (metrics.Store, error) { return NewClient(s.Conn, s.Cluster, s.Writer), nil },
 	}
 }
 

@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 const (
@@ -41,13 +45,17 @@ type Server struct {
 	cluster         string
 	log             *slog.Logger
 	writes, windows *bus.Inbox
+	foreign         atomic.Uint64
 }
+
+// Foreign returns the number of writes that were refused because they had series of another writer.
+func (s *Server) Foreign() uint64 { return s.foreign.Load() }
 
 // Listen receives requests, which wait for Serve. It returns when the NATS server sends them, or after 10 s: without a
 // connection they are received from its return on. The connection must stay open until Serve returns. Run one Server for
 // a cluster.
 func Listen(ctx context.Context, nc *nats.Conn, cluster string, log *slog.Logger) (*Server, error) {
-	writes, err := receive(nc, writeSubject(cluster), log)
+	writes, err := receive(nc, writeSubject(cluster, "*"), log)
 	if err != nil {
 		return nil, err
 	}
@@ -59,13 +67,13 @@ func Listen(ctx context.Context, nc *nats.Conn, cluster string, log *slog.Logger
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	_ = nc.FlushWithContext(ctx) // after a reconnect the client library subscribes again
-	return &Server{nc, cluster, log, writes, windows}, nil
+	return &Server{nc: nc, cluster: cluster, log: log, writes: writes, windows: windows}, nil
 }
 
 // Serve answers the requests from the store until ctx ends. Then it answers the waiting ones, stops to receive, and returns
 // nil. It returns an error if the connection closes. Call it once.
 func (s *Server) Serve(ctx context.Context, store Store) (err error) {
-	answers := service{store: store, log: s.log, room: limit(maxPage, s.nc)}
+	answers := service{store: store, log: s.log, room: limit(maxPage, s.nc), foreign: &s.foreign, warn: &rate.Sometimes{Interval: time.Minute}}
 	closed := s.nc.StatusChanged(nats.CLOSED)
 	defer s.nc.RemoveStatusListener(closed)
 	defer s.writes.Close()
@@ -132,19 +140,22 @@ type service struct {
 	store Store
 	log   *slog.Logger
 	room  int // maximum size of a page, in bytes
+
+	foreign *atomic.Uint64  // writes with series of another writer
+	warn    *rate.Sometimes // limits the log messages about them
 }
 
 // work answers the requests of one inbox until it is drained or closed.
-func (s service) work(ctx context.Context, in *bus.Inbox, handle func(context.Context, []byte) ([]byte, error)) {
+func (s service) work(ctx context.Context, in *bus.Inbox, handle func(context.Context, *nats.Msg) ([]byte, error)) {
 	for msg := range in.Messages() {
 		s.answer(ctx, msg, handle)
 	}
 }
 
-func (s service) answer(ctx context.Context, msg *nats.Msg, handle func(context.Context, []byte) ([]byte, error)) {
+func (s service) answer(ctx context.Context, msg *nats.Msg, handle func(context.Context, *nats.Msg) ([]byte, error)) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	reply, err := handle(ctx, msg.Data)
+	reply, err := handle(ctx, msg)
 	if err != nil {
 		s.log.Debug("metrics request refused", "subject", msg.Subject, "err", err)
 		reply = encodeError(err)
@@ -154,9 +165,16 @@ func (s service) answer(ctx context.Context, msg *nats.Msg, handle func(context.
 	}
 }
 
-func (s service) write(ctx context.Context, data []byte) ([]byte, error) {
-	samples, err := decodeWrite(data)
+// write stores the samples of a request. The last token of its subject is the writer.
+func (s service) write(ctx context.Context, msg *nats.Msg) ([]byte, error) {
+	samples, err := decodeWrite(msg.Data)
 	if err != nil {
+		return nil, err
+	}
+	writer := store.Writer(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:])
+	if err := writer.Check(samples); err != nil {
+		n := s.foreign.Add(1)
+		s.warn.Do(func() { s.log.Warn("metrics refused", "writer", writer, "so_far", n, "err", err) })
 		return nil, err
 	}
 	dropped, err := s.store.Put(ctx, samples)
@@ -166,8 +184,8 @@ func (s service) write(ctx context.Context, data []byte) ([]byte, error) {
 	return json.Marshal(reply{Dropped: dropped})
 }
 
-func (s service) window(ctx context.Context, data []byte) ([]byte, error) {
-	q, after, err := decodeWindow(data)
+func (s service) window(ctx context.Context, msg *nats.Msg) ([]byte, error) {
+	q, after, err := decodeWindow(msg.Data)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +209,7 @@ const (
 	CodeClosed    Code = "closed"     // ErrClosed
 
 	CodeTooManySeries Code = "too_many_series" // metrics.ErrTooManySeries
+	CodeForeign       Code = "foreign"         // store.ErrForeign
 )
 
 // sentinel returns the error of a code, or nil.
@@ -210,12 +229,14 @@ func (c Code) sentinel() error {
 		return ErrClosed
 	case CodeTooManySeries:
 		return metrics.ErrTooManySeries
+	case CodeForeign:
+		return store.ErrForeign
 	}
 	return nil
 }
 
 func codeOf(err error) Code {
-	for _, c := range []Code{CodeMalformed, CodeNotFinite, CodeFuture, CodePattern, CodeTooMany, CodeClosed, CodeTooManySeries} {
+	for _, c := range []Code{CodeMalformed, CodeNotFinite, CodeFuture, CodePattern, CodeTooMany, CodeClosed, CodeTooManySeries, CodeForeign} {
 		if errors.Is(err, c.sentinel()) {
 			return c
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 // Bounds of messages, in bytes. A request of one sample of maximum size, all of it escaped, is less than half of
@@ -21,7 +22,10 @@ const (
 	maxPage    = 512 << 10
 )
 
-func writeSubject(cluster string) string  { return names.Subject(cluster, "metrics", "write") }
+func writeSubject(cluster string, w store.Writer) string {
+	return names.Subject(cluster, "metrics", "write", string(w))
+}
+
 func windowSubject(cluster string) string { return names.Subject(cluster, "metrics", "window") }
 
 // writeRequest writes samples.

@@ -37,4 +37,5 @@ type Site struct {
 	Settings Settings // from New; nil without a key in the file
 	Conn     *nats.Conn
 	Cluster  string
+	Writer   Writer // this process
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
+	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 // metricsCommands are "weir metrics".
@@ -70,7 +71,7 @@ func (cli *metricsCommands) putCommand() *cobra.Command {
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 				defer cancel()
-				store, err := cli.MetricsStore(b)
+				store, err := cli.MetricsStore(b, metricsstore.OperatorWriter)
 				if err != nil {
 					return err
 				}
@@ -252,7 +253,7 @@ To import a file again does no harm. The exit code is 0 if all was written, and 
 const progressEvery = 2 * time.Second
 
 func (cli *metricsCommands) importMetrics(ctx context.Context, b *bus.Bus, in io.Reader, c backfill.Config) error {
-	store, err := cli.MetricsStore(b)
+	store, err := cli.MetricsStore(b, metricsstore.OperatorWriter)
 	if err != nil {
 		return err
 	}
@@ -301,7 +302,7 @@ const windowTimeout = 10 * time.Second
 func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {
 	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 	defer cancel()
-	client, err := cli.MetricsStore(b)
+	client, err := cli.MetricsStore(b, metricsstore.OperatorWriter)
 	if err != nil {
 		return err
 	}

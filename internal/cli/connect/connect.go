@@ -29,6 +29,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/store"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
@@ -105,13 +106,13 @@ func (cli *CLI) Reader(b *bus.Bus) view.Pool {
 }
 
 // MetricsStore returns the store of the service file or, without one, that of the
-// data folder.
-func (cli *CLI) MetricsStore(b *bus.Bus) (metrics.Store, error) {
+// data folder, for a writer.
+func (cli *CLI) MetricsStore(b *bus.Bus, w store.Writer) (metrics.Store, error) {
 	service, err := config.LoadService(cli.ConfigDir())
 	if err != nil {
 		return nil, usage.New(err)
 	}
-	return daemon.OpenMetrics(service, b, cli.Cluster)
+	return daemon.OpenMetrics(service, b, cli.Cluster, w)
 }
 
 // FullDisks returns the full disks of bootstrap's data folder, and of the folder of this

@@ -28,6 +28,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 // harmonizerCommands are the commands of "weir harmonizer".
@@ -135,7 +136,7 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file c
 		return err
 	}
 	defer lock.Unlock()
-	store, err := cli.MetricsStore(b)
+	store, err := cli.MetricsStore(b, metricsstore.HarmonizerWriter)
 	if err != nil {
 		return err
 	}
@@ -190,7 +191,7 @@ standard input for "-", evaluated under virtual time. The first line is at t = 1
                   "updated_at": "2012-11-16 00:00:00 UTC", "memory": 256}}}
   {"bulk_down": true}   {"bus_down": true}
   {"subj": "dea.heartbeat", "msg": {...}, "reply": SUBJECT}
-  {"subj": "weir.CLUSTER.heartbeat.NODE", "msg": {...}}
+  {"subj": "weir.CLUSTER.heartbeat.POOL.NODE", "msg": {...}}
   {"advance": SECONDS}
   {"dump": APP}
 

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
@@ -33,7 +34,7 @@ const written = "target_capacity"
 // metrics checks that the metrics store answers, that it has the values of the last ticks, and that its values are as old
 // as the longest window of a signal.
 func (s Site) metrics(ctx context.Context, b *bus.Bus) []Finding {
-	store, err := daemon.OpenMetrics(s.Service, b, s.Bus.Cluster)
+	store, err := daemon.OpenMetrics(s.Service, b, s.Bus.Cluster, metricsstore.OperatorWriter)
 	if err != nil {
 		return []Finding{{Result: Failed, Detail: err.Error(), Fix: "correct the key metrics of weir.yaml"}}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
+	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 const (
@@ -38,7 +39,7 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 	argv = slices.Insert(argv, 2, "serve")
 	policy := supervise.DefaultPolicy()
 	policy.Budget = 1000 // more than fit the window, so restarts never stop
-	store := embedded.NewClient(u.bus.Conn(), u.Cluster)
+	store := embedded.NewClient(u.bus.Conn(), u.Cluster, metricsstore.OperatorWriter)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
 		Name: "metrics", StartTimeout: upStartTimeout, Policy: policy, Log: u.log, Watch: u.watchStore(),
 		Probe: func(ctx context.Context) error {

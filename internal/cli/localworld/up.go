@@ -27,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
@@ -315,7 +316,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 // harmonizer returns the harmonizer of this data folder. It takes over at once, because the folder's lock proves that
 // the previous one is dead.
 func (u *up) harmonizer(ctx context.Context, b *bus.Bus) (runner, error) {
-	parts := harmonizerd.Parts{Bus: b, Data: u.data, Store: embedded.NewClient(b.Conn(), u.Cluster), Log: u.log}
+	parts := harmonizerd.Parts{Bus: b, Data: u.data, Store: embedded.NewClient(b.Conn(), u.Cluster, metricsstore.HarmonizerWriter), Log: u.log}
 	var err error
 	if parts.File, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {
 		return nil, err
@@ -362,7 +363,7 @@ func (u *up) placer(ctx context.Context, b *bus.Bus) (*placerd.Placer, error) {
 	}
 	return placerd.Parts{
 		Bus: b, Cluster: u.Cluster, Pool: u.Pool, Holder: holder, Heartbeat: upHeartbeat,
-		Sink: embedded.NewClient(b.Conn(), u.Cluster), Log: u.log,
+		Sink: embedded.NewClient(b.Conn(), u.Cluster, metricsstore.PlacerWriter(u.Pool)), Log: u.log,
 	}.Wire(ctx)
 }
 

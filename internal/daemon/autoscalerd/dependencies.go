@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/store"
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -54,7 +55,7 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	if err != nil {
 		return nil, err
 	}
-	inner, err := daemon.OpenMetrics(a.service, b, cluster)
+	inner, err := daemon.OpenMetrics(a.service, b, cluster, store.PoolWriter(pool))
 	if err != nil {
 		return nil, err
 	}

@@ -31,6 +31,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/metrics/store"
 	"github.com/weirkeeper/weirkeeper/placer"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
@@ -182,7 +183,7 @@ func (p Process) Run(ctx context.Context, service config.Service, harmonizer con
 }
 
 func (p Process) wire(ctx context.Context, service config.Service, harmonizer config.Harmonizer, b *bus.Bus, pool string, server *admin.Server) (*Placer, error) {
-	sink, err := daemon.OpenMetrics(service, b, p.Cluster)
+	sink, err := daemon.OpenMetrics(service, b, p.Cluster, store.PlacerWriter(pool))
 	if err != nil {
 		return nil, err
 	}

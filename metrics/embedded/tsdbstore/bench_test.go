@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
+	writers "github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 // fill writes a day of points, one a minute, for that many series. It writes one minute of all series at a time.
@@ -91,5 +92,7 @@ func BenchmarkWindow(b *testing.B) {
 			b.Error(err)
 		}
 	})
-	b.Run("client", func(b *testing.B) { readAll(b, embedded.NewClient(shared.Conn(), "test"), q, series) })
+	b.Run("client", func(b *testing.B) {
+		readAll(b, embedded.NewClient(shared.Conn(), "test", writers.OperatorWriter), q, series)
+	})
 }

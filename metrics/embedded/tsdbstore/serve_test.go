@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	writers "github.com/weirkeeper/weirkeeper/metrics/store"
 )
 
 // connections returns two connections to a new bus.
@@ -69,7 +70,7 @@ func client(t *testing.T) (*embedded.Client, *tsdbstore.Store) {
 	owner, other := connections(t)
 	store := open(t, t.TempDir())
 	serve(t, owner, store)
-	return embedded.NewClient(other, "test"), store
+	return embedded.NewClient(other, "test", writers.OperatorWriter), store
 }
 
 func TestClientConforms(t *testing.T) {
@@ -87,12 +88,42 @@ func TestClientRefuses(t *testing.T) {
 
 func TestClientFailsWithoutAStore(t *testing.T) {
 	_, other := connections(t)
-	c := embedded.NewClient(other, "test")
+	c := embedded.NewClient(other, "test", writers.OperatorWriter)
 	if got, err := c.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "m"}); !errors.Is(err, embedded.ErrNoStore) {
 		t.Errorf("Window = %v, %v, want ErrNoStore", got, err)
 	}
 	if err := c.Write(t.Context(), []metrics.Sample{{Type: metrics.System, Name: "m", Time: time.Now()}}); !errors.Is(err, embedded.ErrNoStore) {
 		t.Errorf("Write = %v, want ErrNoStore", err)
+	}
+}
+
+// A writer writes its own series only: the subject names it, and the server refuses the whole write.
+func TestClientWritesSeriesOfItsWriterOnly(t *testing.T) {
+	owner, other := connections(t)
+	store := open(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	server, served := listen(t, owner), make(chan error)
+	go func() { served <- server.Serve(ctx, store) }()
+	sample := func(pool string) metrics.Sample {
+		return metrics.Sample{Type: metrics.System, Name: "cpus_allocated", Dimensions: metrics.Dimensions{"pool": pool}, Time: time.Now(), Value: 1}
+	}
+	web := embedded.NewClient(other, "test", writers.PoolWriter("web"))
+	if err := web.Write(t.Context(), []metrics.Sample{sample("web")}); err != nil {
+		t.Error(err)
+	}
+	if err := web.Write(t.Context(), []metrics.Sample{sample("web"), sample("batch")}); !errors.Is(err, writers.ErrForeign) {
+		t.Errorf("a pool writes a series of another pool: %v, want ErrForeign", err)
+	}
+	if got := server.Foreign(); got != 1 {
+		t.Errorf("%d refused writes are counted, want 1", got)
+	}
+	all, err := web.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "cpus_allocated", From: time.Now().Add(-time.Minute), To: time.Now()})
+	if err != nil || len(all) != 1 || all[0].Dimensions["pool"] != "web" {
+		t.Errorf("series %v, %v, want that of pool web", all, err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
 	}
 }
 
@@ -141,16 +172,16 @@ func TestServeRefusesBadRequests(t *testing.T) {
 	owner, other := connections(t)
 	serve(t, owner, open(t, t.TempDir()))
 	tests := map[string]struct{ subject, data, want string }{
-		"empty":             {"write", ``, `"code":"malformed"`},
-		"not json":          {"write", `hello`, `"code":"malformed"`},
-		"unknown key":       {"write", `{"samples":[],"x":1}`, `"code":"malformed"`},
-		"two requests":      {"write", `{"samples":[]}{}`, `"code":"malformed"`},
-		"NaN":               {"write", `{"samples":[{"type":"metadata","name":"m","time_ms":1,"value":NaN}]}`, `"code":"malformed"`},
-		"too large":         {"write", `{"samples":[{"name":"` + strings.Repeat("n", 1<<20) + `"}]}`, `"code":"malformed"`},
-		"no name":           {"write", `{"samples":[{"type":"metadata","time_ms":1,"value":1}]}`, `"code":"malformed"`},
-		"time overflows":    {"write", `{"samples":[{"type":"metadata","name":"m","time_ms":9223372036854775807,"value":1}]}`, `"code":"future"`},
-		"time underflows":   {"write", `{"samples":[{"type":"metadata","name":"m","time_ms":-9223372036854775808,"value":1}]}`, `"code":"malformed"`},
-		"nothing to write":  {"write", `{}`, `{}`},
+		"empty":             {"write.operator", ``, `"code":"malformed"`},
+		"not json":          {"write.operator", `hello`, `"code":"malformed"`},
+		"unknown key":       {"write.operator", `{"samples":[],"x":1}`, `"code":"malformed"`},
+		"two requests":      {"write.operator", `{"samples":[]}{}`, `"code":"malformed"`},
+		"NaN":               {"write.operator", `{"samples":[{"type":"metadata","name":"m","time_ms":1,"value":NaN}]}`, `"code":"malformed"`},
+		"too large":         {"write.operator", `{"samples":[{"name":"` + strings.Repeat("n", 1<<20) + `"}]}`, `"code":"malformed"`},
+		"no name":           {"write.operator", `{"samples":[{"type":"metadata","time_ms":1,"value":1}]}`, `"code":"malformed"`},
+		"time overflows":    {"write.operator", `{"samples":[{"type":"metadata","name":"m","time_ms":9223372036854775807,"value":1}]}`, `"code":"future"`},
+		"time underflows":   {"write.operator", `{"samples":[{"type":"metadata","name":"m","time_ms":-9223372036854775808,"value":1}]}`, `"code":"malformed"`},
+		"nothing to write":  {"write.operator", `{}`, `{}`},
 		"window of nothing": {"window", `{}`, `"code":"malformed"`},
 		"bad pattern":       {"window", `{"type":"app_metrics","name":"(","regex":true}`, `"code":"pattern"`},
 		"long prefix":       {"window", `{"type":"app_metrics","name":"m","regex":true,"prefix":"` + strings.Repeat("p", 1025) + `"}`, `"code":"malformed"`},
@@ -174,7 +205,7 @@ func TestServeRefusesBadRequests(t *testing.T) {
 func TestClientPut(t *testing.T) {
 	owner, other := connections(t)
 	serve(t, owner, open(t, t.TempDir()))
-	testPut(t, embedded.NewClient(other, "test"))
+	testPut(t, embedded.NewClient(other, "test", writers.OperatorWriter))
 }
 
 // TestClientRefusesInvalidResponses: invalid responses of a store are errors, and the client always ends.
@@ -195,12 +226,12 @@ func TestClientRefusesInvalidResponses(t *testing.T) {
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
 			cluster := strings.ReplaceAll(name, " ", "-")
-			sub, err := other.Subscribe("weir."+cluster+".metrics.*", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
+			sub, err := other.Subscribe("weir."+cluster+".metrics.>", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer sub.Unsubscribe()
-			c := embedded.NewClient(other, cluster)
+			c := embedded.NewClient(other, cluster, writers.OperatorWriter)
 			if got, err := c.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "m"}); !errors.Is(err, embedded.ErrBadAnswer) {
 				t.Errorf("Window = %v, %v, want ErrBadAnswer", got, err)
 			}
@@ -225,7 +256,7 @@ func TestServeAnswersWaitingRequestsAtTheEnd(t *testing.T) {
 	server, served := listen(t, owner), make(chan error, 1)
 	go func() { served <- server.Serve(ctx, store) }()
 	base := time.Now().Truncate(time.Second).Add(-30 * time.Minute)
-	c := embedded.NewClient(other, "test")
+	c := embedded.NewClient(other, "test", writers.OperatorWriter)
 	kept := 0
 	for i := range 10_000 {
 		if i == 100 {

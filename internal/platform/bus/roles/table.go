@@ -36,7 +36,7 @@ func Rows() []Row {
 		{c + "exited.{pool}.{node}", []Role{Agent}, []Role{Harmonizer, Placer}, NoAnswer, false, "end of an app instance"},
 		{c + "node.{pool}.{node}", []Role{Agent}, []Role{Placer, Pool}, NoAnswer, false, "facts of a node"},
 		{c + "lifecycle.{pool}.{node}", []Role{Agent}, []Role{Pool}, NoAnswer, false, "hint of a node about itself"},
-		{c + "lifecycle.{pool}", []Role{Operator}, []Role{Pool}, NoAnswer, false, "hint about a machine"},
+		{c + "lifecycle.{pool}", []Role{Operator}, []Role{Pool}, NoAnswer, false, "hint about a machine of the pool"},
 		{c + "announce", daemons, []Role{Agent}, NoAnswer, false, "each node answers with its heartbeat and facts"},
 
 		{c + "agent.{pool}.{node}.start", []Role{Placer}, []Role{Agent}, OneAnswer, false, "start of an app instance"},

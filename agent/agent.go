@@ -267,8 +267,8 @@ func (a *Agent) publish(now time.Time) {
 	}
 	facts := a.machine.facts(now, a.checker.conditions(now))
 	facts.Rival = a.claims.other(now)
-	a.send(message.NodeSubject(a.cfg.Cluster, a.cfg.ID), facts)
-	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.ID), a.machine.heartbeat())
+	a.send(message.FactsSubject(a.cfg.Cluster, a.cfg.node()), facts)
+	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.node()), a.machine.heartbeat())
 }
 
 func (a *Agent) send(subject string, v any) {
@@ -302,7 +302,7 @@ func (a *Agent) leave() error {
 	if a.nc.IsClosed() {
 		return nil
 	}
-	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.ID), a.machine.heartbeat())
+	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.node()), a.machine.heartbeat())
 	if err := a.nc.FlushTimeout(flushTime); err != nil {
 		return fmt.Errorf("flush the last messages of node %s: %w", a.cfg.ID, err)
 	}

@@ -43,17 +43,17 @@ func observe(t *testing.T, nc *nats.Conn) *observer {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		switch subject {
-		case message.HeartbeatSubject("c", "n1"):
+		case message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}):
 			e.beats = append(e.beats, api.Heartbeat{})
 			return json.Unmarshal(data, &e.beats[len(e.beats)-1])
-		case message.ExitedSubject("c", "n1"):
+		case message.ExitedSubject("c", message.Node{Pool: "p", Name: "n1"}):
 			e.exits = append(e.exits, api.Exited{})
 			return json.Unmarshal(data, &e.exits[len(e.exits)-1])
 		}
 		e.facts = append(e.facts, api.NodeFacts{})
 		return json.Unmarshal(data, &e.facts[len(e.facts)-1])
 	}
-	for _, s := range []string{message.NodeSubject("c", "*"), message.HeartbeatSubject("c", "*"), message.ExitedSubject("c", "*")} {
+	for _, s := range []string{message.FactsSubject("c", message.Node{Pool: "p", Name: "*"}), message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "*"}), message.ExitedSubject("c", message.Node{Pool: "p", Name: "*"})} {
 		_, err := nc.Subscribe(s, func(m *nats.Msg) {
 			if err := take(m.Subject, m.Data); err != nil {
 				t.Errorf("%s: %v", m.Subject, err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -48,6 +49,8 @@ type Config struct {
 	// Releases supplies the releases of app instances. nil: starts with a release are rejected. It is not a flag.
 	Releases Releases
 }
+
+func (c Config) node() message.Node { return message.Node{Pool: c.Pool, Name: c.ID} }
 
 // WithDefaults returns a copy with the default of each field that is zero.
 func (c Config) WithDefaults() Config {

@@ -68,7 +68,7 @@ func (a *Agent) answered(now, asked time.Time) {
 	a.machine.selfFenced = false
 	a.log.Info("bus contact restored: node accepts app instances")
 	for _, e := range c.unreported {
-		a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.ID), e)
+		a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.node()), e)
 	}
 	c.unreported = nil
 	a.publish(now)

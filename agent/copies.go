@@ -255,5 +255,5 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 		a.contact.unreported = append(a.contact.unreported, reported)
 		return
 	}
-	a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.ID), reported)
+	a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.node()), reported)
 }

@@ -6,7 +6,7 @@
 //
 // It publishes api.NodeFacts and then api.Heartbeat, always both and in this order: each
 // heartbeat period, within a hundredth of a second after a change, when a lost connection is back,
-// and on a request on message.AnnounceSubject. Its subjects end with the node's id, and receivers refuse the messages of
+// and on a request on message.AnnounceSubject. Its subjects end with its pool and the node's id, and receivers refuse the messages of
 // another node there. A copy is STARTING until its process has run for a tenth of a second,
 // then RUNNING, and EVACUATING while the node is cordoned. The agent publishes the end of a copy on
 // message.ExitedSubject, and later heartbeats do not list it.

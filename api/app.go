@@ -15,6 +15,7 @@ type AppCrash struct {
 	Instance    string     `json:"instance"`
 	Index       int        `json:"index"`
 	Version     string     `json:"version"`
+	Pool        string     `json:"pool,omitempty"` // of the node; empty for a legacy DEA
 	Node        string     `json:"node,omitempty"`
 	At          time.Time  `json:"at"`    // time of receipt
 	Since       float64    `json:"since"` // unix seconds, as reported by the node; 0: not reported
@@ -39,6 +40,7 @@ type AppFinding struct {
 	Index    int            `json:"index"` // of App; without App it has no meaning
 	Version  string         `json:"version,omitempty"`
 	Instance string         `json:"instance,omitempty"`
+	Pool     string         `json:"pool,omitempty"` // of the node; empty for a legacy DEA
 	Node     string         `json:"node,omitempty"`
 	Rule     AppRule        `json:"rule,omitempty"`
 	Until    time.Time      `json:"until,omitzero"`   // deadline of the rule: it cannot change earlier
@@ -110,6 +112,7 @@ type IndexStatus struct {
 // AppInstance is one copy of an app.
 type AppInstance struct {
 	ID      string    `json:"instance"`
+	Pool    string    `json:"pool,omitempty"` // of the node; empty for a legacy DEA
 	Node    string    `json:"node"`
 	Version string    `json:"version"`
 	State   CopyState `json:"state"`

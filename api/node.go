@@ -27,7 +27,7 @@ const (
 	InstanceTerminating InstanceState = "terminating" // shutting down
 )
 
-// NodeFacts is the report of a node. Its agent publishes it on "weir.<cluster>.node.<id>".
+// NodeFacts is the report of a node. Its agent publishes it on "weir.<cluster>.node.<pool>.<id>".
 type NodeFacts struct {
 	ID          string          `json:"id"` // the instance's id
 	Pool        string          `json:"pool"`
@@ -113,6 +113,7 @@ type Node struct {
 
 // SilentNode is a node that missed two heartbeats, by the rule of package liveness.
 type SilentNode struct {
+	Pool   string    `json:"pool,omitempty"` // empty for a legacy DEA
 	Node   string    `json:"node"`
 	Copies int       `json:"copies"`  // that it listed
 	Since  time.Time `json:"since"`   // time of its latest heartbeat

@@ -21,13 +21,13 @@ type digest struct {
 	at        map[subject]int
 }
 
-// subject is what the findings of a summary have in common. App and node are empty in the
+// subject is what the findings of a summary have in common. App, pool and node are empty in the
 // summaries beyond the limit. Node is set only in findings without an app.
 type subject struct {
-	kind      api.AppFindingKind
-	why       api.AppReason
-	rule      api.AppRule
-	app, node string
+	kind            api.AppFindingKind
+	why             api.AppReason
+	rule            api.AppRule
+	app, pool, node string
 }
 
 // addFinding adds a finding and reports whether it was merged into a summary.
@@ -38,11 +38,11 @@ func (d *digest) addFinding(f *api.AppFinding) bool {
 	}
 	s, most := subject{kind: f.Kind, why: f.Why, rule: f.Rule, app: f.App}, summariesLimit
 	if s.app == "" {
-		s.node, most = f.Node, most+findingsLimit
+		s.pool, s.node, most = f.Pool, f.Node, most+findingsLimit
 	}
 	i, ok := d.at[s]
 	if !ok && len(d.summaries) >= most {
-		s.app, s.node = "", ""
+		s.app, s.pool, s.node = "", "", ""
 		i, ok = d.at[s]
 	}
 	if ok {
@@ -76,7 +76,7 @@ func merge(into, f *api.AppFinding) {
 	into.Count = max(into.Count, 1) + max(f.Count, 1)
 	into.Index = 0
 	for _, field := range [...]struct{ of, in *string }{
-		{&into.App, &f.App}, {&into.Version, &f.Version}, {&into.Instance, &f.Instance}, {&into.Node, &f.Node}, {&into.Detail, &f.Detail},
+		{&into.App, &f.App}, {&into.Version, &f.Version}, {&into.Instance, &f.Instance}, {&into.Pool, &f.Pool}, {&into.Node, &f.Node}, {&into.Detail, &f.Detail},
 	} {
 		if *field.of != *field.in {
 			*field.of = ""

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // script is a lease and a memory that the test controls.
@@ -29,11 +30,11 @@ func (s *script) Run(ctx context.Context) error {
 		return errors.New("another holds it")
 	}
 }
-func (s *script) Left() time.Duration                                       { return time.Duration(s.left.Load()) }
-func (s *script) Epoch() uint64                                             { return 1 }
-func (s *script) Standby() (string, bool)                                   { return "", false }
-func (s *script) Load(context.Context) (SavedState, error)                  { return SavedState{}, <-s.loads }
-func (s *script) Save(context.Context, []apps.Memory, map[string]int) error { return nil }
+func (s *script) Left() time.Duration                                             { return time.Duration(s.left.Load()) }
+func (s *script) Epoch() uint64                                                   { return 1 }
+func (s *script) Standby() (string, bool)                                         { return "", false }
+func (s *script) Load(context.Context) (SavedState, error)                        { return SavedState{}, <-s.loads }
+func (s *script) Save(context.Context, []apps.Memory, map[message.Node]int) error { return nil }
 
 func TestElectorFollowsLease(t *testing.T) {
 	for _, tt := range []struct {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 const (
@@ -52,7 +53,7 @@ type outbox struct {
 type saveBatch struct {
 	term   uint64
 	memory map[string]apps.Memory
-	nodes  map[string]int // nil: unchanged
+	nodes  map[message.Node]int // nil: unchanged
 	nudges []apps.Nudge
 }
 
@@ -87,7 +88,7 @@ func (o *outbox) queueNudges(changed []apps.Memory, nudges []apps.Nudge) (refuse
 	return nudges[room:]
 }
 
-func (o *outbox) queueNodes(nodes map[string]int) {
+func (o *outbox) queueNodes(nodes map[message.Node]int) {
 	o.mu.Lock()
 	o.batch.nodes = nodes
 	o.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -98,7 +99,7 @@ type Lease interface {
 // SavedState is what a harmonizer leaves to the next leader.
 type SavedState struct {
 	Apps  []apps.Memory
-	Nodes map[string]int // nodes that sent heartbeats -> number of copies on each
+	Nodes map[message.Node]int // nodes that sent heartbeats -> number of copies on each
 }
 
 // Memory stores state across restarts and takeovers. The lease fences it: without the lease
@@ -110,7 +111,7 @@ type Memory interface {
 	// Save stores changes. Each memory replaces that of its app; a memory without Indices
 	// deletes it. Nil nodes leave the saved nodes unchanged. If Save returns nil, all is
 	// durable; after an error any part may be.
-	Save(ctx context.Context, changed []apps.Memory, nodes map[string]int) error
+	Save(ctx context.Context, changed []apps.Memory, nodes map[message.Node]int) error
 }
 
 // Record receives all events in order, so that they can be replayed. It must not block.

@@ -36,13 +36,13 @@ func (t *recording) receive(ev apps.Event) {
 	switch ev := ev.(type) {
 	case apps.Heartbeat:
 		subject := message.SubjectHeartbeat
-		if ev.Node != "" {
+		if ev.Node.Name != "" {
 			subject = message.HeartbeatSubject(t.cluster, ev.Node)
 		}
 		t.record.Message(subject, "", ev.Data)
 	case apps.Exit:
 		subject := message.SubjectExited
-		if ev.Node != "" {
+		if ev.Node.Name != "" {
 			subject = message.ExitedSubject(t.cluster, ev.Node)
 		}
 		t.writeMessage(subject, ev.Exited)

@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // repeatedStarts returns the index starts that were repeated within the keep-alive.
@@ -356,7 +357,7 @@ func TestShutdownSavesPendingMemories(t *testing.T) {
 		if n := w.savedCrashes(); n != 1 {
 			t.Errorf("%d crashes saved, want 1", n)
 		}
-		if w.nodes["n1"] == 0 {
+		if w.nodes[message.Node{Name: "n1"}] == 0 {
 			t.Errorf("nodes saved: %v, want n1", w.nodes)
 		}
 		if w.holder == "a" && time.Now().Before(w.until) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -45,7 +46,7 @@ type world struct {
 	epoch  uint64
 
 	apps  map[string]apps.Memory
-	nodes map[string]int
+	nodes map[message.Node]int
 	saves int
 }
 
@@ -62,7 +63,7 @@ const leaseTTL = 3 * time.Second
 func newWorld() *world {
 	return &world{
 		alive: true, runs: map[string]api.Beat{}, rows: map[string]api.App{},
-		members: map[*member]bool{}, apps: map[string]apps.Memory{}, nodes: map[string]int{},
+		members: map[*member]bool{}, apps: map[string]apps.Memory{}, nodes: map[message.Node]int{},
 	}
 }
 
@@ -381,7 +382,7 @@ func (s sharedMemory) Load(context.Context) (SavedState, error) {
 	return SavedState{Apps: slices.Collect(maps.Values(w.apps)), Nodes: maps.Clone(w.nodes)}, nil
 }
 
-func (s sharedMemory) Save(_ context.Context, changed []apps.Memory, nodes map[string]int) error {
+func (s sharedMemory) Save(_ context.Context, changed []apps.Memory, nodes map[message.Node]int) error {
 	return s.m.write(func() error {
 		w := s.m.w
 		if s.m.saveFail > 0 {

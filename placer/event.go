@@ -66,7 +66,7 @@ func (e Heartbeat) apply(p *Placer, now time.Time) bool {
 func (e Exit) apply(p *Placer, now time.Time) bool {
 	if other := p.core.nodeOf(e.Instance); other != "" && other != e.Node {
 		err := fmt.Errorf("subject of node %.130q: app instance %.130q runs on node %.130q", e.Node, e.Instance, other)
-		return Unusable{message.ExitedSubject(p.cfg.Cluster, e.Node), err}.apply(p, now)
+		return Unusable{message.ExitedSubject(p.cfg.Cluster, message.Node{Pool: p.cfg.Pool, Name: e.Node}), err}.apply(p, now)
 	}
 	p.core.exited(e.Exited)
 	return true

@@ -44,11 +44,8 @@ type copyOf struct {
 	after    time.Time // the earliest time of the next replacement
 }
 
-// nodeFacts processes the facts of a node. It ignores nodes of other pools.
+// nodeFacts processes the facts of a node of the pool.
 func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
-	if f.Pool != c.cfg.Pool {
-		return
-	}
 	n := c.nodes[f.ID]
 	if n != nil && !n.restored && n.facts.BootID != f.BootID {
 		c.forgetNode(now, n)
@@ -72,8 +69,7 @@ func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 	c.retry = c.retry || gained && !f.Draining
 }
 
-// heartbeat replaces the copies of a node. It ignores a node without facts: the node is of another
-// pool, or its facts will arrive soon.
+// heartbeat replaces the copies of a node. It ignores a node without facts: they will arrive soon.
 func (c *core) heartbeat(now time.Time, h api.Heartbeat) {
 	n := c.nodes[h.Node]
 	if n == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -209,6 +210,16 @@ func sentinel(code string) error {
 
 func Subject(cluster, pool, node, op string) string {
 	return names.Subject(cluster, "agent", pool, node, op)
+}
+
+// FactsOf decodes the facts from the subject of a node. It returns an error if they are of another node or pool, or
+// invalid; see DecodeFacts.
+func FactsOf(node message.Node, data []byte) (api.NodeFacts, error) {
+	f, err := DecodeFacts(data)
+	if err == nil && (f.ID != node.Name || f.Pool != node.Pool) {
+		err = fmt.Errorf("subject of node %.200q: the facts are of node %.200q", node, message.Node{Pool: f.Pool, Name: f.ID})
+	}
+	return f, err
 }
 
 // DecodeFacts decodes the facts that a node published. It returns an error if they are too large,

@@ -50,7 +50,7 @@ func instanceMetadata(t *testing.T, id, group, pool string) (url string) {
 func TestAgentNeedsNoFlagOnEC2(t *testing.T) {
 	t.Parallel()
 	url := bustest.Serve(t, server.Options{}).ClientURL()
-	facts, err := bustest.Connect(t, url).SubscribeSync(message.NodeSubject("prod", "*"))
+	facts, err := bustest.Connect(t, url).SubscribeSync(message.FactsSubject("prod", message.Node{Pool: "*", Name: "*"}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -352,7 +352,7 @@ func healthTakesHints(t *testing.T) {
 	hint := fmt.Sprintf(`{"event": "compute.instance.shutdown.end", "state": "SHUTDOWN", "instance_id": %q, "timestamp": "%s", "publisher": "nova"}`,
 		victim, time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
 	hinted := time.Now()
-	if err := w.nc.Publish(events.LifecycleSubject(w.cluster), []byte(hint)); err != nil {
+	if err := w.nc.Publish(events.LifecycleSubject(w.cluster, "default"), []byte(hint)); err != nil {
 		t.Fatal(err)
 	}
 	again := w.comes(mark, "machine started", victim)

@@ -109,7 +109,7 @@ func newEmptyWard(t *testing.T, o wardOptions) *ward {
 func (w *ward) listen() {
 	w.Helper()
 	for subject, handle := range map[string]nats.MsgHandler{
-		message.NodeSubject(w.cluster, "*"): func(m *nats.Msg) {
+		message.FactsSubject(w.cluster, message.Node{Pool: "*", Name: "*"}): func(m *nats.Msg) {
 			var f api.NodeFacts
 			if err := json.Unmarshal(m.Data, &f); err != nil {
 				w.Errorf("facts: %v", err)

@@ -259,7 +259,7 @@ func (w *twins) speak() {
 		w.node(i.ID, func(n *twinNode) { f.Tasks, f.Draining = n.tasks, n.draining })
 		data, err := json.Marshal(f)
 		if err == nil {
-			err = w.nc.Publish(message.NodeSubject(w.cluster, i.ID), data)
+			err = w.nc.Publish(message.FactsSubject(w.cluster, message.Node{Pool: "default", Name: i.ID}), data)
 		}
 		if err != nil && !w.nc.IsClosed() {
 			w.Errorf("speak for node %s: %v", i.ID, err)

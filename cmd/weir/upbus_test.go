@@ -54,10 +54,10 @@ func TestUpHasRoles(t *testing.T) {
 	}
 	agent := roles.User{Role: roles.Agent, Pool: "default", Node: own}
 	for subject, want := range map[string]bool{
-		message.HeartbeatSubject("local", own):                             false,
-		message.HeartbeatSubject("local", other):                           true,
-		message.NodeSubject("local", other):                                true,
-		message.ExitedSubject("local", other):                              true,
+		message.HeartbeatSubject("local", message.Node{Pool: "default", Name: own}):   false,
+		message.HeartbeatSubject("local", message.Node{Pool: "default", Name: other}): true,
+		message.FactsSubject("local", message.Node{Pool: "default", Name: other}):     true,
+		message.ExitedSubject("local", message.Node{Pool: "default", Name: other}):    true,
 		message.SubjectHeartbeat:                                           true,
 		names.Subject("local", "agent", "default", other, "fence"):         true,
 		"$KV." + names.AppsBucket("local") + ".web":                        true,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // addTotals adds o sign times.
@@ -141,7 +142,7 @@ func (v View) Sums(label string) map[string]api.PoolTotals {
 }
 
 // Nodes returns the living nodes with their number of copies.
-func (v View) Nodes() map[string]int { return maps.Collect(v.m.known.Nodes()) }
+func (v View) Nodes() map[message.Node]int { return maps.Collect(v.m.known.Nodes()) }
 
 // Queued returns the number of queued starts and stops.
 func (v View) Queued() (starts, stops int) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // TestExitReasonIsReported: the crash table and the explanation of the index have the node's
@@ -45,7 +46,7 @@ func TestCrashBeforeFirstHeartbeatHasNode(t *testing.T) {
 	m.Step(now, Lead{})
 	m.Step(now, ExpectedRows{[]api.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
 	m.Step(now, ExpectedComplete{})
-	m.Step(now, Exit{Node: "n1", Exited: api.Exited{App: "web", Version: "v1", Instance: "i0", Reason: api.ExitCrashed}})
+	m.Step(now, Exit{Node: message.Node{Name: "n1"}, Exited: api.Exited{App: "web", Version: "v1", Instance: "i0", Reason: api.ExitCrashed}})
 	if lines := m.View().Crashes("web"); len(lines) != 1 || lines[0].Node != "n1" {
 		t.Errorf("Crashes = %+v, want one on n1", lines)
 	}

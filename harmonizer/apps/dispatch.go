@@ -90,7 +90,7 @@ func (d *dispatch) stopExtras(l *evaluation) {
 		x := left[id]
 		delete(left, id)
 		if x.id = id; x.rule == "" { // new, or named only by another harmonizer
-			d.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
+			d.journal.addIndexFinding(s, onNode(api.AppFinding{Kind: api.AppFindingExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Rule: c.rule}, c.copy.Node()))
 		}
 		x.rule, x.why = c.rule, c.why
 		d.stop(l, c, &x)
@@ -130,8 +130,8 @@ func (d *dispatch) stop(l *evaluation, c *surplus, x *extra) {
 		return
 	}
 	x.hold = h.rule
-	d.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
-		Rule: h.rule, Until: d.clock.time(h.until)})
+	d.journal.addIndexFinding(s, onNode(api.AppFinding{Kind: api.AppFindingNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id,
+		Rule: h.rule, Until: d.clock.time(h.until)}, c.copy.Node()))
 }
 
 // ended drops the stop of a copy that ended. The stop of a copy that was lost in another way

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // throttledShare is the share of the rate for starts while throttled.
@@ -30,7 +31,7 @@ type disruptionLimit struct {
 	probed bool            // our own probe returned since then
 	proven bool            // a heartbeat came since then, not counting the first of a lost node
 
-	back map[string]instant // lost node -> its first heartbeat since then; 0: not yet
+	back map[message.Node]instant // lost node -> its first heartbeat since then; 0: not yet
 
 	returned    instant // the latest of those heartbeats
 	throttledAt instant // 0: not yet
@@ -46,7 +47,7 @@ type loss struct {
 
 // nodeLoss is a node that was lost within the window, or while the limit holds.
 type nodeLoss struct {
-	name string
+	name message.Node
 	at   instant
 }
 
@@ -57,7 +58,7 @@ func (d *disruptionLimit) share() float64 {
 	return 1
 }
 
-func (d *disruptionLimit) loseNode(name string) {
+func (d *disruptionLimit) loseNode(name message.Node) {
 	d.nodes = append(d.nodes, nodeLoss{name, d.clock.now})
 	if d.state == api.LimitHeld {
 		d.back[name] = 0
@@ -67,7 +68,7 @@ func (d *disruptionLimit) loseNode(name string) {
 // heartbeat counts a heartbeat as proof that the bus works. The first heartbeat of a lost node
 // proves little, because all other lost nodes may follow it. Its next one counts: by then, a
 // heartbeat period later, all others could send theirs.
-func (d *disruptionLimit) heartbeat(node string) {
+func (d *disruptionLimit) heartbeat(node message.Node) {
 	if d.state == api.LimitOff {
 		return
 	}
@@ -156,7 +157,7 @@ func (d *disruptionLimit) holdIfMany(running int) {
 		return
 	}
 	d.state, d.since, d.throttledAt, d.probed, d.proven = api.LimitHeld, d.clock.now, 0, false, false
-	d.back = make(map[string]instant, len(d.nodes))
+	d.back = make(map[message.Node]instant, len(d.nodes))
 	for _, n := range d.nodes {
 		d.back[n.name] = 0
 	}

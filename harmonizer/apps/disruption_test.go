@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // losses is a disruption limit with slots, without a Machine.
@@ -37,7 +38,7 @@ func newLosses(indices int) *losses {
 
 // loseIndices loses the indices from first to last by the silence of a node.
 func (l *losses) loseIndices(node string, first, last int) {
-	l.loseNode(node)
+	l.loseNode(message.Node{Name: node})
 	for i := first; i <= last; i++ {
 		l.lose(l.slots[at(0, i)])
 		l.running--
@@ -100,7 +101,7 @@ func TestDisruptionLimitCountsOverdueNodes(t *testing.T) {
 	for i := range 25 {
 		beats = append(beats, api.Beat{App: "web", Instance: fmt.Sprint("i", i), Index: i, Version: "v1", State: api.CopyRunning})
 	}
-	if err := l.known.Heartbeat(l.clock.wall, "", beat("late", beats...).Data); err != nil {
+	if err := l.known.Heartbeat(l.clock.wall, message.Node{}, beat("late", beats...).Data); err != nil {
 		t.Fatal(err)
 	}
 	l.pass(25 * time.Second)
@@ -123,13 +124,13 @@ func TestDisruptionLimitThrottledByProof(t *testing.T) {
 	l.probed = true
 	l.watch()
 	l.check(t, "only the probe", api.LimitHeld, 50)
-	l.heartbeat("n1")
+	l.heartbeat(message.Node{Name: "n1"})
 	l.pass(5 * time.Second)
-	l.heartbeat("n1")
+	l.heartbeat(message.Node{Name: "n1"})
 	l.watch()
 	l.check(t, "a lost node, too soon", api.LimitHeld, 50)
 	l.pass(5 * time.Second)
-	l.heartbeat("n1")
+	l.heartbeat(message.Node{Name: "n1"})
 	l.watch()
 	l.check(t, "a lost node, a period later", api.LimitThrottled, 50)
 
@@ -149,14 +150,14 @@ func TestDisruptionLimitWaitsForReturningNodes(t *testing.T) {
 	l.loseIndices("n1", 0, 24)
 	l.loseIndices("n2", 25, 49)
 	l.probed = true
-	l.heartbeat("other")
+	l.heartbeat(message.Node{Name: "other"})
 	l.watch()
 	l.check(t, "proven", api.LimitThrottled, 50)
 	if l.returning() {
 		t.Error("returning before a lost node sent a heartbeat")
 	}
 	l.pass(time.Second)
-	l.heartbeat("n1")
+	l.heartbeat(message.Node{Name: "n1"})
 	if !l.returning() {
 		t.Error("not returning after a lost node sent a heartbeat")
 	}

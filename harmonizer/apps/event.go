@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // Event is an input of a Machine: one of the types below.
@@ -13,7 +14,7 @@ type Event interface{ event() }
 // malformed one changes nothing, nor does one of another node than its subject. It becomes a
 // finding of KindRefused, with the reason "bad_" and the message.Cause.
 type Heartbeat struct {
-	Node string // in the subject; empty: the legacy subject
+	Node message.Node // of the subject; empty: the legacy subject
 	Data []byte
 }
 
@@ -21,7 +22,7 @@ type Heartbeat struct {
 // a heartbeat of another node.
 type Exit struct {
 	api.Exited
-	Node string // in the subject; empty: the legacy subject
+	Node message.Node // of the subject; empty: the legacy subject
 }
 
 // Updated reports that the owner of the rows changed the row of an app. With a polled source,
@@ -80,8 +81,8 @@ type LoopbackProbe struct{}
 
 // Lead: from now on this machine sends nudges. Before, it counts and explains as a standby.
 type Lead struct {
-	Memories []Memory       // what the previous leader saved
-	Nodes    map[string]int // the nodes that it knew -> number of copies
+	Memories []Memory             // what the previous leader saved
+	Nodes    map[message.Node]int // the nodes that it knew -> number of copies
 }
 
 // Follow: from now on this machine sends no nudges.

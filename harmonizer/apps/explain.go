@@ -54,16 +54,16 @@ func (v View) Silent() (nodes []api.SilentNode) {
 		return nil
 	}
 	for n := range v.m.known.Overdue(liveness.SilentAfter(v.m.cfg.HeartbeatPeriod)) {
-		nodes = append(nodes, api.SilentNode{Node: n.Node, Copies: n.Copies, Since: n.Since, LostAt: n.Since.Add(v.m.cfg.DropletLost)})
+		nodes = append(nodes, api.SilentNode{Pool: n.Node.Pool, Node: n.Node.Name, Copies: n.Copies, Since: n.Since, LostAt: n.Since.Add(v.m.cfg.DropletLost)})
 	}
 	for node, at := range v.m.lost {
 		if v.m.clock.wall.Sub(at) > lostFor {
 			delete(v.m.lost, node)
 			continue
 		}
-		nodes = append(nodes, api.SilentNode{Node: node, Since: at.Add(-v.m.cfg.DropletLost), LostAt: at})
+		nodes = append(nodes, api.SilentNode{Pool: node.Pool, Node: node.Name, Since: at.Add(-v.m.cfg.DropletLost), LostAt: at})
 	}
-	slices.SortFunc(nodes, func(a, b api.SilentNode) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(nodes, func(a, b api.SilentNode) int { return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Node, b.Node)) })
 	return nodes
 }
 
@@ -266,7 +266,7 @@ func (v View) explainStart(st *api.IndexStatus, l *evaluation) {
 }
 
 func (v View) instance(l *evaluation, c known.Copy) api.AppInstance {
-	in := api.AppInstance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
+	in := api.AppInstance{ID: c.ID(), Pool: c.Node().Pool, Node: c.Node().Name, Version: c.Version(), State: c.State(), Since: c.Since()}
 	in.Absent, _ = c.Absent()
 	if age := c.Silence(v.m.clock.wall); c.Received() && age > liveness.SilentAfter(v.m.cfg.HeartbeatPeriod) {
 		in.Silent = v.m.clock.wall.Add(-age)

@@ -2,12 +2,19 @@ package apps
 
 import (
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // journal collects the findings of a Step.
 type journal struct {
 	clock *clock
 	found []api.AppFinding
+}
+
+// onNode adds a node to a finding.
+func onNode(f api.AppFinding, n message.Node) api.AppFinding {
+	f.Pool, f.Node = n.Pool, n.Name
+	return f
 }
 
 func (j *journal) addFinding(f api.AppFinding) { j.found = append(j.found, f) }

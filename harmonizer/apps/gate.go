@@ -6,14 +6,15 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // bus is whether the known state can be trusted.
 type bus struct {
 	up          bool
-	fresh       bool           // every living node had time for a heartbeat
-	connectedAt instant        // all messages are received since then
-	awaited     map[string]int // nodes of the previous leader without a heartbeat since -> their copies
+	fresh       bool                 // every living node had time for a heartbeat
+	connectedAt instant              // all messages are received since then
+	awaited     map[message.Node]int // nodes of the previous leader without a heartbeat since -> their copies
 }
 
 // connect restarts the wait for heartbeats: silence counts from now on.
@@ -22,7 +23,7 @@ func (b *bus) connect(now instant) { b.up, b.fresh, b.connectedAt = true, false,
 func (b *bus) disconnect() { b.up, b.fresh = false, false }
 
 // await makes the known state wait for the given nodes that the store does not have.
-func (b *bus) await(nodes map[string]int, k *known.Store) {
+func (b *bus) await(nodes map[message.Node]int, k *known.Store) {
 	b.awaited = maps.Clone(nodes)
 	for node := range k.Nodes() {
 		delete(b.awaited, node)

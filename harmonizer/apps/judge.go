@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // processBacklog processes a bounded part of the backlog. Ended copies come before indices,
@@ -157,7 +158,10 @@ type ending struct {
 }
 
 // endedCopy is the copy of an ending.
-type endedCopy struct{ id, version, node string }
+type endedCopy struct {
+	id, version string
+	node        message.Node
+}
 
 func (b *backlog) pending() bool { return b.ended < len(b.endings) || b.done < len(b.dirty) }
 

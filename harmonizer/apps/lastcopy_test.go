@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // TestLastCopy checks in each phase whether copy "c" of an app of two instances of v1 may be
@@ -78,7 +79,7 @@ func TestLastCopy(t *testing.T) {
 				node  string
 				beats []api.Beat
 			}{{"n2", tt.others}, {"n1", []api.Beat{tt.c}}} {
-				if err := l.known.Heartbeat(l.clock.wall, "", beat(hb.node, hb.beats...).Data); err != nil {
+				if err := l.known.Heartbeat(l.clock.wall, message.Node{}, beat(hb.node, hb.beats...).Data); err != nil {
 					t.Fatal(err)
 				}
 				l.clock.set(l.clock.wall.Add(5 * time.Second))

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
@@ -33,7 +34,7 @@ type Machine struct {
 	gate     gate
 	dispatch dispatch
 	memory   memory
-	lost     map[string]time.Time // lost nodes that sent no heartbeat since
+	lost     map[message.Node]time.Time // lost nodes that sent no heartbeat since
 }
 
 // NewMachine returns an empty machine that follows, with the bus down. The configuration must
@@ -47,7 +48,7 @@ func NewMachine(cfg Config) *Machine {
 			Partition:       cfg.Partition,
 			Partial:         cfg.Partial,
 		}),
-		limits: limits{perStep, perSweep}, lost: map[string]time.Time{},
+		limits: limits{perStep, perSweep}, lost: map[message.Node]time.Time{},
 	}
 	m.journal = journal{clock: &m.clock}
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // world is the state according to the test's events, stored in a simple way.
@@ -287,7 +288,7 @@ func (w *world) drawOrder(t *rapid.T, app string, index int) Event {
 	case 0:
 		return Follow{}
 	case 1, 2:
-		return Lead{Memories: w.m.Memories(), Nodes: map[string]int{"n1": 2}}
+		return Lead{Memories: w.m.Memories(), Nodes: map[message.Node]int{{Name: "n1"}: 2}}
 	case 3:
 		return NotSent{Nudges: slices.Clone(w.sent[max(len(w.sent)-2, 0):])}
 	case 4:
@@ -681,7 +682,7 @@ func TestTotals(t *testing.T) {
 	if want := (api.PoolTotals{Apps: 2, StartedApps: 1, Instances: 5, StartedInstances: 2, Running: 1, Missing: 1, Memory: 50, StartedMemory: 20}); all != want {
 		t.Errorf("all is %+v, want %+v", all, want)
 	}
-	if got := slices.Sorted(maps.Keys(m.View().Nodes())); len(got) != 1 || got[0] != "n1" {
+	if got := slices.Collect(maps.Keys(m.View().Nodes())); len(got) != 1 || got[0] != (message.Node{Name: "n1"}) {
 		t.Errorf("Nodes = %v", got)
 	}
 }

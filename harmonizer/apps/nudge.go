@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // Bounds of one nudge, so that it fits in a bus message of 1 MB, however long the instance ids
@@ -36,7 +37,8 @@ type appNudges struct {
 type stopped struct {
 	slot *slot
 	extra
-	version, node string
+	version string
+	node    message.Node
 }
 
 func (d *dispatch) appNudges(a *app) *appNudges {
@@ -111,8 +113,8 @@ func (d *dispatch) flushStops(nudges []Nudge, a *app, stops []stopped, running m
 		instances := make(map[string]string, len(part))
 		for _, c := range part {
 			instances[c.id] = c.version
-			d.journal.addIndexFinding(c.slot, api.AppFinding{Kind: api.AppFindingStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
-				Rule: c.rule, Until: d.clock.time(c.until)})
+			d.journal.addIndexFinding(c.slot, onNode(api.AppFinding{Kind: api.AppFindingStop, Why: c.why, Version: c.version, Instance: c.id,
+				Rule: c.rule, Until: d.clock.time(c.until)}, c.node))
 		}
 		nudges = append(nudges, Nudge{Stop: &api.Stop{
 			App:         a.name(),

@@ -38,12 +38,12 @@ func (m *Machine) takeChange(c *known.Change, reason api.AppReason) {
 		delete(m.lost, c.Node)
 	case known.NodeLost:
 		if len(m.lost) >= maxLost {
-			maps.DeleteFunc(m.lost, func(_ string, at time.Time) bool { return m.clock.wall.Sub(at) > lostFor })
+			maps.DeleteFunc(m.lost, func(_ message.Node, at time.Time) bool { return m.clock.wall.Sub(at) > lostFor })
 		}
 		if len(m.lost) < maxLost {
 			m.lost[c.Node] = m.clock.wall
 		}
-		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingNodeLost, Node: c.Node})
+		m.journal.addFinding(onNode(api.AppFinding{Kind: api.AppFindingNodeLost}, c.Node))
 		m.limit.loseNode(c.Node)
 	case known.Covered:
 		m.apps.markExtras(c.App)
@@ -111,7 +111,7 @@ func (m *Machine) ended(e ending) {
 	}
 	m.backlog.mark(at(a.id, index))
 	if e.why == api.WhyNotListed {
-		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingInstanceLost, App: a.name(), Index: index, Version: e.endedCopy.version, Instance: e.endedCopy.id, Node: e.endedCopy.node})
+		m.journal.addFinding(onNode(api.AppFinding{Kind: api.AppFindingInstanceLost, App: a.name(), Index: index, Version: e.endedCopy.version, Instance: e.endedCopy.id}, e.endedCopy.node))
 	}
 	if !e.serving || e.renewed != a.renewed || !a.desires(index) || serves(m.known, a, index) {
 		return
@@ -195,8 +195,8 @@ func (m *Machine) exit(ev Exit) {
 }
 
 // refused returns the finding of a message that changes nothing.
-func refused(node string, err error) api.AppFinding {
-	return api.AppFinding{Kind: api.AppFindingRefused, Why: api.AppReason("bad_" + message.Cause(err)), Node: node, Detail: err.Error()}
+func refused(node message.Node, err error) api.AppFinding {
+	return onNode(api.AppFinding{Kind: api.AppFindingRefused, Why: api.AppReason("bad_" + message.Cause(err)), Detail: err.Error()}, node)
 }
 
 func ignored(e api.Exited, why api.AppReason) api.AppFinding {
@@ -222,7 +222,7 @@ func (m *Machine) enterCopy(a *app, c known.Copy) {
 	if c.State() != api.CopyCrashed {
 		return
 	}
-	m.enter(a, api.AppCrash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Node: c.Node(), Since: c.Since(), Reason: api.ExitCrashed})
+	m.enter(a, api.AppCrash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Pool: c.Node().Pool, Node: c.Node().Name, Since: c.Since(), Reason: api.ExitCrashed})
 }
 
 // enterExit adds a crash that a node reported, unless the app is unknown. The node of the exit
@@ -236,7 +236,7 @@ func (m *Machine) enterExit(e Exit, why api.AppReason) {
 	if c, ok := m.known.Find(e.Instance); ok {
 		node = c.Node()
 	}
-	m.enter(a, api.AppCrash{Instance: e.Instance, Index: e.Index, Version: e.Version, Node: node, Since: float64(e.CrashedAt),
+	m.enter(a, api.AppCrash{Instance: e.Instance, Index: e.Index, Version: e.Version, Pool: node.Pool, Node: node.Name, Since: float64(e.CrashedAt),
 		Reason: e.Reason, Status: e.Status, Description: e.Description})
 }
 
@@ -272,9 +272,9 @@ func (m *Machine) loseAwaited() {
 		return
 	}
 	copies := 0
-	for _, node := range slices.Sorted(maps.Keys(m.bus.awaited)) {
+	for _, node := range slices.SortedFunc(maps.Keys(m.bus.awaited), message.Node.Compare) {
 		copies += m.bus.awaited[node]
-		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingNodeLost, Node: node, Rule: api.AppRuleFreshness})
+		m.journal.addFinding(onNode(api.AppFinding{Kind: api.AppFindingNodeLost, Rule: api.AppRuleFreshness}, node))
 		m.limit.loseNode(node)
 	}
 	m.bus.awaited = nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // evaluationOf returns an evaluation of index 0 of an app that should run one instance of v1,
@@ -17,7 +18,7 @@ func evaluationOf(t *testing.T, beats ...api.Beat) *evaluation {
 	c.set(start())
 	k := known.New(known.Config{DropletLost: cfg.DropletLost, HeartbeatPeriod: cfg.HeartbeatPeriod})
 	k.Connected(c.wall)
-	if err := k.Heartbeat(c.wall, "", beat("n1", beats...).Data); err != nil {
+	if err := k.Heartbeat(c.wall, message.Node{}, beat("n1", beats...).Data); err != nil {
 		t.Fatal(err)
 	}
 	a := &app{id: k.App("web"), row: rowPresent, want: api.App{
@@ -245,7 +246,7 @@ func unlistedCopy(t *testing.T) known.Copy {
 	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
 	k.Connected(start())
 	for _, hb := range []Heartbeat{beat("n1", copyOf("b", "v1", api.CopyRunning, 1)), beat("n1")} {
-		if err := k.Heartbeat(start(), "", hb.Data); err != nil {
+		if err := k.Heartbeat(start(), message.Node{}, hb.Data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -268,7 +269,7 @@ func TestDuplicatesConfirmed(t *testing.T) {
 		if i >= 2 { // a third one appears
 			beats = append(beats, copyOf("c", "v1", api.CopyRunning, 3))
 		}
-		if err := k.Heartbeat(now, "", beat("n1", beats...).Data); err != nil {
+		if err := k.Heartbeat(now, message.Node{}, beat("n1", beats...).Data); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(10 * time.Second)

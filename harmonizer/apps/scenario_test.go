@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
@@ -366,14 +367,14 @@ func (s *scenario) pass(d time.Duration) {
 
 // takeover makes a new machine lead. It gets only the memory of the old machine, and the rows.
 func (s *scenario) takeover(nodes []string) error {
-	lead := Lead{Memories: s.m.Memories(), Nodes: map[string]int{}}
+	lead := Lead{Memories: s.m.Memories(), Nodes: map[message.Node]int{}}
 	for _, arg := range nodes {
 		name, copies, _ := strings.Cut(arg, "=")
 		n, err := strconv.Atoi(copies)
 		if err != nil {
 			return err
 		}
-		lead.Nodes[name] = n
+		lead.Nodes[message.Node{Name: name}] = n
 	}
 	s.m = NewMachine(s.cfg)
 	s.step(BusUp{})

@@ -49,7 +49,7 @@ func heartbeats(t testing.TB, nodes int, edit func(i int, b *api.Beat)) [][]byte
 
 func sendAll(t testing.TB, s *Store, now time.Time, messages [][]byte) {
 	for _, data := range messages {
-		if err := s.Heartbeat(now, "", data); err != nil {
+		if err := s.Heartbeat(now, message.Node{}, data); err != nil {
 			t.Fatal(err)
 		}
 		s.Changes()

@@ -2,6 +2,7 @@ package known
 
 import (
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // ChangeKind is the kind of a Change.
@@ -43,6 +44,6 @@ type Change struct {
 	App   AppID
 	Index int
 	Copy  Copy
-	Node  string        // the node's name; of a lost copy: its last node
+	Node  message.Node  // the node; of a lost copy: its last node
 	Was   api.CopyState // BecameState: the state before; Lost: the last one
 }

@@ -27,25 +27,21 @@ func (c Copy) App() AppID { return c.record().app }
 // Index returns its index, from 0 to message.MaxInstances-1.
 func (c Copy) Index() int { return int(c.record().index) }
 
-// Node returns the name of its node.
-func (c Copy) Node() string {
+// Node returns its node.
+func (c Copy) Node() message.Node {
 	if n := c.s.nodes.items[c.record().node]; n != nil {
-		return n.name
+		return n.node
 	}
-	return ""
+	return message.Node{}
 }
 
 // CheckExit returns a *message.FieldError unless the copy's end may come from the subject of the
 // node `from`, or from the legacy subject if from is empty. A node reports only the ends of its own
 // copies.
-func (c Copy) CheckExit(from string) error {
+func (c Copy) CheckExit(from message.Node) error {
 	n := c.s.nodes.items[c.record().node]
-	switch {
-	case n == nil:
-	case from != "" && from != n.name:
+	if n != nil && (n.node.Pool != from.Pool || from.Name != "" && n.node.Name != from.Name) {
 		return &message.FieldError{Field: "instance", Problem: "runs on another node than that of the subject"}
-	case from == "" && n.own:
-		return &message.FieldError{Field: "instance", Problem: "runs on a node with a subject of its own"}
 	}
 	return nil
 }

@@ -15,8 +15,8 @@
 //   - An id that is listed under another app, index or version is a new copy, and the
 //     old one is lost. An id that another node lists moves to that node.
 //   - If one heartbeat lists an id twice, the first entry counts.
-//   - A node that sent a heartbeat on a subject of its own is known by that subject. Heartbeats and
-//     exits from the legacy subject do not count for it, until it is lost.
+//   - A node is a name in a pool. Nodes of one name in two pools never mix, nor does a legacy DEA of
+//     that name: it has no pool. The pool is that of the subject.
 //   - A copy in an unknown state, or CRASHED, is known in that state.
 //
 // A Store has one owner: its methods must not run concurrently.

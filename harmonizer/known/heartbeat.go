@@ -8,38 +8,36 @@ import (
 )
 
 // Heartbeat processes a api.Heartbeat as it came from the subject of a node. An empty node
-// is the legacy subject. A malformed heartbeat changes nothing, nor does one of another node, nor
-// one from the legacy subject of a node that is known by its own subject. The error is a
-// *message.FieldError if a field is invalid.
+// is the legacy subject, whose nodes have no pool. A malformed heartbeat changes nothing, nor does one that names
+// another node than its subject. The error is a *message.FieldError if a field is invalid.
 //
 // Most heartbeats repeat earlier content. If a message equals the node's last one, only its
 // sum is computed. An object that equals the one at the same position last time is not parsed.
 // A function that removes a copy from a node also removes these shortcuts, so that the same
 // content can bring the copy back.
-func (s *Store) Heartbeat(now time.Time, from string, data []byte) error {
+func (s *Store) Heartbeat(now time.Time, from message.Node, data []byte) error {
 	sum := s.reader.Sum(data)
-	if n := s.nodes.withSum(sum); n != nil {
-		if err := checkSender(from, n.name, n); err != nil {
+	if n := s.nodes.withSum(from.Pool, sum); n != nil {
+		if err := checkSender(from, n.node.Name); err != nil {
 			return err
 		}
-		n.own = n.own || from != ""
 		s.begin()
 		s.reads.Same++
 		s.nodes.beat(n, s.clock.set(now))
 		return nil
 	}
+	s.nodes.from = from.Pool
 	r, err := s.reader.Read(data, s.marks)
 	if err != nil {
 		return err
 	}
-	if err := checkSender(from, r.Node, s.nodes.find(r.Node)); err != nil {
+	if err := checkSender(from, r.Node); err != nil {
 		return err
 	}
 	s.begin()
 	s.reads.Parsed++
 	at := s.clock.set(now)
-	n := s.receive(at, r.Node)
-	n.own = n.own || from != ""
+	n := s.receive(at, from.Pool, r.Node)
 	s.list(n, r.Listings)
 	s.unlisted(at, n)
 	s.nodes.dropSum(n)
@@ -50,13 +48,13 @@ func (s *Store) Heartbeat(now time.Time, from string, data []byte) error {
 }
 
 // receive counts a heartbeat of a node, and adds a new node.
-func (s *Store) receive(at instant, name []byte) *node {
-	n := s.nodes.find(name)
+func (s *Store) receive(at instant, pool string, name []byte) *node {
+	n := s.nodes.find(pool, name)
 	if n == nil {
-		n = s.nodes.addNode(string(name), at)
-		n.partial = s.cfg.Partial != nil && s.cfg.Partial(n.name)
+		n = s.nodes.addNode(message.Node{Pool: pool, Name: string(name)}, at)
+		n.partial = pool == "" && s.cfg.Partial != nil && s.cfg.Partial(n.node.Name)
 		s.deadlines.Add(s.clock.until(at, s.cfg.DropletLost), deadline{node: n})
-		s.changes = append(s.changes, Change{Kind: NodeAppeared, Node: n.name})
+		s.changes = append(s.changes, Change{Kind: NodeAppeared, Node: n.node})
 	}
 	s.nodes.beat(n, at)
 	return n

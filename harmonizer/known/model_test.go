@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // model is a store without any shortcut.
@@ -182,7 +183,7 @@ func (m *model) world() []string {
 func (s *Store) world() []string {
 	lines := []string{fmt.Sprint("copies ", s.Len())}
 	for name, n := range s.Nodes() {
-		lines = append(lines, fmt.Sprint("node ", name, n))
+		lines = append(lines, fmt.Sprint("node ", name.Name, n))
 	}
 	for a := range s.apps.items {
 		if s.apps.items[a].want > 0 {
@@ -228,7 +229,7 @@ func lines(changes []Change) []string {
 	for _, c := range changes {
 		switch c.Kind {
 		case NodeAppeared, NodeLost:
-			out = append(out, c.Kind.String()+" "+c.Node)
+			out = append(out, c.Kind.String()+" "+c.Node.String())
 		case Lost:
 			out = append(out, fmt.Sprintf("%s was %s %v on %s", c.Copy.line("lost"), c.Was, c.Why, c.Node))
 		case BecameState:
@@ -331,10 +332,10 @@ func (w *comparison) heartbeat(t *rapid.T) {
 	if rapid.IntRange(0, 9).Draw(t, "form") == 0 {
 		data = []byte(strings.ReplaceAll(string(data), ",", ", "))
 	}
-	if err := w.s.Heartbeat(w.now, "", data); err != nil {
+	if err := w.s.Heartbeat(w.now, message.Node{}, data); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.s.Sender(); got != node {
+	if got := w.s.Sender(); got.Name != node {
 		t.Fatalf("Speaker = %q, want %q", got, node)
 	}
 	w.m.heartbeat(w.now, hb)

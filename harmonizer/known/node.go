@@ -4,7 +4,7 @@ import "github.com/weirkeeper/weirkeeper/harmonizer/message"
 
 // node is a machine that sends heartbeats. Its copies are lost with it.
 type node struct {
-	name   string
+	node   message.Node
 	number uint32
 	last   instant // time of the last heartbeat
 	beats  uint32  // number of heartbeats
@@ -14,18 +14,13 @@ type node struct {
 	sum     message.Sum
 	summed  bool
 	partial bool
-	own     bool // its agent has a subject of its own; only that subject counts
 	lost    bool
 }
 
-// checkSender returns an error unless a heartbeat of the named node may come from the subject of the node `from`, or
-// from the legacy subject if from is empty. n is nil if the node is unknown.
-func checkSender[T string | []byte](from string, name T, n *node) error {
-	switch {
-	case from != "" && from != string(name):
+// checkSender returns an error if a heartbeat names another node than its subject has. The legacy subject has no node.
+func checkSender[T string | []byte](from message.Node, name T) error {
+	if from.Name != "" && from.Name != string(name) {
 		return &message.FieldError{Field: "dea", Problem: "is not the node of the subject"}
-	case from == "" && n != nil && n.own:
-		return &message.FieldError{Field: "dea", Problem: "is a node with a subject of its own"}
 	}
 	return nil
 }
@@ -33,21 +28,22 @@ func checkSender[T string | []byte](from string, name T, n *node) error {
 // nodes has the nodes by number, by name, and by the sum of their last heartbeat.
 type nodes struct {
 	items  []*node // nil: free
-	byName map[string]uint32
+	byName map[message.Node]uint32
 	bySum  table
 	free   []uint32
-	lost   []uint32 // changes may still refer to these
-	sender string   // the node of the last heartbeat
+	lost   []uint32     // changes may still refer to these
+	sender message.Node // the node of the last heartbeat
+	from   string       // the pool of the heartbeat that is being read
 }
 
-// withSum returns the node whose last heartbeat has this sum.
-func (s *nodes) withSum(sum message.Sum) *node {
+// withSum returns the node of a pool whose last heartbeat has this sum.
+func (s *nodes) withSum(pool string, sum message.Sum) *node {
 	for p := s.bySum.probe(sum[0]); ; {
 		number, ok := s.bySum.next(&p)
 		if !ok {
 			return nil
 		}
-		if n := s.items[number]; n.sum == sum {
+		if n := s.items[number]; n.sum == sum && n.node.Pool == pool {
 			return n
 		}
 	}
@@ -66,30 +62,30 @@ func (s *nodes) dropSum(n *node) {
 	}
 }
 
-// marks returns the marks of a node, nil if it is unknown.
+// marks returns the marks of a node of the pool that is being read, nil if it is unknown.
 func (s *nodes) marks(name []byte) []message.Mark {
-	if n := s.find(name); n != nil {
+	if n := s.find(s.from, name); n != nil {
 		return n.marks
 	}
 	return nil
 }
 
-// find returns a node by name, nil if it is unknown.
-func (s *nodes) find(name []byte) *node {
-	if number, ok := s.byName[string(name)]; ok {
+// find returns a node of a pool by name, nil if it is unknown.
+func (s *nodes) find(pool string, name []byte) *node {
+	if number, ok := s.byName[message.Node{Pool: pool, Name: string(name)}]; ok {
 		return s.items[number]
 	}
 	return nil
 }
 
-func (s *nodes) addNode(name string, at instant) *node {
+func (s *nodes) addNode(name message.Node, at instant) *node {
 	if len(s.free) == 0 {
 		s.items = append(s.items, nil)
 		s.free = append(s.free, uint32(len(s.items)-1))
 	}
 	number := s.free[len(s.free)-1]
 	s.free = s.free[:len(s.free)-1]
-	n := &node{name: name, number: number, last: at}
+	n := &node{node: name, number: number, last: at}
 	s.items[number], s.byName[name] = n, number
 	return n
 }
@@ -97,7 +93,7 @@ func (s *nodes) addNode(name string, at instant) *node {
 func (s *nodes) beat(n *node, at instant) {
 	n.last = max(n.last, at)
 	n.beats++
-	s.sender = n.name
+	s.sender = n.node
 }
 
 // leave removes a copy from its node. The node's next heartbeat, and the copy's object in it,
@@ -114,7 +110,7 @@ func (s *nodes) leave(n *node, r *record) {
 // lose removes a node. Its number is free after release.
 func (s *nodes) lose(n *node) {
 	s.dropSum(n)
-	delete(s.byName, n.name)
+	delete(s.byName, n.node)
 	n.lost = true
 	s.lost = append(s.lost, n.number)
 }

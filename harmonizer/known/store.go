@@ -14,8 +14,8 @@ type Config struct {
 	DropletLost     time.Duration // silence or absence after which copies are lost
 	HeartbeatPeriod time.Duration // of every node
 	Partition       string        // heartbeats of another cc_partition are ignored; "": no filter
-	// Partial reports whether a node sends partial heartbeats; nil: no node does. Its answer
-	// for a node does not change.
+	// Partial reports whether a legacy DEA sends partial heartbeats; nil: none does. Its answer
+	// for a DEA does not change.
 	Partial func(node string) bool
 }
 
@@ -61,7 +61,7 @@ func New(c Config) *Store {
 		reader:    message.NewHeartbeats(c.Partition),
 		clock:     clock{connectedAt: -maxInstant},
 		texts:     texts{numbers: map[string]uint32{}},
-		nodes:     nodes{byName: map[string]uint32{}},
+		nodes:     nodes{byName: map[message.Node]uint32{}},
 		deadlines: wheel.New[deadline](0),
 	}
 	s.copies = copies{texts: &s.texts, reader: s.reader}
@@ -135,17 +135,17 @@ func (s *Store) lose(slot uint32, why Why) {
 func (s *Store) retire(slot uint32, why Why) {
 	r := s.copies.recordAt(slot)
 	c := s.report(Lost, slot, r)
-	c.Why, c.Node, c.Was = why, s.nodes.items[r.node].name, s.texts.stateOf(r.state)
+	c.Why, c.Node, c.Was = why, s.nodes.items[r.node].node, s.texts.stateOf(r.state)
 	s.apps.unlink(r)
 	s.copies.retire(slot)
 }
 
 // Nodes yields each node with its number of copies. The order depends only on the input of the
 // store. The store must not change meanwhile.
-func (s *Store) Nodes() iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
+func (s *Store) Nodes() iter.Seq2[message.Node, int] {
+	return func(yield func(message.Node, int) bool) {
 		for _, n := range s.nodes.items {
-			if n != nil && !n.lost && !yield(n.name, int(n.copies)) {
+			if n != nil && !n.lost && !yield(n.node, int(n.copies)) {
 				return
 			}
 		}
@@ -154,7 +154,7 @@ func (s *Store) Nodes() iter.Seq2[string, int] {
 
 // Overdue is a node without a recent heartbeat.
 type Overdue struct {
-	Node   string
+	Node   message.Node
 	Copies int
 	Since  time.Time // of its latest heartbeat, or of the latest Connected if that is later
 }
@@ -167,7 +167,7 @@ func (s *Store) Overdue(silence time.Duration) iter.Seq[Overdue] {
 			if n == nil || n.lost || s.clock.silence(n.last) <= silence {
 				continue
 			}
-			if !yield(Overdue{n.name, int(n.copies), s.clock.time(max(n.last, s.clock.connectedAt))}) {
+			if !yield(Overdue{n.node, int(n.copies), s.clock.time(max(n.last, s.clock.connectedAt))}) {
 				return
 			}
 		}
@@ -175,7 +175,7 @@ func (s *Store) Overdue(silence time.Duration) iter.Seq[Overdue] {
 }
 
 // Sender returns the node of the latest heartbeat.
-func (s *Store) Sender() string { return s.nodes.sender }
+func (s *Store) Sender() message.Node { return s.nodes.sender }
 
 // Len returns the number of copies.
 func (s *Store) Len() int { return s.copies.len }

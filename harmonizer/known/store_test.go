@@ -35,7 +35,7 @@ func sendHeartbeat(t testing.TB, s *Store, now time.Time, node string, beats ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Heartbeat(now, "", data); err != nil {
+	if err := s.Heartbeat(now, message.Node{}, data); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -141,13 +141,13 @@ func TestLostCopyIsReadableUntilItsChangeWasTaken(t *testing.T) {
 	}
 	s.Tick(at(31))
 	sendHeartbeat(t, s, at(32), "m", "web/1 "+long+" v1 RUNNING") // before the change is taken
-	if c.ID() != long || c.Node() != "n" || c.Index() != 0 || c.State() != api.CopyRunning {
+	if c.ID() != long || c.Node().Name != "n" || c.Index() != 0 || c.State() != api.CopyRunning {
 		t.Errorf("the lost copy answers %s on %q", c.line("lost"), c.Node())
 	}
 	s.Changes()
 	s.Tick(at(33))
 	_, _, _, _, _ = c.ID(), c.Node(), c.Version(), c.State(), c.Beats() // invalid, but must not panic
-	if d, ok := s.Find(long); !ok || d.Node() != "m" || d.Index() != 1 {
+	if d, ok := s.Find(long); !ok || d.Node().Name != "m" || d.Index() != 1 {
 		t.Errorf("Find = %s on %q, %v", d.line("copy"), d.Node(), ok)
 	}
 }
@@ -157,7 +157,7 @@ func TestBadHeartbeatChangesNothing(t *testing.T) {
 	sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
 	s.Changes()
 	before := s.world()
-	err := s.Heartbeat(at(29), "", []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"CRASHED","state_timestamp":0},{"droplet":"web"}]}`))
+	err := s.Heartbeat(at(29), message.Node{}, []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"CRASHED","state_timestamp":0},{"droplet":"web"}]}`))
 	if fe, ok := errors.AsType[*message.FieldError](err); !ok || fe.Field != "droplets[1].instance" {
 		t.Errorf("Heartbeat = %v", err)
 	}
@@ -232,7 +232,7 @@ func TestReadingDoesNotAllocate(t *testing.T) {
 	a, _ := s.Lookup(beatOf(7).App)
 	n := testing.AllocsPerRun(100, func() {
 		for c := range s.Copies(a, 0) {
-			if c.Beats() != 1 || c.State() != api.CopyRunning || c.Node() == "" || !c.OfVersion(version) || c.OfVersion("v1") {
+			if c.Beats() != 1 || c.State() != api.CopyRunning || c.Node().Name == "" || !c.OfVersion(version) || c.OfVersion("v1") {
 				t.Errorf("the copy answers %s", c.line("copy"))
 			}
 		}
@@ -257,7 +257,7 @@ func TestHostileIndices(t *testing.T) {
 		b2.ReportAllocs()
 		for b2.Loop() {
 			s = New(config())
-			if err := s.Heartbeat(start, "", []byte(b.String())); err != nil {
+			if err := s.Heartbeat(start, message.Node{}, []byte(b.String())); err != nil {
 				b2.Fatal(err)
 			}
 		}
@@ -419,9 +419,9 @@ func FuzzHeartbeat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := New(config())
 		sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
-		first := s.Heartbeat(at(1), "", data)
+		first := s.Heartbeat(at(1), message.Node{}, data)
 		s.Changes()
-		second := s.Heartbeat(at(1), "", data)
+		second := s.Heartbeat(at(1), message.Node{}, data)
 		if changes := lines(s.Changes()); (first == nil) != (second == nil) || len(changes) != 0 {
 			t.Errorf("%v, then %v and %q", first, second, changes)
 		}

@@ -67,7 +67,7 @@ func (s *Store) checkCopy(slot uint32) {
 
 func (s *Store) loseNode(n *node) {
 	s.nodes.lose(n)
-	s.changes = append(s.changes, Change{Kind: NodeLost, Node: n.name})
+	s.changes = append(s.changes, Change{Kind: NodeLost, Node: n.node})
 	for _, m := range n.marks {
 		if m.Owner != none {
 			s.retire(m.Owner, Silent)

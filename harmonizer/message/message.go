@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -39,16 +40,57 @@ type Updated struct {
 // cluster.
 func AppsBucket(cluster string) string { return names.AppsBucket(cluster) }
 
-// NodeSubject is the subject on which the agent of a node publishes its api.NodeFacts.
-func NodeSubject(cluster, node string) string { return names.Subject(cluster, "node", node) }
+// Node is a node: a name in a pool. Two pools may have a node of one name. A legacy DEA has no pool.
+type Node struct{ Pool, Name string }
 
-// HeartbeatSubject is the subject on which the agent of a node publishes its Heartbeat.
-func HeartbeatSubject(cluster, node string) string {
-	return names.Subject(cluster, heartbeatToken, node)
+// String returns POOL/NAME, and NAME of a legacy DEA.
+func (n Node) String() string {
+	if n.Pool == "" {
+		return n.Name
+	}
+	return n.Pool + "/" + n.Name
 }
 
+// MarshalText returns String: a Node may be the key of a JSON object.
+func (n Node) MarshalText() ([]byte, error) { return []byte(n.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (n *Node) UnmarshalText(text []byte) error {
+	pool, name, found := strings.Cut(string(text), "/")
+	if !found {
+		pool, name = "", pool
+	}
+	*n = Node{pool, name}
+	return nil
+}
+
+// Compare orders nodes by pool, then by name.
+func (n Node) Compare(o Node) int {
+	return cmp.Or(cmp.Compare(n.Pool, o.Pool), cmp.Compare(n.Name, o.Name))
+}
+
+// Validate returns an error unless the pool and the name may be tokens of a subject. The pool of a legacy DEA is empty.
+func (n Node) Validate() error {
+	if n.Pool != "" {
+		if err := names.CheckToken("pool", n.Pool); err != nil {
+			return err
+		}
+	}
+	return names.CheckToken("node", n.Name)
+}
+
+// FactsSubject is the subject on which the agent of a node publishes its api.NodeFacts.
+func FactsSubject(cluster string, n Node) string { return n.subject(cluster, factsToken) }
+
+// HeartbeatSubject is the subject on which the agent of a node publishes its Heartbeat.
+func HeartbeatSubject(cluster string, n Node) string { return n.subject(cluster, heartbeatToken) }
+
 // ExitedSubject is the subject on which the agent of a node publishes its Exited.
-func ExitedSubject(cluster, node string) string { return names.Subject(cluster, exitedToken, node) }
+func ExitedSubject(cluster string, n Node) string { return n.subject(cluster, exitedToken) }
+
+func (n Node) subject(cluster, token string) string {
+	return names.Subject(cluster, token, n.Pool, n.Name)
+}
 
 // AnnounceSubject is the subject of an empty message. Each agent answers it with its facts and its Heartbeat.
 func AnnounceSubject(cluster string) string { return names.Subject(cluster, "announce") }
@@ -57,21 +99,28 @@ func AnnounceSubject(cluster string) string { return names.Subject(cluster, "ann
 const (
 	heartbeatToken = "heartbeat"
 	exitedToken    = "exited"
+	factsToken     = "node"
 )
 
-// OfNode returns the node in the HeartbeatSubject or the ExitedSubject of any cluster, and the legacy subject of the
-// same messages. For another subject the node is empty, and the subject is returned. The sender chooses the node: check
-// it with names.ValidToken.
-func OfNode(subject string) (node, legacy string) {
+// SubjectFacts is what OfNode returns for the FactsSubject. Legacy DEAs publish no facts.
+const SubjectFacts = "node"
+
+// OfNode returns the node in the HeartbeatSubject, the ExitedSubject or the FactsSubject of any cluster, and the legacy
+// subject of the same messages, or SubjectFacts. For another subject the node is empty, and the subject is returned. The
+// sender chooses the node: check it with Node.Validate.
+func OfNode(subject string) (n Node, legacy string) {
 	tokens := strings.Split(subject, ".")
-	if len(tokens) != 4 || tokens[0] != "weir" {
-		return "", subject
+	if len(tokens) != 5 || tokens[0] != "weir" {
+		return Node{}, subject
 	}
+	n = Node{tokens[3], tokens[4]}
 	switch tokens[2] {
 	case heartbeatToken:
-		return tokens[3], SubjectHeartbeat
+		return n, SubjectHeartbeat
 	case exitedToken:
-		return tokens[3], SubjectExited
+		return n, SubjectExited
+	case factsToken:
+		return n, SubjectFacts
 	}
-	return "", subject
+	return Node{}, subject
 }

@@ -98,7 +98,7 @@ func throughNull(b *testing.B, url, kind string) float64 {
 	nc := benchConnect(b, url)
 	defer nc.Close()
 	var received atomic.Uint64
-	sub, err := nc.Subscribe(message.HeartbeatSubject(cluster, "*"), func(*nats.Msg) { received.Add(1) })
+	sub, err := nc.Subscribe(message.HeartbeatSubject(cluster, message.Node{Pool: "*", Name: "*"}), func(*nats.Msg) { received.Add(1) })
 	if err != nil || sub.SetPendingLimits(-1, -1) != nil || nc.Flush() != nil {
 		b.Fatal(err)
 	}

@@ -149,13 +149,13 @@ func TestReceivesEvents(t *testing.T) {
 		t.Errorf("nodes are not asked to speak: %v", err)
 	}
 
-	publish(t, node, message.HeartbeatSubject(cluster, "n1"), "as it is")
-	e.expect(t, apps.Heartbeat{Node: "n1", Data: []byte("as it is")})
-	publish(t, node, message.HeartbeatSubject("other", "n1"), "of another cluster")
-	publish(t, node, message.HeartbeatSubject(cluster, "n~1"), "of no token")
-	publish(t, node, message.ExitedSubject(cluster, "n1"), "{")
-	publish(t, node, message.ExitedSubject(cluster, "n1"), fmt.Sprintf(exitOf, "default"))
-	e.expect(t, apps.Exit{Node: "n1", Exited: exited("default").Exited})
+	publish(t, node, message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n1"}), "as it is")
+	e.expect(t, apps.Heartbeat{Node: message.Node{Pool: "p", Name: "n1"}, Data: []byte("as it is")})
+	publish(t, node, message.HeartbeatSubject("other", message.Node{Pool: "p", Name: "n1"}), "of another cluster")
+	publish(t, node, message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n~1"}), "of no token")
+	publish(t, node, message.ExitedSubject(cluster, message.Node{Pool: "p", Name: "n1"}), "{")
+	publish(t, node, message.ExitedSubject(cluster, message.Node{Pool: "p", Name: "n1"}), fmt.Sprintf(exitOf, "default"))
+	e.expect(t, apps.Exit{Node: message.Node{Pool: "p", Name: "n1"}, Exited: exited("default").Exited})
 	publish(t, node, message.SubjectHeartbeat, "as it is")
 	e.expect(t, apps.Heartbeat{Data: []byte("as it is")})
 	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "other"))
@@ -271,7 +271,7 @@ func TestRejectedHeartbeatsAreBusDown(t *testing.T) {
 	for _, step := range []struct {
 		deny string
 		want apps.Event
-	}{{message.HeartbeatSubject(cluster, "*"), apps.BusDown{}}, {"none", apps.BusUp{}}} {
+	}{{message.HeartbeatSubject(cluster, message.Node{Pool: "*", Name: "*"}), apps.BusDown{}}, {"none", apps.BusUp{}}} {
 		next := options(step.deny)
 		next.Port = portOf(ns)
 		if err := ns.ReloadOptions(next); err != nil {

@@ -108,7 +108,7 @@ func nodesChild(url string) error {
 			return
 		}
 		for i := range n {
-			_ = nc.Publish(message.HeartbeatSubject(cluster, fmt.Sprintf("node-%d", i%benchNodes)), rounds[kind][i/benchNodes%2][i%benchNodes])
+			_ = nc.Publish(message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: fmt.Sprintf("node-%d", i%benchNodes)}), rounds[kind][i/benchNodes%2][i%benchNodes])
 		}
 		if nc.Flush() == nil {
 			_ = m.Respond(nil)

@@ -9,8 +9,8 @@
 // Use a connection that always reconnects and buffers nothing while it is down
 // (nats.MaxReconnects(-1), nats.ReconnectBufSize(-1)), because a late nudge is wrong.
 //
-// An agent sends on subjects that end with its node: weir.CLUSTER.heartbeat.NODE and
-// weir.CLUSTER.exited.NODE. The node goes with the event, and its receiver compares it with the
+// An agent sends on subjects that end with its pool and node: weir.CLUSTER.heartbeat.POOL.NODE and
+// weir.CLUSTER.exited.POOL.NODE. Both go with the event, and its receiver compares them with the
 // content. Legacy DEAs share dea.heartbeat and droplet.exited, which are received only with
 // Features.LegacyDEAs. Config.CloudFoundry adds this and all other messages of Cloud Foundry.
 //

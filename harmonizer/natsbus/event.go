@@ -9,7 +9,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // event returns the event of a message, nil if the message is ignored.
@@ -17,7 +16,7 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 	var ev apps.Event
 	var err error
 	node, subject := message.OfNode(m.Subject)
-	if node != "" && !names.ValidToken(node) {
+	if node.Name != "" && node.Validate() != nil {
 		b.tally.countMalformed(subject, &message.FieldError{Field: "node", Problem: "of the subject is not a valid name"})
 		return nil
 	}
@@ -45,7 +44,7 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 	return ev
 }
 
-func (b *Bus) exit(node string, data []byte) (apps.Event, error) {
+func (b *Bus) exit(node message.Node, data []byte) (apps.Event, error) {
 	e, err := message.DecodeExited(data)
 	if err != nil || b.skips(message.SubjectExited, e.Partition) {
 		return nil, err

@@ -24,8 +24,8 @@ func TestLegacySubjectsAreOff(t *testing.T) {
 	bus := listenAs(t, connect(t, url), Config{}, e)
 	publish(t, node, message.SubjectHeartbeat, "legacy")
 	publish(t, node, message.SubjectExited, "legacy")
-	publish(t, node, message.HeartbeatSubject(cluster, "n1"), "own")
-	e.expect(t, apps.Heartbeat{Node: "n1", Data: []byte("own")})
+	publish(t, node, message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n1"}), "own")
+	e.expect(t, apps.Heartbeat{Node: message.Node{Pool: "p", Name: "n1"}, Data: []byte("own")})
 	publish(t, node, cloudfoundry.SubjectManagerStart, "the test's")
 	if m, err := requests.NextMsg(deadline); err != nil || string(m.Data) != "the test's" {
 		t.Errorf("on %s: %v, %v; want only the test's message", cloudfoundry.SubjectManagerStart, m, err)
@@ -51,8 +51,8 @@ func TestServerMadeHeartbeatsAreRefused(t *testing.T) {
 	}
 	e := newEar()
 	bus := listen(t, connect(t, url), Config{}, e)
-	own := "refused_" + message.HeartbeatSubject(cluster, "*")
-	for _, reply := range []string{message.HeartbeatSubject(cluster, "n1"), message.SubjectHeartbeat} {
+	own := "refused_" + message.HeartbeatSubject(cluster, message.Node{Pool: "*", Name: "*"})
+	for _, reply := range []string{message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n1"}), message.SubjectHeartbeat} {
 		if err := nc.PublishRequest("$JS.API.DIRECT.GET.S.s", reply, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -67,6 +67,6 @@ func TestServerMadeHeartbeatsAreRefused(t *testing.T) {
 		n := bus.Counters()
 		return n[own] == 1 && n["refused_"+message.SubjectHeartbeat] == 2 && n["refused_"+message.StatusSubject(cluster)] == 1
 	})
-	publish(t, nc, message.HeartbeatSubject(cluster, "n1"), "genuine")
-	e.expect(t, apps.Heartbeat{Node: "n1", Data: []byte("genuine")})
+	publish(t, nc, message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n1"}), "genuine")
+	e.expect(t, apps.Heartbeat{Node: message.Node{Pool: "p", Name: "n1"}, Data: []byte("genuine")})
 }

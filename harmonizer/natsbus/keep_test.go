@@ -83,7 +83,7 @@ func (a *agent) obey(t *testing.T, m *nats.Msg) {
 			b := a.runs[id]
 			delete(a.runs, id)
 			a.stops = append(a.stops, id)
-			a.publish(t, message.ExitedSubject(cluster, "n1"), api.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index, Reason: api.ExitStopped})
+			a.publish(t, message.ExitedSubject(cluster, message.Node{Pool: "p", Name: "n1"}), api.Exited{App: b.App, Version: b.Version, Instance: id, Index: b.Index, Reason: api.ExitStopped})
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (a *agent) beat(t *testing.T) {
 	for _, b := range a.runs {
 		hb.Beats = append(hb.Beats, b)
 	}
-	a.publish(t, message.HeartbeatSubject(cluster, "n1"), hb)
+	a.publish(t, message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n1"}), hb)
 }
 
 func (a *agent) publish(t *testing.T, subject string, v any) {
@@ -182,7 +182,7 @@ func TestKeepsAppsRunning(t *testing.T) {
 	await.True(t, "twenty run", runs(h, t, "web", 20))
 
 	for _, bad := range []string{"not json", `{"dea":"n2","droplets":[]}`, `{"dea":"n1","droplets":[{"droplet":"web","version":"v1","instance":"x","index":-1,"state":"RUNNING"}]}`} {
-		if err := client.Publish(message.HeartbeatSubject(cluster, "n1"), []byte(bad)); err != nil {
+		if err := client.Publish(message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n1"}), []byte(bad)); err != nil {
 			t.Fatal(err)
 		}
 	}

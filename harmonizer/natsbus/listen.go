@@ -65,7 +65,8 @@ func (b *Bus) lost(m *nats.Msg, err error) {
 
 // nodeSubjects are the subjects of what nodes report.
 func (b *Bus) nodeSubjects() []string {
-	own := []string{message.HeartbeatSubject(b.cfg.Cluster, "*"), message.ExitedSubject(b.cfg.Cluster, "*")}
+	any := message.Node{Pool: "*", Name: "*"}
+	own := []string{message.HeartbeatSubject(b.cfg.Cluster, any), message.ExitedSubject(b.cfg.Cluster, any)}
 	return append(own, b.cfg.CloudFoundry.NodeSubjects()...)
 }
 

@@ -168,7 +168,7 @@ func startEmptyNode(t *testing.T, nc *nats.Conn) {
 		tick := time.NewTicker(200 * time.Millisecond)
 		defer tick.Stop()
 		for {
-			_ = nc.Publish(message.HeartbeatSubject(cluster, "n1"), []byte(`{"dea":"n1","droplets":[]}`)) // if one is lost, another follows
+			_ = nc.Publish(message.HeartbeatSubject(cluster, message.Node{Pool: "p", Name: "n1"}), []byte(`{"dea":"n1","droplets":[]}`)) // if one is lost, another follows
 			select {
 			case <-ctx.Done():
 				return

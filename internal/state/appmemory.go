@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -61,7 +62,7 @@ func (m *AppMemory) Load(ctx context.Context) (harmonizer.SavedState, error) {
 
 // remembered returns the loaded state of all pages and releases it.
 func (m *AppMemory) remembered() harmonizer.SavedState {
-	all := harmonizer.SavedState{Nodes: map[string]int{}}
+	all := harmonizer.SavedState{Nodes: map[message.Node]int{}}
 	for _, p := range m.pages {
 		all.Apps = append(all.Apps, p.loaded.Apps...)
 		maps.Copy(all.Nodes, p.loaded.Nodes)
@@ -74,7 +75,7 @@ func (m *AppMemory) remembered() harmonizer.SavedState {
 // Save implements harmonizer.Memory. It writes the changed pages, up to 32 at the same time. An error names the keys
 // that failed; the others are written, and the next Save retries the failed keys. Without a Load in this term, Save
 // returns pools.ErrNotHolder. Its time limits cover the turn and the bus, not the work on large pages.
-func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[string]int) error {
+func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[message.Node]int) error {
 	values, err := encodeMemories(changed)
 	if err != nil {
 		return fmt.Errorf("save memory of apps: %w", err)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -79,14 +80,14 @@ func acquireAndLoad(t *testing.T, js jetstream.JetStream, name string) (*state.A
 	return m, r
 }
 
-func saveApps(t testing.TB, m *state.AppMemory, nodes map[string]int, changed ...apps.Memory) {
+func saveApps(t testing.TB, m *state.AppMemory, nodes map[message.Node]int, changed ...apps.Memory) {
 	t.Helper()
 	if err := m.Save(t.Context(), changed, nodes); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func wantRemembered(t *testing.T, got harmonizer.SavedState, nodes map[string]int, want ...apps.Memory) {
+func wantRemembered(t *testing.T, got harmonizer.SavedState, nodes map[message.Node]int, want ...apps.Memory) {
 	t.Helper()
 	if diff := cmp.Diff(harmonizer.SavedState{Apps: want, Nodes: nodes}, got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("remembered (-want +got):\n%s", diff)
@@ -129,13 +130,13 @@ func TestAppMemory(t *testing.T) {
 	js := server.JetStream()
 	a, r := acquireAndLoad(t, js, "a")
 	wantRemembered(t, r, nil)
-	saveApps(t, a, map[string]int{"n1": 3, "node two.example": 0}, crashed("web", 1), crashed("db", 2), crashed("old", 3))
+	saveApps(t, a, map[message.Node]int{{Name: "n1"}: 3, {Name: "node two.example"}: 0}, crashed("web", 1), crashed("db", 2), crashed("old", 3))
 	saveApps(t, a, nil, crashed("web", 4), forgotten("old"), forgotten("never-there"))
 	server.Close()
 
 	js = open(t, data).JetStream()
 	b, r := acquireAndLoad(t, js, "a")
-	wantRemembered(t, r, map[string]int{"n1": 3, "node two.example": 0}, crashed("db", 2), crashed("web", 4))
+	wantRemembered(t, r, map[message.Node]int{{Name: "n1"}: 3, {Name: "node two.example"}: 0}, crashed("db", 2), crashed("web", 4))
 	all := contentsOf(t, js, harmonizerBucket)
 	for key, m := range all {
 		if strings.HasPrefix(key, "memory.") && !bytes.HasPrefix(m.Data, []byte(`{"epoch":2}`+"\n")) {
@@ -145,9 +146,9 @@ func TestAppMemory(t *testing.T) {
 	if want := 256 + 1 + 2; len(all) != want || all["lease"].Sequence == 0 {
 		t.Errorf("%d keys, want %d: shards, nodes, lease and schema", len(all), want)
 	}
-	saveApps(t, b, map[string]int{"n2": 1}, forgotten("db"), forgotten("web"))
+	saveApps(t, b, map[message.Node]int{{Name: "n2"}: 1}, forgotten("db"), forgotten("web"))
 	_, r = acquireAndLoad(t, js, "a")
-	wantRemembered(t, r, map[string]int{"n2": 1})
+	wantRemembered(t, r, map[message.Node]int{{Name: "n2"}: 1})
 }
 
 func TestOnlyWhatChangedIsWritten(t *testing.T) {
@@ -157,11 +158,11 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 	if _, err := m.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	nodes := map[string]int{"n1": 1, "n2": 2}
+	nodes := map[message.Node]int{{Name: "n1"}: 1, {Name: "n2"}: 2}
 	for _, test := range []struct {
 		name    string
 		changed []apps.Memory
-		nodes   map[string]int
+		nodes   map[message.Node]int
 		want    int
 	}{
 		{"two apps and the nodes", []apps.Memory{crashed("web", 1), crashed("db", 1)}, nodes, 3},
@@ -170,8 +171,8 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 		{"nothing", nil, nil, 0},
 		{"one to forget", []apps.Memory{forgotten("web")}, nodes, 1},
 		{"one that is forgotten", []apps.Memory{forgotten("web")}, nodes, 0},
-		{"a node less", nil, map[string]int{"n1": 1}, 1},
-		{"no node", nil, map[string]int{}, 1},
+		{"a node less", nil, map[message.Node]int{{Name: "n1"}: 1}, 1},
+		{"no node", nil, map[message.Node]int{}, 1},
 	} {
 		w.begin(-1)
 		saveApps(t, m, test.nodes, test.changed...)
@@ -184,14 +185,14 @@ func TestOnlyWhatChangedIsWritten(t *testing.T) {
 func TestLateSavesAreRefused(t *testing.T) {
 	js := js(t)
 	a, _ := acquireAndLoad(t, js, "a")
-	saveApps(t, a, map[string]int{"n1": 1}, crashed("web", 1))
+	saveApps(t, a, map[message.Node]int{{Name: "n1"}: 1}, crashed("web", 1))
 	b, r := acquireAndLoad(t, js, "a") // a was halted and still counts itself the holder
-	wantRemembered(t, r, map[string]int{"n1": 1}, crashed("web", 1))
+	wantRemembered(t, r, map[message.Node]int{{Name: "n1"}: 1}, crashed("web", 1))
 	saveApps(t, b, nil, crashed("web", 2))
 	before := contentsOf(t, js, harmonizerBucket)
 	wantNotHolder(t, "a's Save of an app", a.Save(t.Context(), []apps.Memory{crashed("web", 9)}, nil))
 	wantNotHolder(t, "a's Save of a new app", a.Save(t.Context(), []apps.Memory{crashed("db", 9)}, nil))
-	wantNotHolder(t, "a's Save of nodes", a.Save(t.Context(), nil, map[string]int{}))
+	wantNotHolder(t, "a's Save of nodes", a.Save(t.Context(), nil, map[message.Node]int{}))
 	if diff := cmp.Diff(before, contentsOf(t, js, harmonizerBucket)); diff != "" {
 		t.Errorf("the bucket has changed:\n%s", diff)
 	}
@@ -232,7 +233,7 @@ func TestLoadThatDies(t *testing.T) {
 				js := js(t)
 				a, _ := acquireAndLoad(t, js, "a")
 				want := []apps.Memory{crashed("db", 1), crashed("mail", 2), crashed("web", 3)}
-				saveApps(t, a, map[string]int{"n1": 1}, want...)
+				saveApps(t, a, map[message.Node]int{{Name: "n1"}: 1}, want...)
 				w := &writes{allow: dies}
 				f := failing{JetStream: js, before: w.before}
 				if written {
@@ -248,9 +249,9 @@ func TestLoadThatDies(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				wantRemembered(t, r, map[string]int{"n1": 1}, want...)
+				wantRemembered(t, r, map[message.Node]int{{Name: "n1"}: 1}, want...)
 				_, r = acquireAndLoad(t, js, "a")
-				wantRemembered(t, r, map[string]int{"n1": 1}, want...)
+				wantRemembered(t, r, map[message.Node]int{{Name: "n1"}: 1}, want...)
 			})
 		}
 	}
@@ -281,14 +282,14 @@ func TestSaveThatDiesBetweenShards(t *testing.T) {
 			}
 			saveApps(t, m, nil, manyApps(50, 1)...)
 			w.begin(10)
-			err := m.Save(t.Context(), manyApps(50, 2), map[string]int{"n1": 1})
+			err := m.Save(t.Context(), manyApps(50, 2), map[message.Node]int{{Name: "n1"}: 1})
 			if !errors.Is(err, errAway) {
 				t.Fatalf("Save = %v, want %v", err, errAway)
 			}
 			w.begin(-1)
 			saveApps(t, m, nil, crashed("last", 1))
 			_, r := acquireAndLoad(t, js, "a")
-			wantRemembered(t, r, map[string]int{"n1": 1}, append(manyApps(50, 2), crashed("last", 1))...)
+			wantRemembered(t, r, map[message.Node]int{{Name: "n1"}: 1}, append(manyApps(50, 2), crashed("last", 1))...)
 		})
 	}
 }
@@ -336,7 +337,7 @@ func TestUnreadableMemoryMovesAside(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)
 			a, _ := acquireAndLoad(t, js, "a")
-			saveApps(t, a, map[string]int{"n1": 1}, crashed("web", 1), crashed("db", 1))
+			saveApps(t, a, map[message.Node]int{{Name: "n1"}: 1}, crashed("web", 1), crashed("db", 1))
 			shard := state.ShardKey("web")
 			putRawOf(t, js, harmonizerBucket, shard, value)
 			putRawOf(t, js, harmonizerBucket, "memory.nodes", value)
@@ -356,9 +357,9 @@ func TestUnreadableMemoryMovesAside(t *testing.T) {
 					t.Errorf("log: %s, want that of %s", told.String(), key)
 				}
 			}
-			saveApps(t, b, map[string]int{"n2": 1}, crashed("web", 2))
+			saveApps(t, b, map[message.Node]int{{Name: "n2"}: 1}, crashed("web", 2))
 			_, r = acquireAndLoad(t, js, "a")
-			wantRemembered(t, r, map[string]int{"n2": 1}, crashed("db", 1), crashed("web", 2))
+			wantRemembered(t, r, map[message.Node]int{{Name: "n2"}: 1}, crashed("db", 1), crashed("web", 2))
 		})
 	}
 }
@@ -401,7 +402,7 @@ func TestBadMemories(t *testing.T) {
 	tooLong := strings.Repeat("x", 300)
 	for name, bad := range map[string]struct {
 		app   apps.Memory
-		nodes map[string]int
+		nodes map[message.Node]int
 	}{
 		"no name":              {app: crashed("", 1)},
 		"long name":            {app: crashed(tooLong, 1)},
@@ -412,8 +413,8 @@ func TestBadMemories(t *testing.T) {
 		"stop of nothing":      {app: apps.Memory{App: "web", Stops: []apps.StopMemory{{}}}},
 		"stop beyond":          {app: apps.Memory{App: "web", Stops: []apps.StopMemory{{Instance: "i", Index: 100_000}}}},
 		"many stops":           {app: apps.Memory{App: "web", Stops: make([]apps.StopMemory, apps.MaxStops+1)}},
-		"node without name":    {app: crashed("web", 1), nodes: map[string]int{"": 1}},
-		"negative copies":      {app: crashed("web", 1), nodes: map[string]int{"n": -1}},
+		"node without name":    {app: crashed("web", 1), nodes: map[message.Node]int{{Name: ""}: 1}},
+		"negative copies":      {app: crashed("web", 1), nodes: map[message.Node]int{{Name: "n"}: -1}},
 	} {
 		if err := m.Save(t.Context(), []apps.Memory{bad.app}, bad.nodes); err == nil {
 			t.Errorf("%s: saved", name)
@@ -489,9 +490,9 @@ func TestCensusThatIsTooLarge(t *testing.T) {
 	js := narrow(t, 256<<10)
 	m, _ := acquireAndLoad(t, js, "a")
 	random := rand.New(rand.NewPCG(1, 2))
-	nodes := map[string]int{}
+	nodes := map[message.Node]int{}
 	for i := range 20_000 {
-		nodes[guid(random)] = i
+		nodes[message.Node{Pool: "p", Name: guid(random)}] = i
 	}
 	saveApps(t, m, nodes, crashed("web", 1))
 	_, r := acquireAndLoad(t, js, "a")
@@ -552,7 +553,7 @@ func saveWithoutEnd(data string) error {
 		return err
 	}
 	for n := 1; ; n++ {
-		if err := m.Save(ctx, manyApps(30, n), map[string]int{"n1": n}); err != nil {
+		if err := m.Save(ctx, manyApps(30, n), map[message.Node]int{{Name: "n1"}: n}); err != nil {
 			return err
 		}
 		fmt.Println(n)
@@ -589,8 +590,8 @@ func TestNothingAcknowledgedIsLostWhenKilled(t *testing.T) {
 	}
 	_ = child.Wait() // the error reports the kill
 	_, r := acquireAndLoad(t, open(t, data).JetStream(), "a")
-	if acknowledged < 20 || len(r.Apps) != 30 || r.Nodes["n1"] < acknowledged {
-		t.Errorf("%d saves acknowledged, %d apps remembered, of save %d", acknowledged, len(r.Apps), r.Nodes["n1"])
+	if acknowledged < 20 || len(r.Apps) != 30 || r.Nodes[message.Node{Name: "n1"}] < acknowledged {
+		t.Errorf("%d saves acknowledged, %d apps remembered, of save %d", acknowledged, len(r.Apps), r.Nodes[message.Node{Name: "n1"}])
 	}
 	for _, app := range r.Apps {
 		if n := app.Indices[0].Crashes; n < acknowledged || n > acknowledged+1 {

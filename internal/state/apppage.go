@@ -79,7 +79,7 @@ func (p *page) read(body []byte) error {
 	if entries == nil {
 		return errors.New("it is null")
 	}
-	loaded := harmonizer.SavedState{Nodes: map[string]int{}}
+	loaded := harmonizer.SavedState{Nodes: map[message.Node]int{}}
 	for name, value := range entries {
 		var err error
 		if p.take == nil {
@@ -198,22 +198,24 @@ func checkMemory(m apps.Memory) error {
 }
 
 // encodeCensus encodes how many copies each node ran.
-func encodeCensus(nodes map[string]int) (map[string]json.RawMessage, error) {
+func encodeCensus(nodes map[message.Node]int) (map[string]json.RawMessage, error) {
 	encoded := make(map[string]json.RawMessage, len(nodes))
 	for node, copies := range nodes {
 		if err := checkNodeCount(node, copies); err != nil {
 			return nil, err
 		}
-		encoded[node] = strconv.AppendInt(nil, int64(copies), 10)
+		encoded[node.String()] = strconv.AppendInt(nil, int64(copies), 10)
 	}
 	return encoded, nil
 }
 
 // addNode decodes and adds one node.
-func addNode(r *harmonizer.SavedState, node string, value []byte) error {
+func addNode(r *harmonizer.SavedState, name string, value []byte) error {
+	var node message.Node
 	var copies int
+	_ = node.UnmarshalText([]byte(name)) // never an error; the node is checked below
 	if err := json.Unmarshal(value, &copies); err != nil {
-		return fmt.Errorf("node %.80q: %w", node, err)
+		return fmt.Errorf("node %.80q: %w", name, err)
 	}
 	if err := checkNodeCount(node, copies); err != nil {
 		return err
@@ -222,8 +224,8 @@ func addNode(r *harmonizer.SavedState, node string, value []byte) error {
 	return nil
 }
 
-func checkNodeCount(node string, copies int) error {
-	if !validID(node) {
+func checkNodeCount(node message.Node, copies int) error {
+	if !validID(node.Name) || node.Pool != "" && !validID(node.Pool) {
 		return fmt.Errorf("node %.80q: want a name of 1 to %d bytes", node, message.MaxID)
 	}
 	if copies < 0 {

@@ -3,6 +3,7 @@ package state_test
 import (
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
@@ -28,7 +29,7 @@ func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantRemembered(t, got, map[string]int{})
+	wantRemembered(t, got, map[message.Node]int{})
 	saveApps(t, next, nil, crashed("web", 2))
 	stop()
 	acquired(t, first)
@@ -36,5 +37,5 @@ func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 	if got, err = m.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	wantRemembered(t, got, map[string]int{}, crashed("web", 2))
+	wantRemembered(t, got, map[message.Node]int{}, crashed("web", 2))
 }

@@ -251,7 +251,7 @@ func TestHostileRecords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			js := js(t)
 			l := openLedger(t, js, "web")
-			m := message(ledgerSubject, header)
+			m := withHeader(ledgerSubject, header)
 			if _, err := js.PublishMsg(t.Context(), m); err != nil {
 				t.Fatal(err)
 			}
@@ -269,7 +269,7 @@ func TestHostileRecords(t *testing.T) {
 		js := js(t, "other")
 		appendRecords(t, openLedger(t, js, "other"), "secret")
 		l := openLedger(t, js, "web")
-		if _, err := js.PublishMsg(t.Context(), message(ledgerSubject, [2]string{"Weir-Parts", "1"})); err != nil {
+		if _, err := js.PublishMsg(t.Context(), withHeader(ledgerSubject, [2]string{"Weir-Parts", "1"})); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := l.Last(t.Context()); err == nil {
@@ -388,7 +388,7 @@ func TestLedgerIsLocked(t *testing.T) {
 		"purge":  func() error { return stream.Purge(t.Context()) },
 		"delete": func() error { return stream.DeleteMsg(t.Context(), 1) },
 		"rollup": func() error {
-			_, err := js.PublishMsg(t.Context(), message(ledgerSubject, [2]string{"Nats-Rollup", "all"}))
+			_, err := js.PublishMsg(t.Context(), withHeader(ledgerSubject, [2]string{"Nats-Rollup", "all"}))
 			return err
 		},
 	} {
@@ -493,7 +493,7 @@ func TestForgedRecordIsOmitted(t *testing.T) {
 	js := js(t)
 	l := openLedger(t, js, "web")
 	appendRecords(t, l, "one")
-	m := message(ledgerSubject, [2]string{"Nats-Sequence", "1"})
+	m := withHeader(ledgerSubject, [2]string{"Nats-Sequence", "1"})
 	m.Data = []byte("forged")
 	if _, err := js.PublishMsg(t.Context(), m); err != nil {
 		t.Fatal(err)

@@ -76,8 +76,8 @@ func openBench(b *testing.B) jetstream.JetStream {
 	return server.JetStream()
 }
 
-// message returns a message with a header and without data.
-func message(subject string, header [2]string) *nats.Msg {
+// withHeader returns a message with a header and without data.
+func withHeader(subject string, header [2]string) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Header.Set(header[0], header[1])
 	return m

@@ -22,12 +22,12 @@ import (
 // errDisconnected is returned for messages that cannot be sent now.
 var errDisconnected = errors.New("bus is disconnected")
 
-// LifecycleSubject is the subject of hints about any machine, from operators.
-func LifecycleSubject(cluster string) string { return names.Subject(cluster, "lifecycle") }
+// LifecycleSubject is the subject of hints about any machine of a pool, from operators.
+func LifecycleSubject(cluster, pool string) string { return names.Subject(cluster, "lifecycle", pool) }
 
 // nodeLifecycleSubject is the subject of hints that a node's agent publishes about its own machine.
-func nodeLifecycleSubject(cluster, node string) string {
-	return names.Subject(cluster, "lifecycle", node)
+func nodeLifecycleSubject(cluster, pool, node string) string {
+	return names.Subject(cluster, "lifecycle", pool, node)
 }
 
 // EventsSubject is the subject of a pool's findings.

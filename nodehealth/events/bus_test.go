@@ -26,7 +26,7 @@ func TestHints(t *testing.T) {
 	stranger := connect(t, url)
 	tell := func(text string) {
 		t.Helper()
-		if err := stranger.Publish(LifecycleSubject(cluster), []byte(text)); err != nil {
+		if err := stranger.Publish(LifecycleSubject(cluster, pool), []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -69,7 +69,7 @@ func TestAgentHintsAboutItsOwnNodeOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := nodeLifecycleSubject(cluster, "i-1")
+	own := nodeLifecycleSubject(cluster, pool, "i-1")
 	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-2"}`)})
 	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-1"}`), Header: nats.Header{"Nats-Stream": {"S"}}})
 	send(&nats.Msg{Subject: own, Data: []byte(`{"instance_id": "i-1"}`)})
@@ -318,7 +318,7 @@ func TestStatusCountsDroppedMessages(t *testing.T) {
 	}
 	listen(t, connect(t, url), Config{}, e)
 	c := NewClient(connect(t, url), cluster, pool)
-	if err := c.nc.Publish(LifecycleSubject(cluster), []byte("{")); err != nil {
+	if err := c.nc.Publish(LifecycleSubject(cluster, pool), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -10,8 +10,8 @@
 //
 // # Subjects
 //
-//	weir.CLUSTER.lifecycle             a hint about any machine, from operators
-//	weir.CLUSTER.lifecycle.NODE        a hint about that machine, from its agent
+//	weir.CLUSTER.lifecycle.POOL        a hint about any machine of the pool, from operators
+//	weir.CLUSTER.lifecycle.POOL.NODE   a hint about that machine, from its agent
 //	weir.CLUSTER.health.POOL.events    [api.HealthNotification, ...]
 //	weir.CLUSTER.health.POOL.order     api.RepairOrder -> api.RepairOrderResponse
 //	weir.CLUSTER.health.POOL.status    api.HealthQuery -> api.HealthStatus

@@ -59,8 +59,8 @@ func (b *Bus) routes(handler nodehealth.Handler) []route {
 	hints := rate.NewLimiter(hintsPerSecond, hintsAtOnce)
 	cluster, pool := b.cfg.Cluster, b.cfg.Pool
 	return []route{
-		{LifecycleSubject(cluster), "hint", false, 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, "", hints, handler) }},
-		{nodeLifecycleSubject(cluster, "*"), "hint", false, 1, func(_ context.Context, m *nats.Msg) {
+		{LifecycleSubject(cluster, pool), "hint", false, 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, "", hints, handler) }},
+		{nodeLifecycleSubject(cluster, pool, "*"), "hint", false, 1, func(_ context.Context, m *nats.Msg) {
 			b.takeHint(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], hints, handler)
 		}},
 		{loopbackSubject(cluster, pool), "loopback", false, 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},

@@ -205,9 +205,10 @@ func unknownFields(k *kit) {
 
 // malformed: unusable messages and rows are dropped, and the next good ones work.
 func malformed(k *kit) {
+	node := message.Node{Pool: k.Pool, Name: "n"}
 	for _, data := range []string{"", "{", "[]", `{"droplet": 1}`, `{"droplet": "web", "indices": [-1]}`, strings.Repeat("x", 100_000)} {
 		for _, subject := range []string{message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(message.Partition),
-			message.NodeSubject(k.Cluster, "n"), message.HeartbeatSubject(k.Cluster, "n"), message.ExitedSubject(k.Cluster, "n")} {
+			message.FactsSubject(k.Cluster, node), message.HeartbeatSubject(k.Cluster, node), message.ExitedSubject(k.Cluster, node)} {
 			k.publish(subject, nil, []byte(data))
 		}
 		if _, err := k.apps.Put(k.Context(), "bad", []byte(data)); err != nil {

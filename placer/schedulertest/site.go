@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -67,10 +66,11 @@ func newKit(t *testing.T, s Site) *kit {
 	if k.apps, err = js.KeyValue(t.Context(), message.AppsBucket(s.Cluster)); err != nil {
 		t.Fatal(err)
 	}
+	nodes := message.Node{Pool: s.Pool, Name: "*"}
 	in, err := bus.Receive(s.Conn, bus.InboxConfig{
 		Events: []string{
-			message.NodeSubject(s.Cluster, "*"), message.HeartbeatSubject(s.Cluster, "*"), message.ExitedSubject(s.Cluster, "*"),
-			message.ConfirmedSubject(s.Cluster, "*"),
+			message.FactsSubject(s.Cluster, nodes), message.HeartbeatSubject(s.Cluster, nodes), message.ExitedSubject(s.Cluster, nodes),
+			message.ConfirmedSubject(s.Cluster, s.Pool),
 		},
 		Messages: 100_000, Log: slog.New(slog.DiscardHandler),
 	})
@@ -107,35 +107,31 @@ func newKit(t *testing.T, s Site) *kit {
 func (k *kit) receive(m *nats.Msg) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	tokens := strings.Split(m.Subject, ".")
-	node := tokens[3]
+	node, subject := message.OfNode(m.Subject)
 	var err error
-	switch {
-	case tokens[2] == "node":
+	switch subject {
+	case message.SubjectFacts:
 		var f api.NodeFacts
-		if f, err = wire.DecodeFacts(m.Data); err == nil && f.ID != node {
-			err = fmt.Errorf("the facts are of node %q", f.ID)
+		if f, err = wire.FactsOf(node, m.Data); err == nil {
+			k.facts[node.Name] = f
 		}
-		if err == nil && f.Pool == k.Pool {
-			k.facts[node] = f
-		}
-	case tokens[2] == "heartbeat":
+	case message.SubjectHeartbeat:
 		var h api.Heartbeat
-		if h, err = message.DecodeHeartbeat(m.Data); err == nil && h.Node != node {
+		if h, err = message.DecodeHeartbeat(m.Data); err == nil && h.Node != node.Name {
 			err = fmt.Errorf("the heartbeat is of node %q", h.Node)
 		}
 		if err == nil {
-			k.beats[node] = h.Beats
+			k.beats[node.Name] = h.Beats
 			k.watchLocked()
 		}
-	case tokens[2] == "exited":
+	case message.SubjectExited:
 		var e api.Exited
 		if e, err = message.DecodeExited(m.Data); err == nil {
 			k.exits = append(k.exits, e)
 		}
 	default:
 		var c api.Confirmation
-		if c, err = message.DecodeConfirmation(m.Data); err == nil && c.Pool != node {
+		if c, err = message.DecodeConfirmation(m.Data); err == nil && c.Pool != k.Pool {
 			err = fmt.Errorf("the confirmation is of pool %q", c.Pool)
 		}
 		for _, id := range c.Nudges {

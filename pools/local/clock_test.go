@@ -23,7 +23,7 @@ func TestNodesWithWrongClocksCountByArrival(t *testing.T) {
 		localtest.Until(t, "facts of "+id, func() bool {
 			data, err := json.Marshal(api.NodeFacts{ID: id, Pool: "p", At: time.Now().Add(ahead), ClockAhead: time.Minute})
 			if err == nil {
-				err = bus.Publish(message.NodeSubject("c", id), data)
+				err = bus.Publish(message.FactsSubject("c", message.Node{Pool: "p", Name: id}), data)
 			}
 			if err != nil {
 				t.Fatal(err)

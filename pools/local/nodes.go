@@ -70,7 +70,7 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 func (n *Nodes) Run(ctx context.Context) error {
 	closed := n.nc.StatusChanged(nats.CLOSED)
 	defer n.nc.RemoveStatusListener(closed)
-	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.NodeSubject(n.cluster, "*")}, Messages: factsInbox, Log: n.log})
+	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.FactsSubject(n.cluster, message.Node{Pool: n.pool, Name: "*"})}, Messages: factsInbox, Log: n.log})
 	if err != nil {
 		return fmt.Errorf("receive node facts: %w", err)
 	}
@@ -99,15 +99,10 @@ func (n *Nodes) bad(subject string, err error) {
 }
 
 func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
-	f, err := wire.DecodeFacts(m.Data)
+	node, _ := message.OfNode(m.Subject)
+	f, err := wire.FactsOf(node, m.Data)
 	if err != nil {
 		return err
-	}
-	if !strings.HasSuffix(m.Subject, "."+f.ID) {
-		return fmt.Errorf("subject is not that of node %s", f.ID)
-	}
-	if f.Pool != n.pool {
-		return nil
 	}
 	if ahead := f.At.Sub(now).Round(time.Second); !f.At.IsZero() && ahead.Abs() >= pools.ClockTolerance {
 		f.ClockAhead = ahead

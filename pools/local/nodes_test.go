@@ -21,7 +21,7 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, slog.New(slog.NewTextHandler(&out, nil)))
 	stop := localtest.Run(t, nodes.Run)
 	publish := func(id string, data []byte) {
-		if err := bus.Publish(message.NodeSubject("c", id), data); err != nil {
+		if err := bus.Publish(message.FactsSubject("c", message.Node{Pool: "p", Name: id}), data); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestNodePeriodDecidesSilence(t *testing.T) {
 			t.Fatal(err)
 		}
 		localtest.Until(t, "facts of "+id, func() bool {
-			if err := bus.Publish(message.NodeSubject("c", id), data); err != nil {
+			if err := bus.Publish(message.FactsSubject("c", message.Node{Pool: "p", Name: id}), data); err != nil {
 				t.Fatal(err)
 			}
 			for _, f := range nodes.Received(time.Now()) {

@@ -25,7 +25,7 @@ func TestReceiptsShowTwinsAndClocks(t *testing.T) {
 		localtest.Until(t, "facts of "+id, func() bool {
 			data, err := json.Marshal(api.NodeFacts{ID: id, Pool: "p", BootID: boot, Tasks: tasks, At: time.Now().Add(ahead)})
 			if err == nil {
-				err = bus.Publish(message.NodeSubject("c", id), data)
+				err = bus.Publish(message.FactsSubject("c", message.Node{Pool: "p", Name: id}), data)
 			}
 			if err != nil {
 				t.Fatal(err)

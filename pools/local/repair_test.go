@@ -471,7 +471,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 	id := c.running(t, 1)[0]
 	c.joined(t, id, "")
 	pid := c.run(t, id)
-	exits, err := c.bus.SubscribeSync(message.ExitedSubject("c", id))
+	exits, err := c.bus.SubscribeSync(message.ExitedSubject("c", message.Node{Pool: "p", Name: id}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -220,11 +220,15 @@ func (cli *commands) nodesWith(ctx context.Context, b *bus.Bus, app string, befo
 	}
 	for _, index := range s.App.Indices {
 		for _, c := range index.Instances {
-			nodes = append(nodes, c.Node)
+			if c.Pool == cli.Pool {
+				nodes = append(nodes, c.Node)
+			}
 		}
 	}
 	for _, c := range s.Crashes {
-		nodes = append(nodes, c.Node)
+		if c.Pool == cli.Pool {
+			nodes = append(nodes, c.Node)
+		}
 	}
 	nodes = slices.DeleteFunc(nodes, func(node string) bool { return node == "" })
 	slices.Sort(nodes)

@@ -53,19 +53,20 @@ const (
 
 // missingCommands returns a line for each node on which the command of the application does not exist.
 func missingCommands(crashes []api.AppCrash) (lines []string) {
-	seen := map[string]bool{}
+	seen := map[[2]string]bool{} // pool and node
 	for _, c := range slices.Backward(crashes) {
-		if seen[c.Node] || len(lines) == view.MaxReasons {
+		node := [2]string{c.Pool, c.Node}
+		if seen[node] || len(lines) == view.MaxReasons {
 			continue
 		}
 		if c.Status == nil {
 			if remedy := explain.ReleaseRemedy(c.Description); remedy != "" {
-				seen[c.Node] = true
+				seen[node] = true
 				lines = append(lines, fmt.Sprintf("node %s: %s (index %d)%s", cell.OrDash(c.Node), c.Description, c.Index, remedy))
 			}
 			continue
 		}
-		switch seen[c.Node] = true; *c.Status {
+		switch seen[node] = true; *c.Status {
 		case notFound:
 			lines = append(lines, fmt.Sprintf("the command does not exist on node %s (exit status %d of index %d): install it there, or correct it with \"weir app set\"", cell.OrDash(c.Node), notFound, c.Index))
 		case notExecutable:

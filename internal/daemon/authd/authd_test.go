@@ -135,10 +135,10 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	if err := b.Conn().Publish("weir.prod.heartbeat.i-01", nil); err != nil || b.Conn().FlushTimeout(patience) != nil || b.Conn().LastError() != nil {
+	if err := b.Conn().Publish("weir.prod.heartbeat.web.i-01", nil); err != nil || b.Conn().FlushTimeout(patience) != nil || b.Conn().LastError() != nil {
 		t.Errorf("heartbeat = %v, %v", err, b.Conn().LastError())
 	}
-	if err := b.Conn().Publish("weir.prod.heartbeat.i-02", nil); err != nil || b.Conn().FlushTimeout(patience) != nil || b.Conn().LastError() == nil {
+	if err := b.Conn().Publish("weir.prod.heartbeat.web.i-02", nil); err != nil || b.Conn().FlushTimeout(patience) != nil || b.Conn().LastError() == nil {
 		t.Errorf("heartbeat of another node = %v, %v, want a violation", err, b.Conn().LastError())
 	}
 	if b, err := agentOf("db", "i-02"); err == nil {

@@ -85,7 +85,7 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 		return login.Apply(o)
 	}
 	harmonizer := c.Connect(t, roles.User{Role: roles.Harmonizer, Cluster: "prod"})
-	heartbeats, err := harmonizer.SubscribeSync("weir.prod.heartbeat.*")
+	heartbeats, err := harmonizer.SubscribeSync("weir.prod.heartbeat.*.*")
 	if err = errors.Join(err, harmonizer.Flush()); err != nil {
 		t.Fatal(err)
 	}
@@ -95,14 +95,14 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 	forbidden := make(chan error, 1)
 	agent.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { forbidden <- err })
 	for _, node := range []string{"i-2", "i-1"} {
-		if err := agent.Publish("weir.prod.heartbeat."+node, nil); err != nil {
+		if err := agent.Publish("weir.prod.heartbeat.web."+node, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if m, err := heartbeats.NextMsg(natsTimeout); err != nil || m.Subject != "weir.prod.heartbeat.i-1" {
+	if m, err := heartbeats.NextMsg(natsTimeout); err != nil || m.Subject != "weir.prod.heartbeat.web.i-1" {
 		t.Errorf("first heartbeat = %v, %v, want that of the agent's own node", m, err)
 	}
-	if err := <-forbidden; !strings.Contains(err.Error(), "heartbeat.i-2") {
+	if err := <-forbidden; !strings.Contains(err.Error(), "heartbeat.web.i-2") {
 		t.Errorf("heartbeat of another node = %v, want a violation", err)
 	}
 }

@@ -42,7 +42,7 @@ func (b *beats) heartbeats(t *testing.T) map[string][]byte {
 		if err != nil {
 			t.Error(err)
 		}
-		out[message.HeartbeatSubject("test", h.Node)] = data
+		out[message.HeartbeatSubject("test", message.Node{Pool: "p", Name: h.Node})] = data
 	}
 	return out
 }

@@ -126,9 +126,9 @@ func TestCollectorReadsVarz(t *testing.T) {
 	}
 
 	for _, m := range []struct{ subject, data string }{
-		{"weir.test.heartbeat.n1", `{"dea":"n1","droplets":[]}`},
+		{"weir.test.heartbeat.p.n1", `{"dea":"n1","droplets":[]}`},
 		{"dea.heartbeat", `{"dea":"n2","droplets":[]}`}, // dropped: legacy_deas is not set
-		{"weir.test.exited.n1", `{"droplet":"web","version":"v1","instance":"i","index":0,"reason":"CRASHED"}`},
+		{"weir.test.exited.p.n1", `{"droplet":"web","version":"v1","instance":"i","index":0,"reason":"CRASHED"}`},
 		{"healthmanager.health", `{"droplets":[]}`},
 	} {
 		if err := conn.PublishRequest(m.subject, "answer", []byte(m.data)); err != nil {

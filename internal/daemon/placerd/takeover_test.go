@@ -52,7 +52,7 @@ func newWorld(t *testing.T) *world {
 	}
 	in, err := bus.Receive(w.bus.Conn, bus.InboxConfig{
 		Events: []string{
-			message.HeartbeatSubject(cluster, "*"), message.ExitedSubject(cluster, "*"), message.ConfirmedSubject(cluster, "*"),
+			message.HeartbeatSubject(cluster, message.Node{Pool: "*", Name: "*"}), message.ExitedSubject(cluster, message.Node{Pool: "*", Name: "*"}), message.ConfirmedSubject(cluster, "*"),
 		},
 		Messages: 10_000, Log: localtest.Log(t),
 	})

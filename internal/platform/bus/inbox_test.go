@@ -56,7 +56,7 @@ func next(t *testing.T, in *bus.Inbox) string {
 // A client with access to JetStream makes the server publish on the subject of a command or an event. The inbox
 // refuses each of these messages, and still delivers genuine ones.
 func TestInboxRefusesServerMadeMessages(t *testing.T) {
-	const command, event = "weir.c.agent.p.n.fence", "weir.c.heartbeat.n"
+	const command, event = "weir.c.agent.p.n.fence", "weir.c.heartbeat.p.n"
 	for _, tt := range []struct {
 		name string
 		send func(ctx context.Context, nc *nats.Conn, js jetstream.JetStream) error
@@ -68,10 +68,10 @@ func TestInboxRefusesServerMadeMessages(t *testing.T) {
 		}, []string{"weir.c.agent.p.n.*"}, bus.ErrNotGenuine},
 		{"direct get to an event", func(_ context.Context, nc *nats.Conn, _ jetstream.JetStream) error {
 			return nc.PublishRequest("$JS.API.DIRECT.GET.S.stored.a", event, nil)
-		}, []string{"weir.c.heartbeat.*"}, bus.ErrNotGenuine},
+		}, []string{"weir.c.heartbeat.p.*"}, bus.ErrNotGenuine},
 		{"direct get of a missing message", func(_ context.Context, nc *nats.Conn, _ jetstream.JetStream) error {
 			return nc.PublishRequest("$JS.API.DIRECT.GET.S.stored.missing", event, nil)
-		}, []string{"weir.c.heartbeat.*"}, bus.ErrNotGenuine},
+		}, []string{"weir.c.heartbeat.p.*"}, bus.ErrNotGenuine},
 		{"push consumer", func(ctx context.Context, nc *nats.Conn, _ jetstream.JetStream) error {
 			old, err := nc.JetStream()
 			if err == nil {
@@ -100,7 +100,7 @@ func TestInboxRefusesServerMadeMessages(t *testing.T) {
 				_, err = js.Publish(ctx, "again.a", nil)
 			}
 			return err
-		}, []string{"weir.c.heartbeat.*"}, bus.ErrNotGenuine},
+		}, []string{"weir.c.heartbeat.p.*"}, bus.ErrNotGenuine},
 		{"command without a reply subject", func(_ context.Context, nc *nats.Conn, _ jetstream.JetStream) error {
 			return nc.Publish(command, []byte(`{"on":true}`))
 		}, []string{"weir.c.agent.p.n.*"}, bus.ErrNoReply},
@@ -113,7 +113,7 @@ func TestInboxRefusesServerMadeMessages(t *testing.T) {
 			}
 			lost := make(chan loss, 10)
 			in, err := bus.Receive(nc, bus.InboxConfig{
-				Events: []string{"dea.heartbeat", "weir.c.heartbeat.*"}, Requests: []string{"weir.c.agent.p.n.*"}, Messages: 10,
+				Events: []string{"dea.heartbeat", "weir.c.heartbeat.p.*"}, Requests: []string{"weir.c.agent.p.n.*"}, Messages: 10,
 				Lost: func(m *nats.Msg, err error) { lost <- loss{m.Sub.Subject, err} },
 			})
 			if err != nil {

@@ -140,7 +140,7 @@ func (p Pool) silentNodes(ctx context.Context, r api.TickRecord) (silent []api.S
 		return nil, nil // the counts have the warning that the harmonizer does not answer
 	}
 	return slices.DeleteFunc(h.Silent, func(n api.SilentNode) bool {
-		return !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
+		return n.Pool != p.Name || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
 			return c.ID == n.Node && c.Instance == api.InstanceRunning
 		})
 	}), append(HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name)...)

@@ -18,16 +18,16 @@ func TestUnusableMessages(t *testing.T) {
 		subject, data string
 		usable        bool
 	}{
-		{message.HeartbeatSubject("c", "n1"), beat, true},
-		{message.HeartbeatSubject("c", "n2"), beat, false},
-		{message.HeartbeatSubject("c", "n1"), "not json", false},
-		{message.HeartbeatSubject("c", "n"), `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,` +
+		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}), beat, true},
+		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n2"}), beat, false},
+		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}), "not json", false},
+		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n"}), `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,` +
 			`"state":"RUNNING","state_timestamp":1}]}`, false},
-		{message.NodeSubject("c", "n1"), `{"id":"n1","pool":"p"}`, true},
-		{message.NodeSubject("c", "n2"), `{"id":"n1","pool":"p","draining":true}`, false},
-		{message.NodeSubject("c", "n"), "not json", false},
-		{message.ExitedSubject("c", "n1"), `{"droplet":"a","version":"v","instance":"i","index":0,"reason":"CRASHED"}`, true},
-		{message.ExitedSubject("c", "n"), "{", false},
+		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n1"}), `{"id":"n1","pool":"p"}`, true},
+		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n2"}), `{"id":"n1","pool":"p","draining":true}`, false},
+		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n"}), "not json", false},
+		{message.ExitedSubject("c", message.Node{Pool: "p", Name: "n1"}), `{"droplet":"a","version":"v","instance":"i","index":0,"reason":"CRASHED"}`, true},
+		{message.ExitedSubject("c", message.Node{Pool: "p", Name: "n"}), "{", false},
 		{message.SubjectStart, `{"droplet":"a","version":"v","indices":[0]}`, true},
 		{message.SubjectStop, `[]`, false},
 		{cloudfoundry.RequestsSubject(message.Partition), `{"droplet":"a","op":"PAUSE"}`, false},

@@ -27,6 +27,8 @@ import (
 
 const inbox = 65_536 // waiting messages
 
+var errUnknownSubject = errors.New("the subject is not one of the placer's")
+
 // Config selects the pool.
 type Config struct {
 	Cluster string
@@ -63,10 +65,10 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 	defer rows.Close()
 	// One inbox for all subjects preserves their order: an exit is processed before the nudge
 	// that follows it.
-	cluster := b.cfg.Cluster
+	cluster, nodes := b.cfg.Cluster, message.Node{Pool: b.cfg.Pool, Name: "*"}
 	in, err := bus.Receive(b.nc, bus.InboxConfig{
 		Events: []string{
-			message.NodeSubject(cluster, "*"), message.HeartbeatSubject(cluster, "*"), message.ExitedSubject(cluster, "*"),
+			message.FactsSubject(cluster, nodes), message.HeartbeatSubject(cluster, nodes), message.ExitedSubject(cluster, nodes),
 			message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition),
 		},
 		Requests: []string{pendingSubject(cluster, b.cfg.Pool)}, Messages: inbox, Log: b.log,
@@ -133,17 +135,19 @@ func (b *Bus) decode(m *nats.Msg) (placer.Event, error) {
 	node, subject := message.OfNode(m.Subject)
 	switch subject {
 	case message.SubjectHeartbeat:
-		return heartbeat(node, m.Data)
+		return heartbeat(node.Name, m.Data)
+	case message.SubjectFacts:
+		return facts(node, m.Data)
 	case message.SubjectExited:
 		e, err := message.DecodeExited(m.Data)
-		return placer.Exit{Node: node, Exited: e}, err
+		return placer.Exit{Node: node.Name, Exited: e}, err
 	case message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition):
 		start, stop, err := cloudfoundry.DecodeNudge(m.Subject, m.Data)
 		return placer.Nudge{ID: nudgeID(m), Start: start, Stop: stop}, err
 	case pendingSubject(b.cfg.Cluster, b.cfg.Pool):
 		return placer.Query{Answer: func(p api.Pending) { b.respond(m, p) }}, nil
 	}
-	return b.facts(m)
+	return nil, errUnknownSubject
 }
 
 // heartbeat returns a heartbeat from the subject of a node.
@@ -158,13 +162,11 @@ func heartbeat(node string, data []byte) (placer.Event, error) {
 	return placer.Heartbeat{Heartbeat: h}, nil
 }
 
-func (b *Bus) facts(m *nats.Msg) (placer.Event, error) {
-	f, err := wire.DecodeFacts(m.Data)
+// facts returns the facts from the subject of a node.
+func facts(node message.Node, data []byte) (placer.Event, error) {
+	f, err := wire.FactsOf(node, data)
 	if err != nil {
 		return nil, err
-	}
-	if m.Subject != message.NodeSubject(b.cfg.Cluster, f.ID) {
-		return nil, fmt.Errorf("subject is not that of node %s", f.ID)
 	}
 	return placer.Facts{NodeFacts: f}, nil
 }

@@ -122,7 +122,7 @@ func (s *site) listen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	subscribe(message.HeartbeatSubject("c", "*"), func(data []byte) error {
+	subscribe(message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "*"}), func(data []byte) error {
 		h, err := message.DecodeHeartbeat(data)
 		s.beats[h.Node] = h.Beats
 		if s.watch {
@@ -134,7 +134,7 @@ func (s *site) listen(t *testing.T) {
 		}
 		return err
 	})
-	subscribe(message.ExitedSubject("c", "*"), func(data []byte) error {
+	subscribe(message.ExitedSubject("c", message.Node{Pool: "p", Name: "*"}), func(data []byte) error {
 		e, err := message.DecodeExited(data)
 		s.exits = append(s.exits, e)
 		return err

@@ -40,14 +40,14 @@ func TestAgentHasThePermissionsOfItsNode(t *testing.T) {
 				t.Fatal(err)
 			}
 			daemon := w.connectAs(w.daemon)
-			sub, err := daemon.SubscribeSync("weir.prod.heartbeat.*")
+			sub, err := daemon.SubscribeSync("weir.prod.heartbeat.*.*")
 			if err = errors.Join(err, daemon.Flush()); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := agent.SubscribeSync("weir.prod.agent.web.i-01.*"); err != nil {
 				t.Fatal(err)
 			}
-			for _, forbidden := range []string{"weir.prod.heartbeat.i-02", "$JS.API.INFO", "weir.prod.agent.web.i-02.stop"} {
+			for _, forbidden := range []string{"weir.prod.heartbeat.web.i-02", "$JS.API.INFO", "weir.prod.agent.web.i-02.stop"} {
 				if err := agent.Publish(forbidden, nil); err != nil {
 					t.Fatal(err)
 				}
@@ -61,10 +61,10 @@ func TestAgentHasThePermissionsOfItsNode(t *testing.T) {
 			if err := <-violations; !strings.Contains(err.Error(), "i-02") {
 				t.Errorf("subscribing to another node = %v, want a violation", err)
 			}
-			if err := agent.Publish("weir.prod.heartbeat.i-01", []byte("x")); err != nil {
+			if err := agent.Publish("weir.prod.heartbeat.web.i-01", []byte("x")); err != nil {
 				t.Fatal(err)
 			}
-			if m, err := sub.NextMsg(patience); err != nil || m.Subject != "weir.prod.heartbeat.i-01" {
+			if m, err := sub.NextMsg(patience); err != nil || m.Subject != "weir.prod.heartbeat.web.i-01" {
 				t.Errorf("heartbeat = %v, %v", m, err)
 			}
 			if s := r.Status(); s.Accepted != 1 || s.LastAccepted.IsZero() || total(s) != 0 {

@@ -171,7 +171,7 @@ const poolAccount = "POOL:prod:web"
 // agentUser has the permissions of an agent, in short.
 func agentUser(c identity.Claim) authcallout.User {
 	u := authcallout.User{Name: c.Cluster + ".agent." + c.Pool + "." + c.Node, Account: "WEIR"}
-	u.Permissions.Pub.Allow.Add("weir."+c.Cluster+".heartbeat."+c.Node, "_INBOX_weir."+c.Cluster+".pool.>")
+	u.Permissions.Pub.Allow.Add("weir."+c.Cluster+".heartbeat."+c.Pool+"."+c.Node, "_INBOX_weir."+c.Cluster+".pool.>")
 	u.Permissions.Sub.Allow.Add("weir."+c.Cluster+".agent."+c.Pool+"."+c.Node+".*", "weir."+c.Cluster+".announce")
 	return u
 }

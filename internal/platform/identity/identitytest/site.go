@@ -48,7 +48,7 @@ func Serve(tb testing.TB, kind string, v identity.Verifier) *Site {
 		Cluster: "prod", Issuer: issuer, Verifiers: map[string]identity.Verifier{kind: v}, Log: slog.New(slog.DiscardHandler),
 		Agent: func(c identity.Claim) authcallout.User {
 			u := authcallout.User{Name: c.Node, Account: agents}
-			u.Permissions.Pub.Allow.Add(Heartbeat(c.Node))
+			u.Permissions.Pub.Allow.Add(Heartbeat(c.Pool, c.Node))
 			return u
 		},
 	})
@@ -77,7 +77,7 @@ func Serve(tb testing.TB, kind string, v identity.Verifier) *Site {
 }
 
 // Heartbeat is the subject that an agent of the site may publish to.
-func Heartbeat(node string) string { return "weir.prod.heartbeat.web." + node }
+func Heartbeat(pool, node string) string { return "weir.prod.heartbeat." + pool + "." + node }
 
 // Connect makes one attempt to connect an agent that makes this claim, with a key of its own.
 func (s *Site) Connect(c identity.Claim, p identity.Prover, key nkeys.KeyPair) (*nats.Conn, error) {
@@ -104,7 +104,7 @@ func (s *Site) Expect(c identity.Claim, p identity.Prover, key nkeys.KeyPair) {
 		s.Fatalf("connect agent %s: %v", c.Node, err)
 	}
 	publish := func(node string) error {
-		if err := nc.Publish(Heartbeat(node), nil); err != nil {
+		if err := nc.Publish(Heartbeat(c.Pool, node), nil); err != nil {
 			return err
 		}
 		if err := nc.FlushTimeout(time.Minute); err != nil {

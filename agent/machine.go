@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -115,6 +116,11 @@ func (m *machine) admit(now time.Time, r wire.StartRequest) (*copyOf, error) {
 	}
 	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now}
 	m.copies[r.Instance] = c
+	if n := m.heartbeatSize(); n > message.MaxNodeMessage {
+		delete(m.copies, r.Instance)
+		return nil, &call.Error{Code: wire.CodeNoRoom, Message: fmt.Sprintf("node %s lists %d app instances: with one more its heartbeat has %d bytes, at most %d are allowed",
+			m.cfg.ID, len(m.copies), n, message.MaxNodeMessage)}
+	}
 	return c, nil
 }
 
@@ -176,6 +182,16 @@ func (m *machine) reason(c *copyOf, leaving bool) api.ExitReason {
 		return api.ExitShutdown
 	}
 	return api.ExitCrashed
+}
+
+// heartbeatSize returns the size of the heartbeat when each copy has the state with the longest name.
+func (m *machine) heartbeatSize() int {
+	h := m.heartbeat()
+	for i := range h.Beats {
+		h.Beats[i].State = api.CopyEvacuating
+	}
+	data, _ := json.Marshal(h) // plain values: never an error
+	return len(data)
 }
 
 // heartbeat returns all copies, in order of instance.

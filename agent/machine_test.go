@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"strings"
@@ -37,6 +38,23 @@ func TestEndedAreBounded(t *testing.T) {
 	}
 	if _, ok := m.exited(time.Unix(2, 0), "nobody", outcome{}, false); ok {
 		t.Error("the exit of an unknown copy is published")
+	}
+}
+
+// A node accepts no copy that its heartbeat could not list: receivers drop a larger heartbeat.
+func TestCopiesFitInTheHeartbeat(t *testing.T) {
+	m := newMachine(Config{ID: "n"}, "boot")
+	var err error
+	for i := 0; err == nil && i < 1000; i++ {
+		_, err = m.admit(time.Unix(1, 0), wire.StartRequest{App: "web", Version: "v1", Index: i, Instance: fmt.Sprintf("%032d", i), Command: "run"})
+	}
+	if refused, ok := errors.AsType[*call.Error](err); !ok || refused.Code != wire.CodeNoRoom {
+		t.Fatalf("admit = %v, want %s", err, wire.CodeNoRoom)
+	}
+	m.cordoned = true
+	data, err := json.Marshal(m.heartbeat())
+	if err != nil || len(data) > message.MaxNodeMessage || len(m.copies) < 300 {
+		t.Errorf("%d copies in %d bytes, %v, want at least 300 in %d bytes", len(m.copies), len(data), err, message.MaxNodeMessage)
 	}
 }
 

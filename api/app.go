@@ -68,7 +68,7 @@ func (f AppFinding) String() string {
 		fmt.Fprintf(&b, " count=%d", f.Count)
 	}
 	for _, p := range [...]struct{ name, value string }{
-		{"version", f.Version}, {"instance", f.Instance}, {"node", f.Node}, {"rule", string(f.Rule)},
+		{"version", f.Version}, {"instance", f.Instance}, {"node", NodeName(f.Pool, f.Node)}, {"rule", string(f.Rule)},
 	} {
 		if p.value != "" {
 			fmt.Fprintf(&b, " %s=%s", p.name, p.value)
@@ -158,6 +158,9 @@ const (
 
 	AppFindingIgnored AppFindingKind = "ignored" // an exit that changes nothing
 	AppFindingRefused AppFindingKind = "refused" // a malformed message, or one about another node than that of its subject
+
+	AppFindingSenderWrong AppFindingKind = "sender_wrong" // a node sends statements that do not count, or too much; reported once
+	AppFindingSenderRight AppFindingKind = "sender_right" // it did so for the last time a minute ago
 
 	AppFindingLimitHeld      AppFindingKind = "limit_held"      // the disruption limit holds nudges: too many instances or rows were lost at once
 	AppFindingLimitThrottled AppFindingKind = "limit_throttled" // the bus works again; starts leave at a tenth of the rate
@@ -294,8 +297,9 @@ const (
 	WhyStopped  AppReason = "stopped"  // it was stopped
 	WhyShutdown AppReason = "shutdown" // its node shuts down
 
-	WhyEvacuated AppReason = "evacuated" // its node drains
-	WhyExited    AppReason = "exited"    // it ended for an unknown reason
+	WhyEvacuated    AppReason = "evacuated"      // its node drains
+	WhySendsTooMuch AppReason = "sends_too_much" // a node sends more messages than its share, or too large ones; it loses its own
+	WhyExited       AppReason = "exited"         // it ended for an unknown reason
 
 	WhyEvacuating AppReason = "evacuating" // only a copy that will end runs
 	WhyReplaced   AppReason = "replaced"   // it will end, and another copy runs
@@ -447,3 +451,19 @@ const (
 	PackagePending PackageState = "PENDING"
 	PackageFailed  PackageState = "FAILED"
 )
+
+// Wrong returns what a WrongSender of this reason does.
+func (w AppReason) Wrong() string {
+	if w == WhySendsTooMuch {
+		return "sends more than its share, or too large messages"
+	}
+	return "sends statements that do not count"
+}
+
+// NodeName returns POOL/NODE, and NODE of a legacy DEA, which has no pool.
+func NodeName(pool, node string) string {
+	if pool == "" {
+		return node
+	}
+	return pool + "/" + node
+}

@@ -56,6 +56,10 @@ type HarmonizerStatus struct {
 	Silent      []SilentNode `json:"silent,omitempty"`
 	SilentNodes int          `json:"silent_nodes,omitempty"`
 
+	// Wrong has the first nodes that send statements that do not count, or too much; WrongSenders is their number.
+	Wrong        []WrongSender `json:"wrong,omitempty"`
+	WrongSenders int           `json:"wrong_senders,omitempty"`
+
 	// Unanswered has the first unanswered requests to schedulers; UnansweredApps is their number.
 	Unanswered     []UnansweredNudge `json:"unanswered,omitempty"`
 	UnansweredApps int               `json:"unanswered_apps,omitempty"`
@@ -86,6 +90,25 @@ func (s HarmonizerStatus) Unready() []string {
 			s.Unwritten.Format(time.RFC3339)))
 	}
 	return why
+}
+
+// WrongSender is a node whose statements changed nothing in the last minute, for one reason.
+type WrongSender struct {
+	Pool   string    `json:"pool,omitempty"` // empty for a legacy DEA
+	Node   string    `json:"node"`
+	Why    AppReason `json:"why"`
+	Since  time.Time `json:"since"`
+	Count  uint64    `json:"count"`            // statements
+	Detail string    `json:"detail,omitempty"` // of the latest one, for people
+}
+
+// String returns a sentence for operators.
+func (w WrongSender) String() string {
+	text := fmt.Sprintf("node %s %s: %d times since %s, and it changes nothing", NodeName(w.Pool, w.Node), w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.TimeOnly))
+	if w.Detail != "" {
+		text += " (" + w.Detail + ")"
+	}
+	return text + "; see the log of its agent, and replace its key if it is not yours"
 }
 
 // HarmonizerQuery is the request on message.StatusSubject. The answer is a Status. An empty

@@ -52,6 +52,8 @@ func (h *Harmonizer) status(now time.Time, q api.HarmonizerQuery) api.Harmonizer
 	}
 	silent := h.machine.View().Silent()
 	s.Silent, s.SilentNodes = silent[:min(len(silent), silentLimit)], len(silent)
+	wrong := h.machine.View().WrongSenders()
+	s.Wrong, s.WrongSenders = wrong[:min(len(wrong), silentLimit)], len(wrong)
 	if h.watched != nil {
 		all := h.watched.unanswered(h.machine.View().PoolOf)
 		s.Unanswered, s.UnansweredApps = all[:min(len(all), silentLimit)], len(all)

@@ -226,8 +226,8 @@ func FactsOf(node message.Node, data []byte) (api.NodeFacts, error) {
 // or if the id is invalid. Negative and infinite quantities, and conditions beyond their bounds,
 // are errors too.
 func DecodeFacts(data []byte) (api.NodeFacts, error) {
-	if len(data) > maxFacts {
-		return api.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), maxFacts)
+	if len(data) > message.MaxNodeMessage {
+		return api.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), message.MaxNodeMessage)
 	}
 	var f api.NodeFacts
 	if err := json.Unmarshal(data, &f); err != nil {
@@ -298,7 +298,6 @@ const (
 // Bounds of messages on the bus.
 const (
 	MaxRequest  = 256 << 10 // bytes of a request
-	maxFacts    = 64 << 10  // bytes of a node's facts
 	maxIndex    = 1 << 20
 	maxAppName  = 256
 	MaxLogLines = 10_000

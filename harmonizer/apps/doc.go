@@ -38,6 +38,7 @@
 //   - dispatch: the queues, their rate, and the sent nudges. A queued nudge is
 //     evaluated again before it is sent.
 //   - memory: what survives a restart.
+//   - senders: the nodes whose statements do not count.
 //   - inventory: the apps, the slots of their indices, and the sums.
 //
 // Every finding has its rule, its reason and its deadline. Explain returns the same values at

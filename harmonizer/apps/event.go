@@ -76,6 +76,12 @@ type BusUp struct{}
 // BusDown: no messages are received.
 type BusDown struct{}
 
+// SenderLimited: a node sent more than its share, or too large messages, and lost as many of its messages.
+type SenderLimited struct {
+	Node message.Node
+	Lost uint64
+}
+
 // LoopbackProbe: our own message returned, so the bus delivers.
 type LoopbackProbe struct{}
 
@@ -120,6 +126,7 @@ func (ExpectedFailed) event()     {}
 func (ExpectedLost) event()       {}
 func (BusUp) event()              {}
 func (BusDown) event()            {}
+func (SenderLimited) event()      {}
 func (LoopbackProbe) event()      {}
 func (Lead) event()               {}
 func (Follow) event()             {}

@@ -34,6 +34,7 @@ type Machine struct {
 	gate     gate
 	dispatch dispatch
 	memory   memory
+	senders  senders
 	lost     map[message.Node]time.Time // lost nodes that sent no heartbeat since
 }
 
@@ -51,6 +52,7 @@ func NewMachine(cfg Config) *Machine {
 		limits: limits{perStep, perSweep}, lost: map[message.Node]time.Time{},
 	}
 	m.journal = journal{clock: &m.clock}
+	m.senders = senders{clock: &m.clock, journal: &m.journal, wrong: map[sender]*wrongSender{}}
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
@@ -132,6 +134,8 @@ func (m *Machine) processEvent(ev Event) {
 		m.known.Connected(m.clock.wall)
 	case BusDown:
 		m.bus.disconnect()
+	case SenderLimited:
+		m.senders.note(ev.Node, api.WhySendsTooMuch, ev.Lost, "")
 	case LoopbackProbe:
 		m.limit.probed = true
 	case Lead:
@@ -163,6 +167,7 @@ func (m *Machine) tick() {
 	if m.clock.now >= m.bus.connectedAt.add(m.cfg.freshAfter()) {
 		m.bus.fresh = true
 	}
+	m.senders.expire()
 	m.loseAwaited()
 	m.known.Tick(m.clock.wall)
 	m.limit.expect()

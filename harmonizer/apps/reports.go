@@ -12,7 +12,7 @@ import (
 
 func (m *Machine) heartbeat(ev Heartbeat) {
 	if err := m.known.Heartbeat(m.clock.wall, ev.Node, ev.Data); err != nil {
-		m.journal.addFinding(refused(ev.Node, err))
+		m.refuse(ev.Node, err)
 		return
 	}
 	m.limit.heartbeat(m.known.Sender())
@@ -166,7 +166,7 @@ func (m *Machine) exit(ev Exit) {
 	}
 	if c, ok := m.known.Find(e.Instance); ok { // every node may report the end of an unknown copy
 		if err := c.CheckExit(ev.Node); err != nil {
-			m.journal.addFinding(refused(ev.Node, err))
+			m.refuse(ev.Node, err)
 			return
 		}
 	}
@@ -194,9 +194,11 @@ func (m *Machine) exit(ev Exit) {
 	}
 }
 
-// refused returns the finding of a message that changes nothing.
-func refused(node message.Node, err error) api.AppFinding {
-	return onNode(api.AppFinding{Kind: api.AppFindingRefused, Why: api.AppReason("bad_" + message.Cause(err)), Detail: err.Error()}, node)
+// refuse reports a message that changes nothing.
+func (m *Machine) refuse(node message.Node, err error) {
+	why := api.AppReason("bad_" + message.Cause(err))
+	m.journal.addFinding(onNode(api.AppFinding{Kind: api.AppFindingRefused, Why: why, Detail: err.Error()}, node))
+	m.senders.note(node, why, 1, err.Error())
 }
 
 func ignored(e api.Exited, why api.AppReason) api.AppFinding {

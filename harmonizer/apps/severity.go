@@ -7,9 +7,10 @@ import (
 // SeverityOf returns how urgent a finding is.
 func SeverityOf(k api.AppFindingKind) api.Severity {
 	switch k {
-	case api.AppFindingComplete, api.AppFindingReleased, api.AppFindingRetried:
+	case api.AppFindingComplete, api.AppFindingReleased, api.AppFindingRetried, api.AppFindingSenderRight:
 		return api.SeverityInfo
-	case api.AppFindingIncomplete, api.AppFindingNodeLost, api.AppFindingFlapping, api.AppFindingGaveUp, api.AppFindingLimitHeld, api.AppFindingLimitThrottled:
+	case api.AppFindingIncomplete, api.AppFindingNodeLost, api.AppFindingFlapping, api.AppFindingGaveUp, api.AppFindingLimitHeld, api.AppFindingLimitThrottled,
+		api.AppFindingSenderWrong:
 		return api.SeverityWarning
 	}
 	return api.SeverityDebug

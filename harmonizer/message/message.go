@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -45,10 +46,7 @@ type Node struct{ Pool, Name string }
 
 // String returns POOL/NAME, and NAME of a legacy DEA.
 func (n Node) String() string {
-	if n.Pool == "" {
-		return n.Name
-	}
-	return n.Pool + "/" + n.Name
+	return api.NodeName(n.Pool, n.Name)
 }
 
 // MarshalText returns String: a Node may be the key of a JSON object.
@@ -95,11 +93,36 @@ func (n Node) subject(cluster, token string) string {
 // AnnounceSubject is the subject of an empty message. Each agent answers it with its facts and its Heartbeat.
 func AnnounceSubject(cluster string) string { return names.Subject(cluster, "announce") }
 
+// MaxNodeMessage bounds a heartbeat and the facts of a node, in bytes: about 350 copies. Receivers drop a larger one before
+// it waits, and an agent accepts no copy that its heartbeat could not list.
+const MaxNodeMessage = 64 << 10
+
+// SenderOf returns POOL.NODE in the subject of an agent, and nothing for another subject. It does not allocate.
+func SenderOf(subject string) string {
+	rest, ours := strings.CutPrefix(subject, "weir.")
+	_, rest, _ = strings.Cut(rest, ".")
+	token, sender, _ := strings.Cut(rest, ".")
+	switch token {
+	case heartbeatToken, exitedToken, factsToken, lifecycleToken:
+		if ours && strings.Count(sender, ".") == 1 {
+			return sender
+		}
+	}
+	return ""
+}
+
+// NodeOfSender returns the node of what SenderOf returns.
+func NodeOfSender(sender string) Node {
+	pool, name, _ := strings.Cut(sender, ".")
+	return Node{pool, name}
+}
+
 // Tokens of the subjects of agents.
 const (
 	heartbeatToken = "heartbeat"
 	exitedToken    = "exited"
 	factsToken     = "node"
+	lifecycleToken = "lifecycle" // of hints to node health
 )
 
 // SubjectFacts is what OfNode returns for the FactsSubject. Legacy DEAs publish no facts.

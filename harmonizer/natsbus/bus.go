@@ -77,6 +77,6 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 // messages; see message.Cause. Malformed heartbeats are counted elsewhere. "refused_SUBJECT" counts
 // messages that the server was made to send, and requests without a reply subject. "skipped_SUBJECT"
 // counts messages of another partition. "dropped" counts messages that came faster than they
-// were processed. "unanswered" counts requests. "connected" counts how often subscriptions
+// were processed. "limited" counts messages that a node lost because it sends too much. "unanswered" counts requests. "connected" counts how often subscriptions
 // became active.
 func (b *Bus) Counters() map[string]uint64 { return b.tally.snapshot() }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
@@ -18,10 +19,9 @@ import (
 )
 
 const (
-	// eventMessages and eventBytes bound the waiting messages of nodes: all nodes of a large
+	// eventMessages bounds the waiting messages of nodes, with wire.MaxWaiting: all nodes of a large
 	// cluster may send at once. More messages are counted and dropped.
 	eventMessages = 1 << 16
-	eventBytes    = 256 << 20
 	// requestMessages and requestBytes bound the waiting requests.
 	requestMessages = 1 << 12
 	requestBytes    = 16 << 20
@@ -34,7 +34,7 @@ const (
 // requests. It returns when ctx ends or the connection is closed permanently.
 func (b *Bus) Listen(ctx context.Context, handler harmonizer.Handler) error {
 	received, err := bus.Receive(b.nc, bus.InboxConfig{
-		Events: b.eventSubjects(), Messages: eventMessages, Bytes: eventBytes, Lost: b.lost,
+		Events: b.eventSubjects(), Messages: eventMessages, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Lost: b.lost,
 	})
 	if err != nil {
 		return err
@@ -56,9 +56,10 @@ func (b *Bus) Listen(ctx context.Context, handler harmonizer.Handler) error {
 	return b.receive(ctx, received, handler.Enqueue)
 }
 
-// lost counts a message that an inbox did not deliver. Dropped ones are counted by connection.check.
+// lost counts a message that an inbox did not deliver. Dropped ones are counted by connection.check, which also names the
+// senders that send too much.
 func (b *Bus) lost(m *nats.Msg, err error) {
-	if !errors.Is(err, bus.ErrInboxFull) {
+	if !errors.Is(err, bus.ErrInboxFull) && !errors.Is(err, bus.ErrTooLarge) {
 		b.tally.warn("refused_"+m.Sub.Subject, "message refused", err)
 	}
 }
@@ -95,6 +96,7 @@ func (b *Bus) receive(ctx context.Context, received *bus.Inbox, report harmonize
 		case <-status:
 			err = c.check(ctx)
 		case <-check.C:
+			c.reportLosers(ctx)
 			err = c.check(ctx)
 		case m := <-received.Messages():
 			if ev := b.event(m); ev != nil && report(ctx, ev) != nil {
@@ -114,7 +116,8 @@ type connection struct {
 	report   harmonizer.Enqueue
 
 	last      connectionState
-	announced bool // as a component
+	losers    map[string]bus.LostOfSender // as of the last check
+	announced bool                        // as a component
 }
 
 // connectionState is the state of the connection at one check.
@@ -155,6 +158,25 @@ func (c *connection) check(ctx context.Context) error {
 		_ = c.report(ctx, apps.BusDown{})
 	}
 	return nil
+}
+
+// reportLosers reports the senders that lost messages since the last check. The state stays complete: a sender that sends too
+// much loses its own messages only, and its next heartbeat has all that it runs.
+func (c *connection) reportLosers(ctx context.Context) {
+	was := c.losers
+	c.losers = map[string]bus.LostOfSender{}
+	for _, one := range c.received.Losers() {
+		c.losers[one.Sender] = one
+		before := was[one.Sender]
+		if !before.Since.Equal(one.Since) {
+			before.Lost = 0
+		}
+		if one.Lost == before.Lost {
+			continue
+		}
+		c.bus.tally.count("limited", one.Lost-before.Lost)
+		_ = c.report(ctx, apps.SenderLimited{Node: message.NodeOfSender(one.Sender), Lost: one.Lost - before.Lost}) // fails only when ctx ends
+	}
 }
 
 // announce makes sure that the server has our subscriptions. If request is set, it also

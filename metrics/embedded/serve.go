@@ -55,11 +55,11 @@ func (s *Server) Foreign() uint64 { return s.foreign.Load() }
 // connection they are received from its return on. The connection must stay open until Serve returns. Run one Server for
 // a cluster.
 func Listen(ctx context.Context, nc *nats.Conn, cluster string, log *slog.Logger) (*Server, error) {
-	writes, err := receive(nc, writeSubject(cluster, "*"), log)
+	writes, err := receive(nc, writeSubject(cluster, "*"), &bus.Senders{Of: writerOf, Messages: pendingCount / 4}, log)
 	if err != nil {
 		return nil, err
 	}
-	windows, err := receive(nc, windowSubject(cluster), log)
+	windows, err := receive(nc, windowSubject(cluster), nil, log)
 	if err != nil {
 		writes.Close()
 		return nil, err
@@ -103,8 +103,11 @@ func (s *Server) Serve(ctx context.Context, store Store) (err error) {
 // limit returns bound, or half of the bus's payload limit if that is less.
 func limit(bound int, nc *nats.Conn) int { return min(bound, int(nc.MaxPayload()/2)) }
 
-func receive(nc *nats.Conn, subject string, log *slog.Logger) (*bus.Inbox, error) {
-	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{subject}, Messages: pendingCount, Bytes: pendingBytes, Log: log})
+// writerOf returns the writer in the subject of a write.
+func writerOf(subject string) string { return subject[strings.LastIndexByte(subject, '.')+1:] }
+
+func receive(nc *nats.Conn, subject string, of *bus.Senders, log *slog.Logger) (*bus.Inbox, error) {
+	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{subject}, Messages: pendingCount, Bytes: pendingBytes, Senders: of, Log: log})
 	if err != nil {
 		return nil, fmt.Errorf("serve metrics: %w", err)
 	}
@@ -171,7 +174,7 @@ func (s service) write(ctx context.Context, msg *nats.Msg) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	writer := store.Writer(msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:])
+	writer := store.Writer(writerOf(msg.Subject))
 	if err := writer.Check(samples); err != nil {
 		n := s.foreign.Add(1)
 		s.warn.Do(func() { s.log.Warn("metrics refused", "writer", writer, "so_far", n, "err", err) })

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -29,6 +30,11 @@ const (
 	hintsAtOnce    = 2000
 )
 
+// hintSenders bounds the waiting hints of each node.
+func hintSenders() *bus.Senders {
+	return &bus.Senders{Of: message.SenderOf, Largest: maxHint, Messages: 16}
+}
+
 // route is the handling of the messages of one subject. A request without a reply subject is
 // refused.
 type route struct {
@@ -40,8 +46,8 @@ type route struct {
 
 // inbox returns the bounds and the counters of the route's messages.
 func (r route) inbox(b *Bus) bus.InboxConfig {
-	c := bus.InboxConfig{Messages: waitingMessages, Bytes: waitingBytes, Lost: func(_ *nats.Msg, err error) {
-		if errors.Is(err, bus.ErrInboxFull) {
+	c := bus.InboxConfig{Messages: waitingMessages, Bytes: waitingBytes, Senders: hintSenders(), Lost: func(_ *nats.Msg, err error) {
+		if errors.Is(err, bus.ErrInboxFull) || errors.Is(err, bus.ErrTooLarge) {
 			b.warn("dropped_"+r.name, "messages dropped: too many at a time", err)
 		} else {
 			b.warn("refused_"+r.name, "message refused", err)

@@ -70,7 +70,7 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 func (n *Nodes) Run(ctx context.Context) error {
 	closed := n.nc.StatusChanged(nats.CLOSED)
 	defer n.nc.RemoveStatusListener(closed)
-	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.FactsSubject(n.cluster, message.Node{Pool: n.pool, Name: "*"})}, Messages: factsInbox, Log: n.log})
+	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.FactsSubject(n.cluster, message.Node{Pool: n.pool, Name: "*"})}, Messages: factsInbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: n.log})
 	if err != nil {
 		return fmt.Errorf("receive node facts: %w", err)
 	}

@@ -123,6 +123,9 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 
 // warnOfHarmonizer prints what limits the harmonizer now.
 func (cli *commands) warnOfHarmonizer(s api.HarmonizerStatus) {
+	for _, line := range view.WrongLines(s, "") {
+		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+	}
 	switch {
 	case s.Complete:
 	case s.Repairing:

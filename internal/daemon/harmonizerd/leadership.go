@@ -25,6 +25,8 @@ func leadership(status func(ctx context.Context, q api.HarmonizerQuery) (api.Har
 			return admin.Result{State: admin.Standby, Detail: "another harmonizer leads: " + cmp.Or(s.Leader, "unknown")}
 		case !s.Complete:
 			return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("leads, epoch %d, but stops nothing: %s", s.Epoch, s.Why), Remedy: "see \"weir app status\""}
+		case len(s.Wrong) > 0:
+			return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("leads, epoch %d; %s", s.Epoch, s.Wrong[0]), Remedy: "see \"weir app status\""}
 		case len(s.Unanswered) > 0:
 			return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("leads, epoch %d, but no scheduler answers its requests for %d apps, such as %.80q", s.Epoch, s.UnansweredApps, s.Unanswered[0].App),
 				Remedy: "start \"weir placer\" for the pool, or see its log"}

@@ -149,7 +149,7 @@ func (f Fleet) addUnanswered(ctx context.Context, rows []api.Pool, now time.Time
 	}
 	h.Unanswered = slices.DeleteFunc(h.Unanswered, func(u api.UnansweredNudge) bool { return u.Pool == "" })
 	for i := range rows {
-		addProblems(&rows[i], UnansweredLines(now, h, rows[i].Pool)...)
+		addProblems(&rows[i], append(WrongLines(h, rows[i].Pool), UnansweredLines(now, h, rows[i].Pool)...)...)
 	}
 }
 

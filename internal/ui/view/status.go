@@ -74,7 +74,7 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 		if d := s.Newest(); d != nil {
 			var held []string
 			s.Silent, held = p.silentNodes(ctx, *d)
-			s.Warnings = append(s.Warnings, held...)
+			s.Warnings = append(held, s.Warnings...)
 		}
 		warnOfNodes(&s, time.Now(), r)
 	}

@@ -41,6 +41,25 @@ func UnansweredLines(now time.Time, s api.HarmonizerStatus, pool string) (lines 
 	return lines
 }
 
+// WrongLines returns a line for each node that sends statements that do not count, or too much: those of a pool, or all for an
+// empty name.
+func WrongLines(s api.HarmonizerStatus, pool string) (lines []string) {
+	more := s.WrongSenders - len(s.Wrong)
+	for _, w := range s.Wrong {
+		switch {
+		case pool != "" && w.Pool != pool:
+		case len(lines) == MaxReasons:
+			more++
+		default:
+			lines = append(lines, w.String())
+		}
+	}
+	if len(lines) > 0 && more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more nodes send what changes nothing", more))
+	}
+	return lines
+}
+
 // HeldLines returns a line for each reason that holds starts and stops after a mass loss.
 func HeldLines(b api.LimitStatus) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }

@@ -143,7 +143,7 @@ func (p Pool) silentNodes(ctx context.Context, r api.TickRecord) (silent []api.S
 		return n.Pool != p.Name || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
 			return c.ID == n.Node && c.Instance == api.InstanceRunning
 		})
-	}), append(HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name)...)
+	}), slices.Concat(WrongLines(h, p.Name), HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name))
 }
 
 // warnOfNodes adds one warning for the nodes that are silent now, and one for the nodes

@@ -71,7 +71,7 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 			message.FactsSubject(cluster, nodes), message.HeartbeatSubject(cluster, nodes), message.ExitedSubject(cluster, nodes),
 			message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition),
 		},
-		Requests: []string{pendingSubject(cluster, b.cfg.Pool)}, Messages: inbox, Log: b.log,
+		Requests: []string{pendingSubject(cluster, b.cfg.Pool)}, Messages: inbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: b.log,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,18 @@
+package wire
+
+import (
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+)
+
+// Bounds of the messages of one node that wait in a receiver, and of those of all nodes.
+const (
+	maxNodeMessages = 512
+	maxNodeBytes    = 1 << 20
+	MaxWaiting      = 64 << 20 // bytes
+)
+
+// NodeSenders returns the bounds of what waits of each node.
+func NodeSenders() *bus.Senders {
+	return &bus.Senders{Of: message.SenderOf, Largest: message.MaxNodeMessage, Messages: maxNodeMessages, Bytes: maxNodeBytes}
+}

@@ -20,6 +20,7 @@ type Assignments struct {
 	Bookings []Booking      `json:"bookings,omitempty"` // in order of instance
 	Wants    []Want         `json:"wants,omitempty"`    // in order of index and version
 	Stops    []Stop         `json:"stops,omitempty"`    // in order of instance
+	Placed   []Placed       `json:"placed,omitempty"`   // in order of instance, without Bookings
 }
 
 // Booking is a copy that a node is to run, or runs without a heartbeat that lists it.
@@ -46,7 +47,9 @@ type Stop struct {
 }
 
 // Empty reports whether there is nothing to save.
-func (a Assignments) Empty() bool { return len(a.Ran)+len(a.Bookings)+len(a.Wants)+len(a.Stops) == 0 }
+func (a Assignments) Empty() bool {
+	return len(a.Ran)+len(a.Bookings)+len(a.Wants)+len(a.Stops)+len(a.Placed) == 0
+}
 
 // Validate returns an error that names the first invalid field.
 func (a Assignments) Validate() error {
@@ -75,6 +78,14 @@ func (a Assignments) Validate() error {
 			names.CheckToken("instance", b.Instance), b.Footprint.Validate())
 		if err != nil {
 			return fmt.Errorf("app %.80q: %w", a.App, err)
+		}
+	}
+	for _, p := range a.Placed {
+		if p.Instance == "" || len(p.Instance) > message.MaxID {
+			return fmt.Errorf("app %.80q: placed instance %.80q: want 1 to %d bytes", a.App, p.Instance, message.MaxID)
+		}
+		if err := errors.Join(index(p.Index), version(p.Version), names.CheckToken("node", p.Node)); err != nil {
+			return err
 		}
 	}
 	for _, w := range a.Wants {
@@ -114,7 +125,7 @@ func (c durable) markAgain(unsaved []Assignments) {
 }
 
 func (c durable) assignments(app string) Assignments {
-	a := Assignments{App: app, Ran: maps.Clone(c.rows.ran[app])}
+	a := Assignments{App: app, Ran: maps.Clone(c.rows.ran[app]), Placed: c.placedOf(app)}
 	for _, b := range c.bookings.byApp[app] {
 		a.Bookings = append(a.Bookings, Booking{b.version, b.index, b.instance, b.node.facts.ID, b.footprint, b.stop})
 	}
@@ -137,6 +148,7 @@ func (c durable) assignments(app string) Assignments {
 // an agent that received it changes nothing.
 func (c durable) restore(now time.Time, all []Assignments) {
 	for _, a := range all {
+		c.restorePlaces(now, a)
 		if len(a.Ran) > 0 {
 			c.rows.ran[a.App] = maps.Clone(a.Ran)
 		}

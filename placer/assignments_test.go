@@ -137,7 +137,7 @@ func TestOnlyChangedAppsAreSaved(t *testing.T) {
 	}
 	w.node("a", false, "0/"+b.instance+"=RUNNING")
 	w.expect("nothing")
-	want[0].Bookings = nil
+	want[0].Bookings, want[0].Placed = nil, []Placed{{Version: "v1", Instance: b.instance, Node: "a"}}
 	if diff := cmp.Diff(want, (durable{w.c}).takeChanged()); diff != "" {
 		t.Errorf("after the heartbeat, -want +got:\n%s", diff)
 	}

@@ -43,6 +43,7 @@ type core struct {
 	rows     rows
 	nodes    map[string]*node
 	bookings bookings
+	places   places
 
 	copies  map[string]*copyOf          // by instance, of all nodes
 	bySlot  map[slot]map[string]*copyOf // the same copies by slot
@@ -57,13 +58,14 @@ type core struct {
 	// restoredNodes: bookings of restored nodes may be sent again.
 	restoredNodes bool
 	out           []action
+	foreign       []foreignCopy // listed, in the latest heartbeat, and not placed there
 }
 
 func newCore(cfg Config, seed string) *core {
 	return &core{
 		cfg: cfg, seed: seed,
 		rows:  rows{pool: cfg.Pool, apps: map[string]api.App{}, ran: map[string]map[int]string{}},
-		nodes: map[string]*node{}, bookings: newBookings(),
+		nodes: map[string]*node{}, bookings: newBookings(), places: newPlaces(),
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
 		wants: map[slot]*want{}, wantsOf: map[string]map[slot]*want{}, held: map[string]time.Time{},
 		asked: map[string]map[string]time.Time{}, changed: map[string]bool{}, restoredNodes: true,
@@ -170,9 +172,13 @@ func (c *core) fresh(now time.Time, n *node) bool {
 	return now.Sub(n.receivedAt) <= c.cfg.Heartbeat*3/2
 }
 
+// foreignCopy is a copy that a node lists, and that was not put there.
+type foreignCopy struct{ node, app, instance string }
+
 // notSent takes back a start that was not sent.
 func (c durable) notSent(now time.Time, instance string) {
 	if b := c.bookings.byInstance[instance]; b != nil {
+		c.notStarted(instance)
 		c.unbook(b)
 		if !b.stop {
 			c.want(now, b.slot)
@@ -193,6 +199,9 @@ func (c *core) started(now time.Time, instance string, r Result, why string) {
 		return
 	}
 	c.unbook(b)
+	if r != Unknown {
+		durable{c}.notStarted(instance)
+	}
 	if r == Unknown { // a stop after the start ends a copy that may have started
 		c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
 	}

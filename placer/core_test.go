@@ -54,6 +54,9 @@ func (w *world) node(id string, draining bool, copies ...string) {
 			w.t.Fatal(err)
 		}
 		h.Beats = append(h.Beats, api.Beat{App: "web", Version: version, Index: n, Instance: instance, State: api.CopyState(state)})
+		if w.c.places.byInstance[instance] == nil { // an earlier placer put it there
+			w.c.places.add(w.now, slot{"web", version, n}, instance, id)
+		}
 	}
 	w.c.nodeFacts(w.now, api.NodeFacts{
 		ID: id, Pool: "p", BootID: "boot", Resources: resource.Vector{4}, Draining: draining,
@@ -108,7 +111,7 @@ func TestPlace(t *testing.T) {
 			w.app(1, "v1")
 			w.node("a", false, "0/x=RUNNING", "7/y=RUNNING")
 			w.node("b", false)
-			w.c.exited(api.Exited{Instance: "x"})
+			w.c.exited(w.now, api.Exited{Instance: "x"})
 			w.start("v1", 0)
 			w.expect("placed", "start web/0 on a")
 		}},
@@ -138,7 +141,7 @@ func TestPlace(t *testing.T) {
 			w.node("a", false, "0/x=RUNNING")
 			w.now = w.now.Add(10 * time.Second)
 			w.expect("it is there")
-			w.c.exited(api.Exited{Instance: "x"})
+			w.c.exited(w.now, api.Exited{Instance: "x"})
 			w.expect("the nudge is dropped")
 		}},
 		{"already on its way", func(w *world) {
@@ -322,7 +325,7 @@ func TestDrain(t *testing.T) {
 	w.node("a", true, "0/x=EVACUATING", "1/y=EVACUATING")
 	w.expect("already requested")
 
-	w.c.exited(api.Exited{Instance: x2})
+	w.c.exited(w.now, api.Exited{Instance: x2})
 	w.expect("the replacement died: not again at once")
 	w.now = w.now.Add(2 * time.Second)
 	w.expect("after a while", "start web/0 on b")

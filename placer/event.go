@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowsLoaded, Query
-// or Unusable.
+// Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowsLoaded, Query,
+// PlacedQuery or Unusable.
 type Event interface {
 	// apply changes the placer, and reports whether its state may have changed.
 	apply(p *Placer, now time.Time) bool
@@ -46,6 +46,12 @@ type RowsLoaded struct{}
 // Query requests the copies that wait for room.
 type Query struct{ Answer func(api.Pending) }
 
+// PlacedQuery requests which copies were put on the nodes that list them.
+type PlacedQuery struct {
+	Copies []api.PlacedCopy
+	Answer func(api.PlacedAnswer)
+}
+
 // Unusable is a message that cannot be read.
 type Unusable struct {
 	Subject string
@@ -59,16 +65,27 @@ func (e Facts) apply(p *Placer, now time.Time) bool {
 
 func (e Heartbeat) apply(p *Placer, now time.Time) bool {
 	p.core.heartbeat(now, e.Heartbeat)
+	for _, f := range p.core.foreign {
+		p.foreign++
+		p.foreignLog.Do(func() {
+			p.log.Warn("node lists an app instance that was not placed there", "node", f.node, "app", f.app, "instance", f.instance, "so_far", p.foreign)
+		})
+	}
+	p.core.foreign = nil
 	return true
 }
 
 // apply removes an ended copy. A node reports only the ends of its own copies.
 func (e Exit) apply(p *Placer, now time.Time) bool {
+	if !p.core.places.adopting && !p.core.places.on(e.Instance, e.Node, slot{e.App, e.Version, e.Index}) {
+		err := fmt.Errorf("subject of node %.130q: app instance %.130q was not placed there", e.Node, e.Instance)
+		return Unusable{message.ExitedSubject(p.cfg.Cluster, message.Node{Pool: p.cfg.Pool, Name: e.Node}), err}.apply(p, now)
+	}
 	if other := p.core.nodeOf(e.Instance); other != "" && other != e.Node {
 		err := fmt.Errorf("subject of node %.130q: app instance %.130q runs on node %.130q", e.Node, e.Instance, other)
 		return Unusable{message.ExitedSubject(p.cfg.Cluster, message.Node{Pool: p.cfg.Pool, Name: e.Node}), err}.apply(p, now)
 	}
-	p.core.exited(e.Exited)
+	p.core.exited(now, e.Exited)
 	return true
 }
 
@@ -100,6 +117,11 @@ func (RowsLoaded) apply(p *Placer, _ time.Time) bool {
 
 func (e Query) apply(p *Placer, _ time.Time) bool {
 	e.Answer(p.core.pending())
+	return false
+}
+
+func (e PlacedQuery) apply(p *Placer, _ time.Time) bool {
+	e.Answer(p.core.places.answer(e.Copies))
 	return false
 }
 

@@ -78,11 +78,18 @@ func (c *core) heartbeat(now time.Time, h api.Heartbeat) {
 	n.receivedAt = now
 	listed := make(map[string]bool, len(h.Beats))
 	for _, beat := range h.Beats {
+		if !(durable{c}).listed(now, beat.Instance, h.Node, slot{beat.App, beat.Version, beat.Index}) {
+			if len(c.foreign) < maxListed {
+				c.foreign = append(c.foreign, foreignCopy{h.Node, beat.App, beat.Instance})
+			}
+			continue
+		}
 		if beat.State != api.CopyCrashed {
 			listed[beat.Instance] = true
 			c.beat(now, n, beat)
 		}
 	}
+	durable{c}.unlisted(now, h.Node, listed)
 	for instance, cp := range n.copies {
 		if !listed[instance] {
 			c.dropCopy(cp)
@@ -130,7 +137,8 @@ func (c *core) nodeOf(instance string) string {
 }
 
 // exited removes an ended copy. The harmonizer decides whether to start it again.
-func (c *core) exited(e api.Exited) {
+func (c *core) exited(now time.Time, e api.Exited) {
+	durable{c}.ended(now, e.Instance)
 	if b := c.bookings.byInstance[e.Instance]; b != nil {
 		c.unbook(b)
 	}

@@ -30,6 +30,7 @@ func (c *core) sweep(now time.Time) {
 	if now.Sub(c.swept) >= c.cfg.Heartbeat {
 		c.swept, c.retry = now, true
 		durable{c}.expireAsked(now)
+		durable{c}.expirePlaces(now)
 	}
 }
 
@@ -77,6 +78,7 @@ func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[resource.Vector]bo
 	c.removeWant(w.slot)
 	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: row.Footprint(), until: c.bookedUntil(now)}
 	c.bookings.add(b)
+	c.places.add(now, w.slot, b.instance, n.facts.ID)
 	c.rows.remember(w.slot, n.facts.ID)
 	c.out = append(c.out, c.startOf(b))
 }

@@ -35,6 +35,7 @@ type Placer struct {
 
 	// Of one term of the lease.
 	core          *core
+	began         time.Time // of the term
 	confirmations confirmations
 	batch         batch // what waits for the save of its assignments
 	saving        bool
@@ -48,12 +49,14 @@ type Placer struct {
 	placing atomic.Bool // serve runs, so queries have answers
 	samples chan []metrics.Sample
 
-	dropped   uint64 // unusable messages
-	dropLog   rate.Sometimes
-	refused   uint64 // rejected stops
-	rejectLog rate.Sometimes
-	saveLog   rate.Sometimes
-	problem   problem
+	dropped    uint64 // unusable messages
+	foreign    uint64 // listed copies that were not placed there
+	foreignLog rate.Sometimes
+	dropLog    rate.Sometimes
+	refused    uint64 // rejected stops
+	rejectLog  rate.Sometimes
+	saveLog    rate.Sometimes
+	problem    problem
 }
 
 // answer is the result of one start.
@@ -72,7 +75,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Placer, error) {
 	}
 	p := &Placer{
 		cfg: cfg, ports: ports, log: log.With("pool", cfg.Pool),
-		events: make(chan Event), slots: make(chan struct{}, parallel), queries: make(chan chan<- Status), dropLog: rate.Sometimes{Interval: time.Minute},
+		events: make(chan Event), slots: make(chan struct{}, parallel), queries: make(chan chan<- Status), dropLog: rate.Sometimes{Interval: time.Minute}, foreignLog: rate.Sometimes{Interval: time.Minute},
 		rejectLog: rate.Sometimes{Interval: time.Minute}, saveLog: rate.Sometimes{Interval: time.Minute},
 	}
 	p.begin()
@@ -81,6 +84,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Placer, error) {
 
 // begin resets the state of a term.
 func (p *Placer) begin() {
+	p.began = time.Now()
 	p.core, p.confirmations, p.batch, p.saving, p.again = newCore(p.cfg, rand.Text()), confirmations{}, batch{}, false, false
 	p.answers, p.saved, p.samples = make(chan answer), make(chan error, 1), make(chan []metrics.Sample, 1)
 }
@@ -196,6 +200,7 @@ func (p *Placer) serve(ctx context.Context, wg *sync.WaitGroup, failed <-chan er
 		case a := <-p.answers:
 			p.answered(time.Now(), a)
 		case now := <-tick.C:
+			p.endAdoption(now)
 			p.offer(pendingSamples(p.core.pending(), now, p.cfg.Cluster, p.cfg.Pool))
 		case err := <-p.saved:
 			p.saving, changed, p.again = false, p.again, false
@@ -217,6 +222,13 @@ func (p *Placer) serve(ctx context.Context, wg *sync.WaitGroup, failed <-chan er
 		if changed && soon == nil {
 			soon = time.After(settle)
 		}
+	}
+}
+
+// endAdoption ends the time in which a placer without a memory adopts what the nodes list.
+func (p *Placer) endAdoption(now time.Time) {
+	if p.core.places.adopting && now.Sub(p.began) > adoptFor*p.cfg.Heartbeat {
+		p.core.places.adopting = false
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *sim) deliver(silent bool) {
 	case a.stop:
 		if n != nil && n.copies[a.instance] != nil {
 			delete(n.copies, a.instance)
-			s.c.exited(api.Exited{Instance: a.instance})
+			s.c.exited(s.now, api.Exited{Instance: a.instance})
 		}
 	case n == nil:
 		s.c.started(s.now, a.instance, Full, "")
@@ -243,7 +243,7 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 		"up":      s.onCopy(func(_ *simNode, c *simCopy) { c.running = true }),
 		"crash": s.onCopy(func(n *simNode, c *simCopy) {
 			delete(n.copies, c.instance)
-			s.c.exited(api.Exited{Instance: c.instance})
+			s.c.exited(s.now, api.Exited{Instance: c.instance})
 		}),
 		"cordon": s.onNode(func(id string, n *simNode) {
 			n.draining = !n.draining

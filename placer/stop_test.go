@@ -197,7 +197,7 @@ func TestEvacuationIsNudgedAsWell(t *testing.T) {
 			w.stop("nudged as well", []string{"x"})
 			w.start("v1", 0)
 			w.expect("nothing more")
-			w.c.exited(api.Exited{Instance: "x"})
+			w.c.exited(w.now, api.Exited{Instance: "x"})
 			w.node("a", true)
 			w.expect("done")
 			if n := len(w.c.bySlot[slot{"web", "v1", 0}]); n != 1 {

@@ -26,6 +26,11 @@ func ConfirmedSubject(cluster, pool string) string {
 	return names.Subject(cluster, "placer", pool, "confirmed")
 }
 
+// PlacedSubject returns the subject on which the scheduler of a pool answers an api.PlacedQuery.
+func PlacedSubject(cluster, pool string) string {
+	return names.Subject(cluster, "placer", pool, "placed")
+}
+
 // DecodeConfirmation decodes a Confirmation. Unknown fields are ignored.
 func DecodeConfirmation(data []byte) (api.Confirmation, error) {
 	if len(data) > maxConfirmation {

@@ -61,6 +61,10 @@ func fixtures() map[string]fixture {
 		"classic_start": {start.Request(), nil},
 		"classic_stop":  {stop.Request(), nil},
 		"confirmation":  {api.Confirmation{Pool: "p", Epoch: 4, Nudges: []string{"n1", "n2"}}, as(message.DecodeConfirmation)},
+		"placed_query": {api.PlacedQuery{Copies: []api.PlacedCopy{
+			{Instance: "a1", Node: "i-01", App: "web", Version: "v7", Index: 0}, {Instance: "zz", Node: "i-02", App: "web", Version: "v7", Index: 1},
+		}}, as(plain[api.PlacedQuery])},
+		"placed": {api.PlacedAnswer{Placed: []string{"a1"}, NotPlaced: []string{"zz"}}, as(plain[api.PlacedAnswer])},
 		"pending": {api.Pending{
 			Total: 1, Resources: resource.Vector{8, 256, 0, 0},
 			Copies:   []api.PendingCopy{{App: "large", Version: "v1", Index: 0, Footprint: resource.Vector{8, 256, 0, 0}, Since: at, Why: "no node can hold it: it needs 8 cpus, the largest has 4 cpus"}},

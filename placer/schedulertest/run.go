@@ -9,6 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -26,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) Site) {
 		{"LastCopyIsNotStopped", lastCopy},
 		{"StopOfAnUndesiredCopy", stop},
 		{"NudgesOfAnotherPoolAreIgnored", anotherPool},
+		{"PlacedCopies", placed},
 		{"PendingResources", pending},
 		{"DrainMovesCopiesWithoutAGap", drain},
 		{"UnknownFieldsAreIgnored", unknownFields},
@@ -121,6 +123,42 @@ func anotherPool(k *kit) {
 	k.nextHeartbeats()
 	if nodes, _ := k.running("other", 0); nodes != nil || k.confirmations(id) != 0 {
 		k.Errorf("copies on %v, %d confirmations, want none", nodes, k.confirmations(id))
+	}
+}
+
+// placed: the scheduler answers which copies it put on the nodes that list them, also after their end.
+func placed(k *kit) {
+	k.start(k.app("web", 2))
+	nodes, instances := k.running("web", 1)
+	ask := func(instance, node string, index int) string {
+		var a api.PlacedAnswer
+		q := api.PlacedQuery{Copies: []api.PlacedCopy{{Instance: instance, Node: node, App: "web", Version: "v1", Index: index}}}
+		if err := call.Request(k.Context(), k.Conn, message.PlacedSubject(k.Cluster, k.Pool), q, &a); err != nil {
+			k.Fatal(err)
+		}
+		return fmt.Sprint(a.Placed, a.NotPlaced)
+	}
+	there := fmt.Sprint([]string{instances[0]}, []string{})
+	if got := ask(instances[0], nodes[0], 1); got != there {
+		k.Errorf("a copy that runs: %s, want %s", got, there)
+	}
+	for _, tt := range []struct {
+		instance, node string
+		index          int
+	}{{instances[0], "other-node", 1}, {instances[0], nodes[0], 0}} {
+		if got, want := ask(tt.instance, tt.node, tt.index), fmt.Sprint([]string{}, []string{tt.instance}); got != want {
+			k.Errorf("%v: %s, want %s", tt, got, want)
+		}
+	}
+	k.write(k.app("web", 1))
+	k.awaitConfirmation(k.nudge(message.SubjectStop, api.Stop{App: "web", Version: "v1", Instances: map[string]string{instances[0]: "v1"}}))
+	k.until("the end of web/1 is reported", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return len(k.exits) > 0
+	})
+	if got := ask(instances[0], nodes[0], 1); got != there {
+		k.Errorf("a copy that has ended: %s, want %s", got, there)
 	}
 }
 

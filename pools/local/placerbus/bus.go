@@ -27,6 +27,9 @@ import (
 
 const inbox = 65_536 // waiting messages
 
+// maxPlacedQuery bounds a request for the placed copies, in bytes.
+const maxPlacedQuery = 1 << 20
+
 var errUnknownSubject = errors.New("the subject is not one of the placer's")
 
 // Config selects the pool.
@@ -71,7 +74,7 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 			message.FactsSubject(cluster, nodes), message.HeartbeatSubject(cluster, nodes), message.ExitedSubject(cluster, nodes),
 			message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition),
 		},
-		Requests: []string{pendingSubject(cluster, b.cfg.Pool)}, Messages: inbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: b.log,
+		Requests: []string{pendingSubject(cluster, b.cfg.Pool), message.PlacedSubject(cluster, b.cfg.Pool)}, Messages: inbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: b.log,
 	})
 	if err != nil {
 		return err
@@ -147,7 +150,25 @@ func (b *Bus) decode(m *nats.Msg) (placer.Event, error) {
 	case pendingSubject(b.cfg.Cluster, b.cfg.Pool):
 		return placer.Query{Answer: func(p api.Pending) { b.respond(m, p) }}, nil
 	}
+	if m.Subject == message.PlacedSubject(b.cfg.Cluster, b.cfg.Pool) {
+		return b.placedQuery(m)
+	}
 	return nil, errUnknownSubject
+}
+
+func (b *Bus) placedQuery(m *nats.Msg) (placer.Event, error) {
+	var q api.PlacedQuery
+	if len(m.Data) > maxPlacedQuery {
+		return nil, fmt.Errorf("decode request: %d bytes, at most %d are allowed", len(m.Data), maxPlacedQuery)
+	}
+	if err := json.Unmarshal(m.Data, &q); err != nil {
+		return nil, fmt.Errorf("decode request: %w", err)
+	}
+	return placer.PlacedQuery{Copies: q.Copies, Answer: func(a api.PlacedAnswer) {
+		if err := call.Respond(m, b.nc.MaxPayload(), a, nil); err != nil {
+			b.log.Warn("response not sent", "err", err)
+		}
+	}}, nil
 }
 
 // heartbeat returns a heartbeat from the subject of a node.

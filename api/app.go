@@ -298,6 +298,9 @@ const (
 	WhyShutdown AppReason = "shutdown" // its node shuts down
 
 	WhyEvacuated    AppReason = "evacuated"      // its node drains
+	WhyUnplaced     AppReason = "unplaced"       // its placer has not confirmed yet that it put the copy on its node
+	WhyNotPlaced    AppReason = "not_placed"     // a node lists copies that were not placed there; they count nowhere
+	WhyExitOfOther  AppReason = "exit_of_other"  // a node reports the end of a copy that was not there
 	WhySendsTooMuch AppReason = "sends_too_much" // a node sends more messages than its share, or too large ones; it loses its own
 	WhyExited       AppReason = "exited"         // it ended for an unknown reason
 
@@ -454,8 +457,13 @@ const (
 
 // Wrong returns what a WrongSender of this reason does.
 func (w AppReason) Wrong() string {
-	if w == WhySendsTooMuch {
+	switch w {
+	case WhySendsTooMuch:
 		return "sends more than its share, or too large messages"
+	case WhyNotPlaced:
+		return "lists copies that were not placed there"
+	case WhyExitOfOther:
+		return "reports the end of copies that were not there"
 	}
 	return "sends statements that do not count"
 }

@@ -42,7 +42,8 @@ type Harmonizer struct {
 	publisher   *publisher
 	countWriter *countWriter
 	steps       *durations
-	recording   *recording // nil: nothing is recorded
+	placers     *placerRequests // nil: a copy counts where a node lists it
+	recording   *recording      // nil: nothing is recorded
 
 	// term is the term whose nudges may be sent, 0 while following. Only the loop sets it.
 	term atomic.Uint64
@@ -78,6 +79,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("harmonizer: %w", err)
 	}
+	cfg.Apps.Places = ports.Placers != nil && cfg.CloudFoundry.Confirms() && !cfg.Shadow
 	h := &Harmonizer{
 		cfg:         cfg,
 		ports:       ports,
@@ -105,6 +107,9 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	if cfg.CloudFoundry.Confirms() && !cfg.Shadow {
 		h.watched = newConfirmations(cfg.Apps.NudgeKeepAlive, h.counters)
 		h.outbox.watched = h.watched
+	}
+	if cfg.Apps.Places {
+		h.placers = newPlacerRequests(ports.Placers, h.Enqueue)
 	}
 	h.publisher = newPublisher(ports.Bus, h.counters, log)
 	return h, nil

@@ -82,6 +82,11 @@ func (h *Harmonizer) advance(now time.Time) {
 
 func (h *Harmonizer) tick(now time.Time) {
 	h.advance(now)
+	if h.placers != nil {
+		if due := h.machine.TakeUnplaced(); due != nil {
+			h.placers.queue(due)
+		}
+	}
 	if h.comparer != nil {
 		h.comparer.Check(now)
 	}

@@ -44,6 +44,13 @@ type Bus interface {
 	Probe() error
 }
 
+// Placers requests placements from the schedulers of the pools.
+type Placers interface {
+	// Placed requests from the scheduler of a pool which copies it put on the nodes that list them. It returns an error if the scheduler
+	// does not answer.
+	Placed(ctx context.Context, pool string, copies []api.PlacedCopy) (api.PlacedAnswer, error)
+}
+
 // Handler is the side of a Harmonizer that a bus calls. All methods but Enqueue and Leading
 // answer requests from the bus. They wait for the loop, at most until their context ends.
 type Handler interface {
@@ -135,6 +142,7 @@ type Ports struct {
 	Lease   Lease   // nil: this harmonizer always leads
 	Memory  Memory  // nil: nothing is saved
 	Record  Record  // nil: nothing is recorded
+	Placers Placers // nil: a copy counts where a node lists it
 }
 
 // Metrics stores samples; it is the part of a metrics.Store that is needed here. After Write

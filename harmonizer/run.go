@@ -33,6 +33,9 @@ func (h *Harmonizer) Run(parent context.Context) error {
 	if !h.cfg.Shadow {
 		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Enqueue) })
 		work("publish", h.publisher.run)
+		if h.placers != nil {
+			work("ask placers", h.placers.run)
+		}
 		work("write metrics", h.countWriter.run)
 	}
 	h.loop(ctx)

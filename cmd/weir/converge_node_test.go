@@ -82,9 +82,9 @@ func (n *convergeNode) live(ctx context.Context, first time.Duration) {
 		}
 		// A disconnected bus does not receive it.
 		for _, e := range exits {
-			_ = nc.Publish(message.ExitedSubject(convergeCluster, message.Node{Pool: "p", Name: n.id}), e)
+			_ = nc.Publish(message.SubjectExited, e)
 		}
-		_ = nc.Publish(message.HeartbeatSubject(convergeCluster, message.Node{Pool: "p", Name: n.id}), beat)
+		_ = nc.Publish(message.SubjectHeartbeat, beat)
 	}
 }
 

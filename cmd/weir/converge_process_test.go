@@ -28,6 +28,7 @@ import (
 
 // convergeFile is the harmonizer's file: all is soon seen.
 const convergeFile = `dialect: health
+legacy_deas: true
 lease: 5s
 bulk_api: {host: "%s", batch_size: 2000}
 apps: {"*": {pool: default, cpus: 0.1}}

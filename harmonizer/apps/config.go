@@ -42,6 +42,9 @@ type Config struct {
 	Starter              Starter        `yaml:"starter"`                 // default self
 	Partition            string         `yaml:"cc_partition"`            // heartbeats and exits of other partitions are ignored; empty: no filter
 
+	// Places: a copy on a node of a pool counts only where the placer of the pool has put it. Legacy DEAs have no placer.
+	Places bool `yaml:"-"`
+
 	// StopsWholeApps is set for a controller of the first protocol revision. There, a stop
 	// that lists as many copies as the app has instances stops the whole app.
 	StopsWholeApps bool `yaml:"-"`

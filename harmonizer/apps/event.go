@@ -82,6 +82,13 @@ type SenderLimited struct {
 	Lost uint64
 }
 
+// Placed is the answer of a pool's placer about copies: which of them it put on the node that lists them, and which not. For
+// those in neither list it has no record of earlier placements.
+type Placed struct {
+	Pool              string
+	Placed, NotPlaced []string // instances
+}
+
 // LoopbackProbe: our own message returned, so the bus delivers.
 type LoopbackProbe struct{}
 
@@ -126,6 +133,7 @@ func (ExpectedFailed) event()     {}
 func (ExpectedLost) event()       {}
 func (BusUp) event()              {}
 func (BusDown) event()            {}
+func (Placed) event()             {}
 func (SenderLimited) event()      {}
 func (LoopbackProbe) event()      {}
 func (Lead) event()               {}

@@ -14,7 +14,7 @@ import (
 //
 //  1. Another copy is confirmed. On a desired index: a copy of the live version on the
 //     same index. Beyond the desired indices: a copy of any version on a desired index.
-//     A copy is confirmed if it is RUNNING, and the latest heartbeat of its node lists
+//     A copy is confirmed if it is RUNNING, its placer has put it on its node, and the latest heartbeat of its node lists
 //     it. That heartbeat is at most 1.5 periods old, and came since the bus came back.
 //     No stop of the copy is under way. Its index is likely to keep running
 //     (backoff.runsOn): an index that crashes repeatedly runs briefly each time.
@@ -114,7 +114,7 @@ type standInCount struct {
 
 // confirms reports whether a copy is confirmed, as rule last_copy defines it.
 func (l *evaluation) confirms(c known.Copy) bool {
-	if c.State() != api.CopyRunning || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
+	if c.State() != api.CopyRunning || !c.Placed() || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
 		return false
 	}
 	s := l.apps.slots[at(c.App(), c.Index())]

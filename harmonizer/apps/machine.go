@@ -35,7 +35,9 @@ type Machine struct {
 	dispatch dispatch
 	memory   memory
 	senders  senders
-	lost     map[message.Node]time.Time // lost nodes that sent no heartbeat since
+
+	placements placements
+	lost       map[message.Node]time.Time // lost nodes that sent no heartbeat since
 }
 
 // NewMachine returns an empty machine that follows, with the bus down. The configuration must
@@ -48,11 +50,13 @@ func NewMachine(cfg Config) *Machine {
 			HeartbeatPeriod: cfg.HeartbeatPeriod,
 			Partition:       cfg.Partition,
 			Partial:         cfg.Partial,
+			Places:          cfg.Places,
 		}),
 		limits: limits{perStep, perSweep}, lost: map[message.Node]time.Time{},
 	}
 	m.journal = journal{clock: &m.clock}
 	m.senders = senders{clock: &m.clock, journal: &m.journal, wrong: map[sender]*wrongSender{}}
+	m.placements = placements{clock: &m.clock, requests: map[string]*ask{}, exits: map[message.Node]int{}}
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
@@ -134,6 +138,8 @@ func (m *Machine) processEvent(ev Event) {
 		m.known.Connected(m.clock.wall)
 	case BusDown:
 		m.bus.disconnect()
+	case Placed:
+		m.placed(ev)
 	case SenderLimited:
 		m.senders.note(ev.Node, api.WhySendsTooMuch, ev.Lost, "")
 	case LoopbackProbe:

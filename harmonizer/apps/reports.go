@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -52,19 +53,29 @@ func (m *Machine) takeChange(c *known.Change, reason api.AppReason) {
 		if a == nil {
 			a = m.apps.ensure(c.App, m.known.Name(c.App))
 		}
+		if !c.Copy.Placed() {
+			m.placements.addCopy(c.Copy, m.known.Name(c.App))
+		}
 		m.enterCopy(a, c.Copy)
 		m.backlog.mark(at(c.App, c.Index))
+	case known.Refused:
+		m.backlog.mark(at(c.App, c.Index))
+	case known.Elsewhere:
+		m.senders.note(c.Node, api.WhyNotPlaced, 1, fmt.Sprintf("lists %.80s, which runs on node %v", c.Copy.ID(), c.Copy.Node()))
 	case known.BecameState:
 		a := m.apps.app(c.App)
 		m.enterCopy(a, c.Copy)
-		if !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, api.WhyCrashed) {
+		if !c.Copy.Placed() || !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, api.WhyCrashed) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
 	case known.Lost:
 		if c.Why == known.Exited {
 			m.dispatch.ended(at(c.App, c.Index), c.Copy)
 		}
-		if !runs(c.Was) || !m.ends(m.apps.app(c.App), c, whyLost(c.Why, reason)) {
+		if !c.Copy.Placed() {
+			m.placements.lost(c.Copy.ID())
+		}
+		if !c.Copy.Placed() || !runs(c.Was) || !m.ends(m.apps.app(c.App), c, whyLost(c.Why, reason)) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
 	}
@@ -170,6 +181,20 @@ func (m *Machine) exit(ev Exit) {
 			return
 		}
 	}
+	if m.cfg.mustBePlaced(ev.Node) {
+		if c, ok := m.known.Find(e.Instance); !ok || !c.Placed() {
+			if !m.placements.addExit(ev) {
+				m.senders.note(ev.Node, api.WhyExitOfOther, 1, fmt.Sprintf("exit of %.80s of app %.80s", e.Instance, e.App))
+			}
+			return
+		}
+	}
+	m.endedThere(ev)
+}
+
+// endedThere processes the end of a copy that was there.
+func (m *Machine) endedThere(ev Exit) {
+	e := ev.Exited
 	why := whyExited(e.Reason)
 	m.enterExit(ev, why)
 	_, known := m.known.Exit(m.clock.wall, e)
@@ -221,7 +246,7 @@ func whyExited(r api.ExitReason) api.AppReason {
 
 // enterCopy adds a CRASHED copy to the crash table.
 func (m *Machine) enterCopy(a *app, c known.Copy) {
-	if c.State() != api.CopyCrashed {
+	if c.State() != api.CopyCrashed || !c.Placed() {
 		return
 	}
 	m.enter(a, api.AppCrash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Pool: c.Node().Pool, Node: c.Node().Name, Since: c.Since(), Reason: api.ExitCrashed})

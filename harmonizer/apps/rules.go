@@ -30,6 +30,7 @@ var startRules = [...]holdRule{
 // stopRules decide what the stop of a copy waits for. The first rule that holds counts.
 var stopRules = [...]holdRule{
 	{judging, (*evaluation).unlisted},      // its node does not list it now
+	{always, (*evaluation).unplaced},       // whether it is there is unknown
 	{always, (*evaluation).updateRequired}, // the row is older than the app
 
 	{always, (*evaluation).rowsGone},    // too many rows, or copies, lost their row at once
@@ -147,8 +148,8 @@ func (l *evaluation) evaluateWithin(after time.Duration) {
 // copyCounts counts the running copies on an index.
 type copyCounts struct {
 	serving    int // of the live version, not EVACUATING
-	running    int // of serving, RUNNING
-	liveCopies int // of serving, RUNNING or STARTING
+	running    int // of serving, RUNNING, and placed on its node
+	liveCopies int // of serving, RUNNING or STARTING, and placed on its node
 	leaving    int // of the live version, EVACUATING
 	evacuating int // of any version
 	others     int // of other versions, not EVACUATING
@@ -200,8 +201,8 @@ func (l *evaluation) count() {
 			n.others++
 		default:
 			n.serving++
-			n.liveCopies += count(state == api.CopyRunning || state == api.CopyStarting)
-			n.running += count(state == api.CopyRunning)
+			n.liveCopies += count(c.Placed() && (state == api.CopyRunning || state == api.CopyStarting))
+			n.running += count(c.Placed() && state == api.CopyRunning)
 		}
 	}
 }

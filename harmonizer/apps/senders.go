@@ -25,7 +25,7 @@ type senders struct {
 	wrong   map[sender]*wrongSender
 }
 
-// sender is a node and what is wrong with its statements.
+// sender is a node and the reason why its statements do not count.
 type sender struct {
 	node message.Node
 	why  api.AppReason

@@ -48,14 +48,14 @@ func (l *evaluation) extraVersion() {
 }
 
 // duplicates implements rule duplicate. Of several copies of the live version on an index, one
-// survives: RUNNING before STARTING, then the oldest, then the smallest id. One of the others
+// survives: RUNNING before STARTING, then the one that a heartbeat listed first, then the smallest id. One of the others
 // is extra; the next one when that one is gone. EVACUATING copies have their own rule.
 func (l *evaluation) duplicates() {
 	if l.copyCounts.liveCopies < 2 || l.copyCounts.evacuating > 0 {
 		return
 	}
 	for _, c := range l.copies {
-		if s := c.State(); c.OfVersion(l.app.want.Version) && (s == api.CopyRunning || s == api.CopyStarting) {
+		if s := c.State(); c.Placed() && c.OfVersion(l.app.want.Version) && (s == api.CopyRunning || s == api.CopyStarting) {
 			l.liveCopies = append(l.liveCopies, c)
 		}
 	}
@@ -76,9 +76,15 @@ func (l *evaluation) duplicates() {
 func bySurvival(a, b known.Copy) int {
 	return cmp.Or(
 		cmp.Compare(count(a.State() != api.CopyRunning), count(b.State() != api.CopyRunning)),
-		cmp.Compare(a.Since(), b.Since()),
+		a.FirstSeen().Compare(b.FirstSeen()),
 		cmp.Compare(a.ID(), b.ID()),
 	)
+}
+
+// unplaced holds the stop of a copy until the placer confirms that it put the copy on its node. It is evaluated again when the
+// placer answers.
+func (l *evaluation) unplaced() (hold, bool) {
+	return hold{api.AppRuleFreshness, api.WhyUnplaced, 0}, !l.stop.copy.Placed()
 }
 
 // unlisted holds the stop of a copy that its node does not list now. The copy ends, is lost,

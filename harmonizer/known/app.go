@@ -75,13 +75,13 @@ func (s *Store) Drop(a AppID) {
 	s.apps.check(a)
 }
 
-// Copies yields the copies of an app at an index. The order depends only on the input of the
+// Copies yields the copies of an app at an index, without hidden ones. The order depends only on the input of the
 // store. The store must not change meanwhile.
 func (s *Store) Copies(a AppID, index int) iter.Seq[Copy] {
 	return func(yield func(Copy) bool) {
 		for slot := s.apps.head(a, uint32(index)); slot != none; {
 			r := s.copies.recordAt(slot)
-			if r.index == uint32(index) && !yield(Copy{s, slot}) {
+			if r.index == uint32(index) && !r.has(flagHidden) && !yield(Copy{s, slot}) {
 				return
 			}
 			slot = r.next
@@ -115,7 +115,7 @@ func (s *Store) Running(a AppID) map[string]int {
 	out := map[string]int{}
 	count := func(first uint32) {
 		for r := range s.apps.chainOf(first) {
-			if r.state == stateRunning {
+			if r.state == stateRunning && !r.has(flagHidden) {
 				out[s.texts.string(r.versionOf())]++
 			}
 		}

@@ -15,11 +15,13 @@ const (
 	Lost                    // a copy was lost: Copy, App, Index, Was, Why
 	NodeAppeared            // a new node: Node; before its copies appear
 	NodeLost                // a node is silent for too long: Node; before its copies are lost
+	Refused                 // a copy that was not placed on its node was removed: Copy, App, Index, Node
+	Elsewhere               // a node lists a copy of another node: Node, Copy
 	Covered                 // each wanted index of an app is covered: App; see Store.AwaitCovered
 )
 
 func (k ChangeKind) String() string {
-	return [...]string{"unknown", "appeared", "became_state", "lost", "node_heard", "node_lost", "covered"}[min(k, Covered)]
+	return [...]string{"unknown", "appeared", "became_state", "lost", "node_heard", "node_lost", "refused", "elsewhere", "covered"}[min(k, Covered)]
 }
 
 // Why is why a copy was lost.

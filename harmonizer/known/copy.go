@@ -72,6 +72,12 @@ func (c Copy) Absent() (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// FirstSeen returns when a heartbeat of its node first listed it, by the receiver's clock.
+func (c Copy) FirstSeen() time.Time { return c.s.clock.time(c.record().first) }
+
+// Placed reports whether the copy is where its placer has put it, or needs no placer.
+func (c Copy) Placed() bool { return c.record().has(flagPlaced) }
+
 // Received reports whether its node sent a heartbeat since the latest Store.Connected.
 func (c Copy) Received() bool {
 	n := c.s.nodes.items[c.record().node]

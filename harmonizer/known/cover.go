@@ -42,7 +42,7 @@ func (s *Store) Uncovered(a AppID) int {
 func (s *Store) AwaitCovered(a AppID) { s.apps.items[a].awaited = true }
 
 // covers reports whether the copy covers its index.
-func (r *record) covers() bool { return r.state != stateCrashed && !r.has(flagAbsent) }
+func (r *record) covers() bool { return r.state != stateCrashed && !r.has(flagAbsent|flagHidden) }
 
 // covering reports whether a copy in a list, other than one, covers an index.
 func (s *apps) covering(first, index uint32, other *record) bool {

@@ -17,6 +17,7 @@ import (
 // content can bring the copy back.
 func (s *Store) Heartbeat(now time.Time, from message.Node, data []byte) error {
 	sum := s.reader.Sum(data)
+	s.nodes.recheck(s.clock.set(now), from)
 	if n := s.nodes.withSum(from.Pool, sum); n != nil {
 		if err := checkSender(from, n.node.Name); err != nil {
 			return err
@@ -111,6 +112,11 @@ func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 	slot := s.likely(n, l, place)
 	if slot != none {
 		r := s.copies.recordAt(slot)
+		if owner := s.nodes.items[r.node]; owner != n && (owner.node.Pool != "" || n.node.Pool != "") {
+			n.refusedAt = s.clock.latest
+			s.report(Elsewhere, slot, r).Node = n.node
+			return none
+		}
 		if r.node == n.number && (r.seen == n.beats || r.place != none && s.kept[r.place]) {
 			return none
 		}
@@ -143,7 +149,13 @@ func (s *Store) likely(n *node, l *message.Listing, place int) uint32 {
 func (s *Store) appear(n *node, l *message.Listing) uint32 {
 	slot := s.copies.addRecord(l)
 	r := s.copies.recordAt(slot)
-	r.app, r.node, r.born = s.apps.number(l.App), n.number, n.beats-1
+	r.app, r.node, r.born, r.first = s.apps.number(l.App), n.number, n.beats-1, s.clock.latest
+	switch {
+	case !s.cfg.Places || n.node.Pool == "":
+		r.flags |= flagPlaced
+	case n.distrusted(s.clock.latest):
+		r.flags |= flagHidden
+	}
 	s.apps.link(slot, r)
 	n.copies++
 	s.report(Appeared, slot, r)
@@ -154,7 +166,7 @@ func (s *Store) appear(n *node, l *message.Listing) uint32 {
 func (s *Store) settle(n *node, r *record) {
 	if r.node != n.number {
 		s.nodes.leave(s.nodes.items[r.node], r)
-		r.node, r.born = n.number, n.beats-1
+		r.node, r.born, r.first = n.number, n.beats-1, s.clock.latest
 		n.copies++
 	}
 	if r.place != none {

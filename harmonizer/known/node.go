@@ -11,10 +11,11 @@ type node struct {
 	copies uint32  // listed and absent ones
 	marks  []message.Mark
 	// sum of the last heartbeat, while repeating it would change nothing.
-	sum     message.Sum
-	summed  bool
-	partial bool
-	lost    bool
+	sum       message.Sum
+	summed    bool
+	partial   bool
+	lost      bool
+	refusedAt instant // when a copy was last refused; 0: never
 }
 
 // checkSender returns an error if a heartbeat names another node than its subject has. The legacy subject has no node.

@@ -10,6 +10,7 @@ import (
 type record struct {
 	id, version packed
 	since       float64
+	first       instant // when a heartbeat of its node first listed it
 	absent      instant // valid if flagAbsent
 	app         AppID
 	index       uint32
@@ -32,6 +33,8 @@ const (
 	flagAbsent = 1 << iota // its living node does not list it
 	flagGone               // lost; its slot is not free yet
 	flagTimed              // the slot has a deadline on the wheel
+	flagPlaced             // it is where its placer has put it, or needs no placer
+	flagHidden             // not placed, on a node that listed copies which were not placed there: it counts nowhere
 )
 
 func (r *record) has(flag uint8) bool { return r.flags&flag != 0 }

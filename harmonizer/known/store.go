@@ -13,7 +13,9 @@ import (
 type Config struct {
 	DropletLost     time.Duration // silence or absence after which copies are lost
 	HeartbeatPeriod time.Duration // of every node
-	Partition       string        // heartbeats of another cc_partition are ignored; "": no filter
+	// Places: a copy on a node with a pool counts only after Place. Until then it is unplaced.
+	Places    bool
+	Partition string // heartbeats of another cc_partition are ignored; "": no filter
 	// Partial reports whether a legacy DEA sends partial heartbeats; nil: none does. Its answer
 	// for a DEA does not change.
 	Partial func(node string) bool

@@ -73,7 +73,7 @@ func (p Parts) wire(ctx context.Context, component *cloudfoundry.Component) (*ha
 			return nil, nil, err
 		}
 	}
-	ports := harmonizer.Ports{Bus: nats, Source: source, Record: p.Record}
+	ports := harmonizer.Ports{Bus: nats, Placers: nats, Source: source, Record: p.Record}
 	if p.Store != nil {
 		ports.Metrics = p.Store
 	}

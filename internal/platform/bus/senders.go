@@ -13,7 +13,7 @@ var ErrTooLarge = errors.New("message is too large")
 
 // Senders bounds the messages of each sender of an Inbox, so that one loud sender loses its own messages and no others.
 //
-//	waiting messages of a sender <= min(Messages, what is free in the Inbox)
+//	waiting messages of a sender <= min(Messages, free room of the Inbox)
 //
 // So one loud sender takes at most half of an Inbox, two take two thirds, and there is always room for the next one.
 type Senders struct {

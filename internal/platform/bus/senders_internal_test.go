@@ -47,7 +47,7 @@ func TestLoudSendersLeaveRoomForTheNext(t *testing.T) {
 	}
 }
 
-// The sums of the waiting messages are those of what was added and not removed, and never exceed a bound.
+// The sums of the waiting messages are those of the added and not removed messages, and never exceed a bound.
 func TestWaitingLoadAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := load{rapid.IntRange(1, 20).Draw(t, "messages"), rapid.IntRange(0, 100).Draw(t, "bytes")}

@@ -8,7 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Writer is who writes to a store: one of the values below, or of PoolWriter and PlacerWriter. It is the last token of the
+// Writer is the process that writes to a store: one of the values below, or of PoolWriter and PlacerWriter. It is the last token of the
 // subject of a write, so the bus vouches for it.
 type Writer string
 

@@ -1,0 +1,236 @@
+package placer
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// cluster is a harmonizer's machine and a placer's core, with nodes that carry out what the placer requests.
+type cluster struct {
+	*testing.T
+	m       *apps.Machine
+	c       *core
+	now     time.Time
+	rows    []api.App
+	nodes   map[string]map[string]api.Beat // node -> instance -> copy
+	started int
+	stopped int
+}
+
+const evil = "evil"
+
+func newCluster(t *testing.T, appsOf, nodes int) *cluster {
+	cfg := apps.Config{Places: true}.WithDefaults()
+	cl := &cluster{
+		T: t, m: apps.NewMachine(cfg), c: newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed"),
+		now: time.Unix(1_800_000_000, 0), nodes: map[string]map[string]api.Beat{evil: {}},
+	}
+	for i := range nodes {
+		cl.nodes[fmt.Sprintf("n%d", i)] = map[string]api.Beat{}
+	}
+	for i := range appsOf {
+		row := api.App{Name: fmt.Sprintf("app%d", i), Pool: "p", Version: "v1", Instances: 3, Command: "run", CPUs: 0.1,
+			State: api.AppStarted, Package: api.PackageStaged}
+		cl.rows = append(cl.rows, row)
+		cl.c.app(row)
+	}
+	cl.c.places.adopting = false
+	cl.c.loaded()
+	cl.step(apps.BusUp{})
+	cl.step(apps.Lead{})
+	cl.step(apps.ExpectedRows{Rows: cl.rows})
+	cl.step(apps.ExpectedComplete{})
+	return cl
+}
+
+// step passes an event to the harmonizer, and its nudges to the placer.
+func (cl *cluster) step(ev apps.Event) {
+	nudges, _ := cl.m.Step(cl.now, ev)
+	for _, n := range nudges {
+		if n.Start != nil {
+			cl.c.start(cl.now, *n.Start)
+		} else {
+			cl.c.stop(cl.now, *n.Stop)
+		}
+	}
+	for pool, copies := range cl.m.TakeUnplaced() {
+		if pool != "p" {
+			continue
+		}
+		a := cl.c.places.answer(copies)
+		cl.step(apps.Placed{Pool: pool, Placed: a.Placed, NotPlaced: a.NotPlaced})
+	}
+}
+
+// second lets a second pass: the nodes carry out the requests and report, and the forger sends a wrong statement.
+func (cl *cluster) second(forge func()) {
+	cl.now = cl.now.Add(time.Second)
+	for _, a := range cl.c.act(cl.now) {
+		if a.stop {
+			cl.stopped++
+			delete(cl.nodes[a.node], a.instance)
+			cl.exit(a.node, api.Exited{App: a.app, Version: a.version, Instance: a.instance, Index: a.index, Reason: api.ExitStopped})
+			continue
+		}
+		cl.started++
+		cl.nodes[a.node][a.instance] = api.Beat{App: a.app, Version: a.version, Instance: a.instance, Index: a.index,
+			State: api.CopyRunning, Since: float64(cl.now.Unix())}
+		cl.c.started(cl.now, a.instance, Accepted, "")
+	}
+	if cl.now.Unix()%5 == 0 {
+		for node, copies := range cl.nodes {
+			if node == evil && forge != nil {
+				continue
+			}
+			h := api.Heartbeat{Node: node, Beats: []api.Beat{}}
+			for _, b := range copies {
+				h.Beats = append(h.Beats, b)
+			}
+			slices.SortFunc(h.Beats, func(a, b api.Beat) int { return strings.Compare(a.Instance, b.Instance) })
+			cl.facts(node, api.NodeFacts{ID: node, Pool: "p", BootID: "b", Resources: resource.Vector{8}, Draining: node == evil})
+			cl.heartbeat(node, h)
+		}
+	}
+	if forge != nil {
+		forge()
+	}
+	cl.step(apps.Tick{})
+}
+
+func (cl *cluster) facts(node string, f api.NodeFacts) {
+	if f.ID == node && f.Pool == "p" { // as agent/wire.FactsOf
+		cl.c.nodeFacts(cl.now, f)
+	}
+}
+
+func (cl *cluster) heartbeat(node string, h api.Heartbeat) {
+	data, err := json.Marshal(h)
+	if err != nil {
+		cl.Fatal(err)
+	}
+	cl.raw(node, data)
+}
+
+// raw delivers a heartbeat as it is, as the buses of the placer and the harmonizer do.
+func (cl *cluster) raw(node string, data []byte) {
+	if len(data) > message.MaxNodeMessage {
+		return // the inbox drops it
+	}
+	cl.step(apps.Heartbeat{Node: message.Node{Pool: "p", Name: node}, Data: data})
+	if h, err := message.DecodeHeartbeat(data); err == nil && h.Node == node {
+		cl.c.heartbeat(cl.now, h)
+		cl.c.foreign = nil
+	}
+}
+
+func (cl *cluster) exit(node string, e api.Exited) {
+	cl.step(apps.Exit{Node: message.Node{Pool: "p", Name: node}, Exited: e})
+	p := Placer{core: cl.c, cfg: cl.c.cfg, log: slog.New(slog.DiscardHandler)}
+	Exit{Node: node, Exited: e}.apply(&p, cl.now)
+}
+
+// forge sends one wrong statement of each kind that the schema permits: other nodes, copies, versions, times, sizes, exits, resources.
+func (cl *cluster) forge(r *rand.Rand) {
+	pick := func(all ...string) string { return all[r.IntN(len(all))] }
+	copyOfApp := func() api.Beat {
+		b := api.Beat{App: pick(cl.rows[r.IntN(len(cl.rows))].Name, "unknown"), Version: pick("v1", "v1", "v2", ""), Index: r.IntN(5),
+			Instance: fmt.Sprintf("%032x", r.Uint64()), State: api.CopyState(pick("RUNNING", "STARTING", "CRASHED", "EVACUATING", "ODD")),
+			Since: []float64{0, 1, float64(cl.now.Unix()), 2e11}[r.IntN(4)]}
+		if r.IntN(3) == 0 { // the id of a copy of another node
+			for _, copies := range cl.nodes {
+				for _, real := range copies {
+					b.Instance = real.Instance
+					if r.IntN(2) == 0 {
+						b.App, b.Version, b.Index = real.App, real.Version, real.Index
+					}
+					break
+				}
+				break
+			}
+		}
+		return b
+	}
+	switch r.IntN(8) {
+	case 0, 1, 2:
+		h := api.Heartbeat{Node: evil, Beats: []api.Beat{}}
+		for range r.IntN(300) {
+			h.Beats = append(h.Beats, copyOfApp())
+		}
+		cl.heartbeat(evil, h)
+	case 3:
+		cl.heartbeat(evil, api.Heartbeat{Node: pick("n0", "n1", "", "other"), Beats: []api.Beat{}})
+	case 4:
+		cl.raw(evil, []byte(pick("", "{", "[]", `{"dea":"evil","droplets":{}}`, `{"dea":"evil","droplets":[{"droplet":1}]}`, strings.Repeat("x", 100_000))))
+	case 5, 6:
+		for range r.IntN(50) {
+			b := copyOfApp()
+			cl.exit(evil, api.Exited{App: b.App, Version: b.Version, Instance: b.Instance, Index: b.Index, CrashedAt: int64(b.Since),
+				Reason: api.ExitReason(pick("CRASHED", "CRASHED", "STOPPED", "DEA_SHUTDOWN", "DEA_EVACUATION", "ODD"))})
+		}
+	case 7:
+		cl.facts(evil, api.NodeFacts{ID: pick(evil, "n0"), Pool: pick("p", "q"), BootID: pick("b", "c"), Draining: r.IntN(2) == 0,
+			Resources: resource.Vector{[]float64{0, 8, 1e12}[r.IntN(3)], 1e12}, Allocated: resource.Vector{[]float64{0, 1e12}[r.IntN(2)]}})
+	}
+}
+
+// An agent with a key of its own sends every wrong statement beside a healthy cluster of 40 apps. No copy of another node is started
+// or stopped, each index stays served, memory stays within a bound, and the status names the node first.
+func TestForgerChangesNothing(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(seed, 7))
+			cl := newCluster(t, 40, 8)
+			for range 120 {
+				cl.second(nil)
+			}
+			if cl.started != 120 || cl.stopped != 0 {
+				t.Fatalf("%d starts and %d stops, want 120 and none", cl.started, cl.stopped)
+			}
+			before := memory()
+			for range 900 {
+				cl.second(func() { cl.forge(r) })
+				if cl.started != 120 || cl.stopped != 0 {
+					t.Fatalf("%v: %d starts and %d stops of copies, want none", cl.now, cl.started-120, cl.stopped)
+				}
+			}
+			counts := cl.m.View().Counts(cl.now, "p")
+			for _, row := range cl.rows {
+				if a := counts.Apps[row.Name]; a.Running != 3 || a.Missing+a.Crashed+a.Flapping+a.Extra != 0 {
+					t.Errorf("app %s: %+v, want 3 running", row.Name, a)
+				}
+			}
+			if !counts.Complete {
+				t.Errorf("the counts are incomplete: %s", counts.Why)
+			}
+			wrong := cl.m.View().WrongSenders()
+			if len(wrong) == 0 || slices.ContainsFunc(wrong, func(w api.WrongSender) bool { return w.Node != evil }) {
+				t.Errorf("wrong senders %v, want %s only", wrong, evil)
+			}
+			if grown := memory() - before; grown > 64<<20 {
+				t.Errorf("memory grew by %d MiB, want at most 64", grown>>20)
+			}
+			runtime.KeepAlive(cl)
+		})
+	}
+}
+
+// memory returns the bytes that are in use.
+func memory() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

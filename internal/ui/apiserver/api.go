@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -19,7 +20,9 @@ const Prefix = "/api/v1"
 
 const (
 	maxReads    = 32               // requests in progress
+	maxOrders   = 8                // orders in progress, beside the reads
 	maxStreams  = 512              // streams of events
+	maxOfToken  = 64               // of maxStreams, for one token
 	maxBody     = 4 << 10          // bytes
 	maxQuery    = 8 << 10          // bytes
 	readWithin  = 30 * time.Second // of one request
@@ -71,18 +74,25 @@ type Orders interface {
 // server answers the requests.
 type server struct {
 	Config
-	reads, streams chan struct{}
+	reads, orders, streams chan struct{}
+
+	mu      sync.Mutex
+	ofToken map[Token]int // open streams, guarded by mu
 }
 
 // New returns the handler of all paths below Prefix.
 func New(c Config) http.Handler {
-	s := &server{c, make(chan struct{}, maxReads), make(chan struct{}, maxStreams)}
+	s := &server{Config: c, reads: make(chan struct{}, maxReads), orders: make(chan struct{}, maxOrders), streams: make(chan struct{}, maxStreams),
+		ofToken: map[Token]int{}}
 	mux := http.NewServeMux()
 	paths := map[string]bool{}
 	for _, r := range routes() {
 		slots := s.reads
-		if r.stream != nil {
+		switch {
+		case r.stream != nil:
 			slots = s.streams
+		case r.order != nil:
+			slots = s.orders
 		}
 		mux.HandleFunc(r.method+" "+Prefix+r.path, httpguard.AtMost(slots, s.serve(r)))
 		paths[r.path] = true
@@ -135,6 +145,25 @@ func (s *server) guard(next http.Handler) http.Handler {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), authorKey{}, token)))
 	})
+}
+
+// takeStream counts a stream of a token, and reports whether the token may have it. Requests without a token share one count.
+func (s *server) takeStream(by Token) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ofToken[by] >= maxOfToken {
+		return false
+	}
+	s.ofToken[by]++
+	return true
+}
+
+func (s *server) giveStream(by Token) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ofToken[by]--; s.ofToken[by] <= 0 {
+		delete(s.ofToken, by)
+	}
 }
 
 // tokenOf returns the token of a request; a zero one without a valid secret.

@@ -11,6 +11,7 @@ import (
 
 const (
 	commentsAt  = 15 * time.Second // without an event
+	tokenEvery  = time.Second      // between two checks of the token of an open stream
 	reconnectMS = 3000             // after the end of a stream
 )
 
@@ -34,6 +35,12 @@ func (s *server) live(c *call, w http.ResponseWriter) {
 	if c.request.Method == http.MethodHead {
 		return
 	}
+	if !s.takeStream(c.by) {
+		w.Header().Set("Retry-After", "1")
+		writeError(w, http.StatusTooManyRequests, fmt.Errorf("this token has %d open streams: close one, or use another token", maxOfToken))
+		return
+	}
+	defer s.giveStream(c.by)
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Time{}) // a recorder has no deadlines; the read deadline of the request would end the stream
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -57,11 +64,18 @@ func (s *server) live(c *call, w http.ResponseWriter) {
 	}
 	comments := time.NewTicker(commentsAt)
 	defer comments.Stop()
+	check := time.NewTicker(tokenEvery)
+	defer check.Stop()
 	for {
 		var data []byte
 		select {
 		case <-c.request.Context().Done():
 			return
+		case <-check.C:
+			if token, err := s.tokenOf(c.request); err != nil || token != c.by {
+				return // the token was removed or changed, or the file is unreadable: the next request says which
+			}
+			continue
 		case <-comments.C:
 			data = []byte(": open\n\n")
 		case f, ok := <-one.frames:

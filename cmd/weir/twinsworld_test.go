@@ -516,7 +516,7 @@ const (
 func (a *twin) id() string {
 	a.world.Helper()
 	if a.holder == "" {
-		id, err := daemon.HolderName(a.data, a.world.cluster, "default")
+		id, err := daemon.HolderName(slog.New(slog.DiscardHandler), a.data, a.world.cluster, "default")
 		if err != nil {
 			a.world.Fatal(err)
 		}

@@ -5,10 +5,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
@@ -38,21 +41,27 @@ func Lock(dir, name, what string) (*flock.File, error) {
 }
 
 // HolderName returns the lease holder name of a data folder's processes. The folder's lock proves that the previous
-// process has ended. So the next one has the same name and takes the lease at once.
-func HolderName(dir string, of ...string) (string, error) {
+// process has ended. So the next one has the same name and takes the lease at once. A damaged file is set aside with one line
+// in the log: the next process has a new name, and waits for the end of the lease once.
+func HolderName(log *slog.Logger, dir string, of ...string) (string, error) {
 	path := filepath.Join(dir, "locks", strings.Join(append([]string{"holder"}, of...), "."))
-	id, err := os.ReadFile(path)
+	id, err := readHolder(path)
+	if err == nil && len(id) > 0 && !isHolder(id) {
+		aside, asideErr := wholefile.SetAside(path, time.Now())
+		if asideErr != nil {
+			return "", fmt.Errorf("name of the lease's holder: %s is damaged: %w", path, asideErr)
+		}
+		log.Warn("damaged file set aside: the lease is taken after its end", "file", path, "aside", aside)
+		id, err = nil, nil
+	}
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(id) == 0 { // a crash may leave an empty file
-		random := make([]byte, 16)
+		random := make([]byte, holderBytes)
 		rand.Read(random)
 		id = []byte(hex.EncodeToString(random))
 		err = WriteFile(path, id)
 	}
 	if err != nil {
 		return "", fmt.Errorf("name of the lease's holder: %w", err)
-	}
-	if len(id) > 64 {
-		return "", fmt.Errorf("name of the lease's holder: %s has %d bytes: remove it", path, len(id))
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -64,6 +73,24 @@ func HolderName(dir string, of ...string) (string, error) {
 		return "", fmt.Errorf("name of the lease's holder: %w", err)
 	}
 	return strings.Join([]string{host, strings.TrimSpace(string(boot)), string(id)}, "/"), nil
+}
+
+// holderBytes are the random bytes of a holder's name.
+const holderBytes = 16
+
+// readHolder reads a little more than a name, so that a long file is damaged.
+func readHolder(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	return io.ReadAll(io.LimitReader(f, int64(2*hex.EncodedLen(holderBytes))))
+}
+
+func isHolder(id []byte) bool {
+	_, err := hex.DecodeString(string(id))
+	return err == nil && len(id) == hex.EncodedLen(holderBytes)
 }
 
 // WriteFile creates the folder and calls wholefile.Write.

@@ -144,7 +144,7 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file c
 	if parts.Notify, err = sdnotify.Take(); err != nil {
 		return err
 	}
-	if parts.Holder, err = daemon.HolderName(dir, cli.Cluster, "harmonizer", ""); err != nil {
+	if parts.Holder, err = daemon.HolderName(log, dir, cli.Cluster, "harmonizer", ""); err != nil {
 		return err
 	}
 	return parts.Run(ctx, server)

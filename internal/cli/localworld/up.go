@@ -321,7 +321,7 @@ func (u *up) harmonizer(ctx context.Context, b *bus.Bus) (runner, error) {
 	if parts.File, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {
 		return nil, err
 	}
-	if parts.Holder, err = daemon.HolderName(u.data, u.Cluster, "harmonizer", ""); err != nil {
+	if parts.Holder, err = daemon.HolderName(u.log, u.data, u.Cluster, "harmonizer", ""); err != nil {
 		return nil, err
 	}
 	parts.Loop = parts.File.Loop(u.Cluster, []string{u.Pool})
@@ -357,7 +357,7 @@ func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
 
 // placer returns the placer of this data folder. It takes over at once, as the harmonizer does.
 func (u *up) placer(ctx context.Context, b *bus.Bus) (*placerd.Placer, error) {
-	holder, err := daemon.HolderName(u.data, u.Cluster, u.Pool, config.DaemonPlacer)
+	holder, err := daemon.HolderName(u.log, u.data, u.Cluster, u.Pool, config.DaemonPlacer)
 	if err != nil {
 		return nil, err
 	}

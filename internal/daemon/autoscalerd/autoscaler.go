@@ -92,7 +92,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 		return err
 	}
 	defer lock.Unlock()
-	holder, err := daemon.HolderName(p.Data, a.pool.Cluster, a.pool.Name)
+	holder, err := daemon.HolderName(p.Log, p.Data, a.pool.Cluster, a.pool.Name)
 	if err != nil {
 		return err
 	}

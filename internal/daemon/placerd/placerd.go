@@ -187,7 +187,7 @@ func (p Process) wire(ctx context.Context, service config.Service, harmonizer co
 	if err != nil {
 		return nil, err
 	}
-	holder, err := daemon.HolderName(p.Data, p.Cluster, pool, config.DaemonPlacer)
+	holder, err := daemon.HolderName(p.Log, p.Data, p.Cluster, pool, config.DaemonPlacer)
 	if err != nil {
 		return nil, err
 	}

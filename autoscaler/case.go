@@ -183,6 +183,9 @@ func (l *Loop) noScaleIn(v *snapshot.Snapshot, short string) string {
 	if n := len(v.Silent); n > 0 {
 		return fmt.Sprintf("%d nodes exist but are silent, %s first: their tasks are unknown", n, v.Silent[0])
 	}
+	if len(v.Beyond) > 0 {
+		return v.Beyond[0].String()
+	}
 	if l.lost != nil {
 		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
 	}

@@ -81,6 +81,9 @@ func (l *Loop) newRecord(now time.Time) api.TickRecord {
 	return r
 }
 
+// shownBeyond bounds the problems about nodes that report more than their machine has.
+const shownBeyond = 10
+
 // round runs the steps of a tick, in order.
 func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) error {
 	alive := l.world.Directory.Alive
@@ -102,6 +105,9 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	}
 	l.writer.Adopt(reading)
 	r.Snapshot = reading.Record()
+	for _, b := range reading.Beyond[:min(len(reading.Beyond), shownBeyond)] {
+		addProblem(r, errors.New(b.String()))
+	}
 	alive()
 	addProblem(r, l.metrics.write(ctx, now, reading.Snapshot))
 	alive()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Market is what a provider sells: an instance type in a zone.
@@ -23,6 +24,8 @@ type Instance struct {
 	State    api.InstanceState `json:"state"`
 	Launched time.Time         `json:"launched"`
 	Stale    bool              `json:"stale,omitempty"` // a roll replaces it
+	// Offers is what the kind of machine has; zero: the provider does not say. A node that reports more is not believed.
+	Offers resource.Vector `json:"offers,omitzero"`
 	// Protected: the provider rejects its termination.
 	Protected bool `json:"protected,omitempty"`
 	// Cordoned: an operator marked it at the provider. A prune never chooses it.

@@ -168,3 +168,33 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A node that reports more than its machine has, as with --mem in bytes, counts with what the machine has, and is named.
+func TestNodeBeyondItsMachineIsBounded(t *testing.T) {
+	offers := resource.Vector{4, 16384, 100_000, 0}
+	for _, tt := range []struct {
+		name    string
+		reports resource.Vector
+		offers  resource.Vector
+		totals  resource.Vector
+		want    string
+	}{
+		{"less", resource.Vector{4, 15000, 90_000, 0}, offers, resource.Vector{4, 15000, 90_000, 0}, ""},
+		{"units of 1000", resource.Vector{4, 17179, 100_000, 0}, offers, resource.Vector{4, 17179, 100_000, 0}, ""},
+		{"bytes", resource.Vector{4, 17179869184, 100_000, 0}, offers, offers, "node x reports mem=17179869184, its machine has 16384: its resources are unknown, and the pool does not shrink: is --mem of its agent in bytes in place of MB?"},
+		{"cpus", resource.Vector{1e9, 16384, 100_000, 0}, offers, offers, "node x reports cpus=1000000000, its machine has 4: its resources are unknown, and the pool does not shrink"},
+		{"unknown kind", resource.Vector{1e9, 1e9, 0, 0}, resource.Vector{}, resource.Vector{1e9, 1e9, 0, 0}, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &Snapshot{Groups: []pools.GroupSnapshot{{ID: "a", Instances: []pools.Instance{{ID: "x", Group: "a", Weight: 1, State: api.InstanceRunning, Offers: tt.offers}}}}}
+			s.joinInstances([]api.NodeFacts{{ID: "x", Resources: tt.reports, Allocated: tt.reports}}, func(string) bool { return true })
+			got := ""
+			if len(s.Beyond) > 0 {
+				got = s.Beyond[0].String()
+			}
+			if s.Totals != tt.totals || s.Allocated != tt.totals || got != tt.want || s.Joined != 1 {
+				t.Errorf("totals %v, allocated %v, %q; want %v, %q", s.Totals, s.Allocated, got, tt.totals, tt.want)
+			}
+		})
+	}
+}

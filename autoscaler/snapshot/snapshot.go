@@ -19,7 +19,9 @@ type Snapshot struct {
 	Nodes  []pools.Node
 	// Silent are the existing nodes that have joined, or may have, and do not report, sorted. While
 	// there are any, usage is unknown.
-	Silent    []string
+	Silent []string
+	// Beyond are the nodes that report more than their machine has, in order of id. They count with what the machine has.
+	Beyond    []Beyond
 	Totals    resource.Vector
 	Allocated resource.Vector
 	Target    float64 // of groups that are not stale
@@ -139,12 +141,20 @@ func (s *Snapshot) joinInstances(facts []api.NodeFacts, expected func(id string)
 		}
 	}
 	slices.Sort(s.Silent)
+	sortBeyond(s.Beyond)
 }
 
 // addInstance adds one instance. If facts is not nil, its node reports.
 func (s *Snapshot) addInstance(instance pools.Instance, facts *api.NodeFacts, expected func(id string) bool) {
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: api.NodeUnknown}
 	_, node.Unhealthy = s.Condition.Unhealthy[instance.ID]
+	if facts != nil {
+		bounded, beyond := within(*facts, instance.Offers)
+		if beyond {
+			s.Beyond = append(s.Beyond, Beyond{instance.ID, facts.Resources, instance.Offers})
+		}
+		facts = &bounded
+	}
 	switch {
 	case instance.State == api.InstancePending || instance.State == api.InstanceTerminating:
 	case facts != nil && instance.State == api.InstanceRunning && s.addUsage(*facts, s.Quarantined(instance.ID)):

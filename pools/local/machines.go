@@ -181,7 +181,7 @@ func (m *machines) launched(now time.Time, id string) {
 func (m *machines) instance(launched time.Time, id string) pools.Instance {
 	return pools.Instance{
 		ID: id, Group: m.cfg.ID, Market: m.cfg.Market, Weight: m.cfg.Weight,
-		State: api.InstanceRunning, Launched: launched,
+		State: api.InstanceRunning, Launched: launched, Offers: m.cfg.Resources,
 	}
 }
 

@@ -170,5 +170,20 @@ func (p Place) offer(c *agent.Config) error {
 			}
 		}
 	}
+	p.warnOfTooMuch(*c)
 	return nil
+}
+
+// warnOfTooMuch logs each resource of which the configuration offers more than the machine has, such as memory in bytes. The
+// autoscaler does not believe it, if the provider says what the machine has. If the machine cannot be measured, nothing is logged.
+func (p Place) warnOfTooMuch(c agent.Config) {
+	all, err := p.Measure(c.DataDir)
+	if err != nil {
+		return
+	}
+	for _, k := range resource.Kinds() {
+		if all[k] > 0 && c.Resources[k] > 1.1*all[k] {
+			p.Log.Warn("offers more than this machine has: mem and disk are in MB", "resource", k.String(), "offers", c.Resources[k], "machine_has", all[k])
+		}
+	}
 }

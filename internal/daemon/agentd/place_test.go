@@ -1,6 +1,7 @@
 package agentd_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -134,6 +135,21 @@ func TestMissingValueNamesAllPlaces(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A resource beyond what the machine has, such as memory in bytes, is in the log of the start.
+func TestResourcesBeyondTheMachineAreLogged(t *testing.T) {
+	t.Parallel()
+	var lines bytes.Buffer
+	p := place(agent.Settings{}, "mem")
+	p.Log = slog.New(slog.NewTextHandler(&lines, nil))
+	c := agent.Config{Cluster: "c", Pool: "p", Group: "g", ID: "i", Resources: resource.Vector{0, 17179869184}}
+	if _, err := p.Choose(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if got := lines.String(); !strings.Contains(got, "offers more than this machine has") || !strings.Contains(got, "resource=mem") || !strings.Contains(got, "machine_has=16384") {
+		t.Errorf("log %q, want that mem exceeds the machine", got)
 	}
 }
 

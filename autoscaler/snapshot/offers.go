@@ -1,0 +1,60 @@
+package snapshot
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// offersTolerance is how much more than its kind offers a node may report: units of 1000 and 1024 differ by 5 %.
+const offersTolerance = 1.1
+
+// Beyond is a node that reports more than its kind of machine has. What the node has is unknown.
+type Beyond struct {
+	Node            string
+	Reports, Offers resource.Vector
+}
+
+// String returns a sentence for operators.
+func (b Beyond) String() string {
+	for _, k := range resource.Kinds() {
+		if b.Reports[k] <= b.Offers[k]*offersTolerance {
+			continue
+		}
+		hint := ""
+		if k == resource.Mem || k == resource.Disk {
+			hint = fmt.Sprintf(": is --%s of its agent in bytes in place of MB?", k)
+		}
+		return fmt.Sprintf("node %s reports %s=%.0f, its machine has %.0f: its resources are unknown, and the pool does not shrink%s",
+			b.Node, k, b.Reports[k], b.Offers[k], hint)
+	}
+	return ""
+}
+
+// within returns the facts of a node with at most what its kind of machine has. It reports whether they had more.
+func within(f api.NodeFacts, offers resource.Vector) (api.NodeFacts, bool) {
+	beyond := false
+	for k := range offers {
+		beyond = beyond || f.Resources[k] > offers[k]*offersTolerance
+	}
+	if offers.IsZero() || !beyond {
+		return f, false
+	}
+	f.Resources = offers
+	for k := range offers {
+		f.Allocated[k] = min(f.Allocated[k], offers[k])
+	}
+	return f, true
+}
+
+// sortBeyond puts the nodes in order of id.
+func sortBeyond(all []Beyond) {
+	slices.SortFunc(all, func(a, b Beyond) int {
+		if a.Node < b.Node {
+			return -1
+		}
+		return 1
+	})
+}

@@ -27,6 +27,9 @@ const (
 
 	// MaxLinesPerSecond is how many lines of a stream are passed on per second.
 	MaxLinesPerSecond = 500
+
+	// maxBytesPerHour is how many bytes of a stream are passed on per hour. The last lines are in the Tail in any case.
+	maxBytesPerHour = 64 << 20
 )
 
 // Stream names of output lines.

@@ -109,6 +109,34 @@ func TestThrottleReportsDroppedLines(t *testing.T) {
 	})
 }
 
+// A stream passes on maxBytesPerHour bytes in an hour. One line reports the begin of the drop, and one its end.
+func TestThrottleBoundsTheBytesOfAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bytes, notes := 0, []string{}
+		long := []byte(strings.Repeat("x", MaxLine))
+		passing := throttle{emit: func(line []byte) {
+			if len(line) == len(long) {
+				bytes += len(line)
+			} else {
+				notes = append(notes, string(line))
+			}
+		}}
+		for range 3 * maxBytesPerHour / MaxLine {
+			passing.line(long)
+			<-time.After(time.Second / 100)
+		}
+		if bytes != maxBytesPerHour || len(notes) != 1 || !strings.HasPrefix(notes[0], "lines are dropped until ") {
+			t.Errorf("%d bytes, notes %q; want %d, and one note", bytes, notes, maxBytesPerHour)
+		}
+		<-time.After(time.Hour)
+		passing.line(long)
+		if want := fmt.Sprintf("%d lines dropped: more than 64 MiB an hour", 2*maxBytesPerHour/MaxLine); bytes != maxBytesPerHour+MaxLine || notes[len(notes)-1] != want {
+			t.Errorf("%d bytes, notes %q; want one line more, and %q", bytes, notes, want)
+		}
+		passing.close()
+	})
+}
+
 func TestLogLines(t *testing.T) {
 	var buffer bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&buffer, nil)).With("signal", "web")

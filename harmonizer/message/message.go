@@ -93,7 +93,7 @@ func (n Node) subject(cluster, token string) string {
 // AnnounceSubject is the subject of an empty message. Each agent answers it with its facts and its Heartbeat.
 func AnnounceSubject(cluster string) string { return names.Subject(cluster, "announce") }
 
-// MaxNodeMessage bounds a heartbeat and the facts of a node, in bytes: about 350 copies. Receivers drop a larger one before
+// MaxNodeMessage bounds a heartbeat and the facts of a node, in bytes: about 300 copies. Receivers drop a larger one before
 // it waits, and an agent accepts no copy that its heartbeat could not list.
 const MaxNodeMessage = 64 << 10
 

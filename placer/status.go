@@ -14,6 +14,7 @@ type Status struct {
 	Starting int    // copies that a node is to run, and that no heartbeat lists yet
 	Waiting  int    // copies for which no node has room
 	Refused  uint64 // rejected stops, since the process began
+	Foreign  uint64 // listed copies that were not placed there, since the process began
 	Dropped  uint64 // unusable messages, since the process began
 }
 
@@ -42,7 +43,7 @@ func (p *Placer) Alive(ctx context.Context) error {
 }
 
 func (p *Placer) status(now time.Time) Status {
-	s := Status{Placing: true, Loaded: p.core.complete, Starting: len(p.core.bookings.byInstance), Refused: p.refused, Dropped: p.dropped}
+	s := Status{Placing: true, Loaded: p.core.complete, Starting: len(p.core.bookings.byInstance), Refused: p.refused, Foreign: p.foreign, Dropped: p.dropped}
 	for _, n := range p.core.nodes {
 		if !n.restored && p.core.fresh(now, n) {
 			s.Nodes++

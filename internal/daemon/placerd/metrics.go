@@ -40,6 +40,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		put("starting_instances", float64(s.Starting))
 		put("waiting_instances", float64(s.Waiting))
 		put("stops_refused_total", float64(s.Refused))
+		put("foreign_instances_total", float64(s.Foreign))
 		put("messages_dropped_total", float64(s.Dropped))
 	}
 }

@@ -88,7 +88,7 @@ func (p Parts) Wire(ctx context.Context) (*Placer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Placer{Placer: one, cluster: p.Cluster, pool: p.Pool, bus: p.Bus, lease: lease, log: p.Log.With("pool", p.Pool)}, nil
+	return &Placer{Placer: one, cluster: p.Cluster, pool: p.Pool, bus: p.Bus, nodes: connection, lease: lease, log: p.Log.With("pool", p.Pool)}, nil
 }
 
 // Placer is the wired placer of one pool.
@@ -97,6 +97,7 @@ type Placer struct {
 	cluster string
 	pool    string
 	bus     *bus.Bus
+	nodes   *placerbus.Bus
 	lease   *state.Lease
 	log     *slog.Logger
 	failed  atomic.Pointer[string] // why it ended last; nil while it runs

@@ -175,7 +175,9 @@ func (in *Inbox) accepts(m *nats.Msg) bool {
 		}
 		if counter = &in.overflow; sender != "" {
 			counter = &in.limited
-			in.losers.add(time.Now(), sender)
+			if in.losers.add(time.Now(), sender) && in.c.Log != nil {
+				in.c.Log.Warn("sender loses its own messages: it sends too many, or too large ones", "sender", sender, "subject", m.Subject, "err", err)
+			}
 		}
 	}
 	n := counter.Add(1)

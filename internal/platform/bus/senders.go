@@ -98,23 +98,24 @@ type losers struct {
 	each map[string]LostOfSender // guarded by mu
 }
 
-// add counts a lost message.
-func (l *losers) add(now time.Time, sender string) {
+// add counts a lost message, and reports whether it is the first one.
+func (l *losers) add(now time.Time, sender string) (first bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	one, known := l.each[sender]
 	switch {
 	case known && now.Sub(one.Last) < lostFor:
 	case !known && len(l.each) >= maxLosers:
-		return
+		return false
 	default:
-		one = LostOfSender{Sender: sender, Since: now}
+		one, first = LostOfSender{Sender: sender, Since: now}, true
 	}
 	one.Lost, one.Last = one.Lost+1, now
 	if l.each == nil {
 		l.each = map[string]LostOfSender{}
 	}
 	l.each[sender] = one
+	return first
 }
 
 // now returns the senders that lose messages, those with the most losses first.

@@ -10,6 +10,7 @@ func Placer() []Metric {
 		{"weir_placer_starting_instances", Gauge, "instances", list("pool"), "App instances that a node is to run, and that no heartbeat lists yet."},
 		{"weir_placer_waiting_instances", Gauge, "instances", list("pool"), "App instances for which no node has room."},
 		{"weir_placer_stops_refused_total", Counter, "stops", list("pool"), "Stops that the placer rejected, because the instance is needed."},
+		{"weir_placer_foreign_instances_total", Counter, "instances", list("pool"), "App instances that a node listed and the placer did not put there."},
 		{"weir_placer_messages_dropped_total", Counter, "messages", list("pool"), "Messages that the placer could not read."},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -45,6 +46,7 @@ type Bus struct {
 	cfg    Config
 	nc     *nats.Conn
 	agents *wire.Client
+	inbox  atomic.Pointer[bus.Inbox] // of the latest Listen
 	log    *slog.Logger
 }
 
@@ -80,6 +82,7 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 		return err
 	}
 	defer in.Close()
+	b.inbox.Store(in)
 	if err := b.announce(epoch); err != nil {
 		return err
 	}
@@ -123,6 +126,14 @@ func (b *Bus) listen(ctx context.Context, in *bus.Inbox, rows *changes.Reader, e
 			return nil
 		}
 	}
+}
+
+// Losers returns the nodes that send more than their share, and lose messages.
+func (b *Bus) Losers() []bus.LostOfSender {
+	if in := b.inbox.Load(); in != nil {
+		return in.Losers()
+	}
+	return nil
 }
 
 // event returns the event of a message.

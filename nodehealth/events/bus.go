@@ -101,7 +101,7 @@ func New(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 }
 
 // Counters returns the number of messages without effect, by reason. "bad_hint" and "bad_request"
-// could not be decoded. "old_hint" arrived too late. "dropped_hint", "dropped_request" and
+// could not be decoded. "old_hint" arrived too late. "limited_hint" came within a second of another one of its node. "dropped_hint", "dropped_request" and
 // "dropped_loopback" exceeded the queue or the rate. "refused_hint", "refused_request" and
 // "refused_loopback" were made by the server for another client, are requests without a reply subject,
 // or are about another node than that of their subject. "unanswered" are requests without a response.

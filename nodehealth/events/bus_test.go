@@ -399,3 +399,23 @@ func FuzzQuery(f *testing.F) {
 		}
 	})
 }
+
+// A node that sends many hints uses up its own observations only.
+func TestLoudNodeLosesItsOwnHints(t *testing.T) {
+	hints, now := nodeHints{}, time.Unix(1000, 0)
+	passed := 0
+	for i := range 1000 {
+		if hints.allow(now.Add(time.Duration(i)*time.Millisecond), "loud") {
+			passed++
+		}
+	}
+	if passed != 1 || !hints.allow(now, "other") || !hints.allow(now.Add(time.Second), "loud") {
+		t.Errorf("%d hints of a loud node passed in a second, want 1, and those of others", passed)
+	}
+	for i := range 3 * maxHinting {
+		hints.allow(now, fmt.Sprint(i))
+	}
+	if len(hints) > maxHinting {
+		t.Errorf("%d nodes are known, want at most %d", len(hints), maxHinting)
+	}
+}

@@ -28,7 +28,26 @@ const (
 	// hintsPerSecond and hintsAtOnce limit the observations that hints can cause.
 	hintsPerSecond = 200
 	hintsAtOnce    = 2000
+	// hintEvery is the shortest time between two hints of one node, so that a loud node uses up its own observations only.
+	hintEvery = time.Second
+	// maxHinting bounds the nodes whose latest hint is known.
+	maxHinting = 10_000
 )
+
+// nodeHints has the time of the latest hint of each node. One goroutine uses it.
+type nodeHints map[string]time.Time
+
+// allow reports whether the node may cause an observation now.
+func (h nodeHints) allow(now time.Time, node string) bool {
+	if now.Sub(h[node]) < hintEvery {
+		return false
+	}
+	if len(h) >= maxHinting {
+		clear(h)
+	}
+	h[node] = now
+	return true
+}
 
 // hintSenders bounds the waiting hints of each node.
 func hintSenders() *bus.Senders {
@@ -62,12 +81,12 @@ func (r route) inbox(b *Bus) bus.InboxConfig {
 }
 
 func (b *Bus) routes(handler nodehealth.Handler) []route {
-	hints := rate.NewLimiter(hintsPerSecond, hintsAtOnce)
+	hints, own := rate.NewLimiter(hintsPerSecond, hintsAtOnce), nodeHints{}
 	cluster, pool := b.cfg.Cluster, b.cfg.Pool
 	return []route{
-		{LifecycleSubject(cluster, pool), "hint", false, 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, "", hints, handler) }},
+		{LifecycleSubject(cluster, pool), "hint", false, 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, "", nil, hints, handler) }},
 		{nodeLifecycleSubject(cluster, pool, "*"), "hint", false, 1, func(_ context.Context, m *nats.Msg) {
-			b.takeHint(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], hints, handler)
+			b.takeHint(m, m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], own, hints, handler)
 		}},
 		{loopbackSubject(cluster, pool), "loopback", false, 1, func(_ context.Context, m *nats.Msg) { b.takeProbe(m, handler) }},
 		{StatusSubject(cluster, pool), "request", true, 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, handler) }},
@@ -142,7 +161,7 @@ func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 }
 
 // takeHint processes a hint. On the subject of a node, the hint must be about that node.
-func (b *Bus) takeHint(m *nats.Msg, from string, hints *rate.Limiter, handler nodehealth.Handler) {
+func (b *Bus) takeHint(m *nats.Msg, from string, own nodeHints, hints *rate.Limiter, handler nodehealth.Handler) {
 	h, err := decodeHint(m.Data)
 	switch {
 	case err != nil:
@@ -151,6 +170,8 @@ func (b *Bus) takeHint(m *nats.Msg, from string, hints *rate.Limiter, handler no
 		b.warn("refused_hint", "message refused", fmt.Errorf("a hint about another node than %.130q of its subject", from))
 	case !h.at.IsZero() && time.Since(h.at) > oldHint:
 		b.warn("old_hint", "hint dropped", fmt.Errorf("its time is %v", h.at.UTC().Format(time.RFC3339)))
+	case from != "" && !own.allow(time.Now(), from):
+		b.warn("limited_hint", "hint dropped", fmt.Errorf("node %.130q sends more than one hint in %v", from, hintEvery))
 	case !hints.Allow():
 		b.warn("dropped_hint", "hint dropped", fmt.Errorf("more than %d hints a second", hintsPerSecond))
 	default:

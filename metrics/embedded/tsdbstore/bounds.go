@@ -21,56 +21,61 @@ const (
 	defaultMaxOfApp  = 20_000
 )
 
-// recountEvery is the minimum time between two counts. Series without new samples leave the memory when a block is
-// written.
-const recountEvery = time.Minute
+const (
+	// recountEvery is the minimum time between two counts. Series without new samples leave the memory when a block is
+	// written.
+	recountEvery = time.Minute
+	// idleAfter is how long a series has no sample before it gives way to a new one.
+	idleAfter = 10 * time.Minute
+	// inMemory bounds the series in memory, idle ones too, as a multiple of the bound of all applications.
+	inMemory = 2
+)
 
 // bounds limits the series that applications start. Metrics of weir itself have no bound.
 type bounds struct {
-	all, ofApp int
-
 	mu      sync.Mutex
-	byApp   map[string]int // series in memory, by application
-	sum     int            // of byApp
+	active  active
+	memory  int // series in memory, at the latest count and since then
 	counted time.Time
 }
 
 func newBounds(c Config) *bounds {
-	return &bounds{all: cmp.Or(c.MaxSeries, defaultMaxSeries), ofApp: cmp.Or(c.MaxOfApp, defaultMaxOfApp)}
+	return &bounds{active: active{all: cmp.Or(c.MaxSeries, defaultMaxSeries), ofApp: cmp.Or(c.MaxOfApp, defaultMaxOfApp)}}
 }
 
-// admit counts the series of a sample that starts one. Beyond a bound it returns metrics.ErrTooManySeries.
+// admit counts the series of a sample. Beyond a bound it returns metrics.ErrTooManySeries.
 func (b *bounds) admit(ctx context.Context, db *tsdb.DB, appender storage.Appender, sample metrics.Sample, series labels.Labels) error {
 	if sample.Type != metrics.App {
 		return nil
 	}
-	if known, ok := appender.(storage.GetRef); ok {
-		if ref, _ := known.GetRef(series, series.Hash()); ref != 0 {
-			return nil
-		}
+	known, hash := false, series.Hash()
+	if all, ok := appender.(storage.GetRef); ok {
+		ref, _ := all.GetRef(series, hash)
+		known = ref != 0
 	}
-	app := metrics.AppOf(sample.Name)
+	app, now := metrics.AppOf(sample.Name), time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	full := b.byApp[app] >= b.ofApp || b.sum >= b.all
-	if b.byApp == nil || full && time.Since(b.counted) >= recountEvery {
-		if err := b.count(ctx, db); err != nil {
+	most := inMemory * b.active.all
+	if b.active.of == nil || b.memory >= most && now.Sub(b.counted) >= recountEvery {
+		if err := b.count(ctx, db, now); err != nil {
 			return fmt.Errorf("count the series in memory: %w", err)
 		}
 	}
-	switch {
-	case b.byApp[app] >= b.ofApp:
-		return fmt.Errorf("%w: app %.100q has %d, the bound: use fewer names and dimensions", metrics.ErrTooManySeries, app, b.byApp[app])
-	case b.sum >= b.all:
-		return fmt.Errorf("%w: all applications have %d, the bound", metrics.ErrTooManySeries, b.sum)
+	if !known && b.memory >= most {
+		return fmt.Errorf("%w: all applications have %d in memory, the bound", metrics.ErrTooManySeries, b.memory)
 	}
-	b.byApp[app]++
-	b.sum++
+	if err := b.active.touch(now, app, hash); err != nil {
+		return err
+	}
+	if !known {
+		b.memory++
+	}
 	return nil
 }
 
-// count counts the series in memory.
-func (b *bounds) count(ctx context.Context, db *tsdb.DB) error {
+// count counts the series in memory. The first count makes all of them active.
+func (b *bounds) count(ctx context.Context, db *tsdb.DB, now time.Time) error {
 	index, err := db.Head().Index()
 	if err != nil {
 		return err
@@ -80,19 +85,80 @@ func (b *bounds) count(ctx context.Context, db *tsdb.DB) error {
 	if err != nil {
 		return err
 	}
-	byApp, sum := make(map[string]int), 0
+	first, memory := b.active.of == nil, 0
+	if first {
+		b.active.of = map[string]map[uint64]time.Time{}
+	}
 	var builder labels.ScratchBuilder
 	var unused []chunks.Meta
 	for found.Next() {
 		if err := index.Series(found.At(), &builder, &unused); err != nil {
 			continue // it has just left the memory
 		}
-		byApp[metrics.AppOf(builder.Labels().Get(nameLabel))]++
-		sum++
+		memory++
+		if series := builder.Labels(); first {
+			b.active.add(now, metrics.AppOf(series.Get(nameLabel)), series.Hash())
+		}
 	}
 	if err := found.Err(); err != nil {
 		return err
 	}
-	b.byApp, b.sum, b.counted = byApp, sum, time.Now()
+	b.memory, b.counted = memory, now
 	return nil
+}
+
+// active are the series of applications with a recent sample. Beyond a bound, those without a sample for idleAfter give way.
+type active struct {
+	all, ofApp int
+
+	of  map[string]map[uint64]time.Time // app -> hash of a series -> time of its latest sample
+	sum int
+}
+
+// touch records a sample of a series. For a new series beyond a bound it returns metrics.ErrTooManySeries.
+func (a *active) touch(now time.Time, app string, series uint64) error {
+	own := a.of[app]
+	if _, known := own[series]; known {
+		own[series] = now
+		return nil
+	}
+	if len(own) >= a.ofApp && !a.giveWay(now, app) {
+		return fmt.Errorf("%w: app %.100q has %d with samples of the last %v, the bound: use fewer names and dimensions",
+			metrics.ErrTooManySeries, app, len(own), idleAfter)
+	}
+	if a.sum >= a.all {
+		idle := false
+		for other := range a.of {
+			idle = a.giveWay(now, other) || idle
+		}
+		if !idle {
+			return fmt.Errorf("%w: all applications have %d with samples of the last %v, the bound", metrics.ErrTooManySeries, a.sum, idleAfter)
+		}
+	}
+	a.add(now, app, series)
+	return nil
+}
+
+func (a *active) add(now time.Time, app string, series uint64) {
+	if a.of[app] == nil {
+		a.of[app] = map[uint64]time.Time{}
+	}
+	a.of[app][series] = now
+	a.sum++
+}
+
+// giveWay removes the idle series of an app, and reports whether there were any.
+func (a *active) giveWay(now time.Time, app string) bool {
+	own := a.of[app]
+	before := len(own)
+	for series, last := range own {
+		if now.Sub(last) >= idleAfter {
+			delete(own, series)
+		}
+	}
+	a.sum -= before - len(own)
+	if len(own) == 0 {
+		delete(a.of, app)
+	}
+	return len(own) < before
 }

@@ -355,7 +355,7 @@ func TestBoundsOfSeries(t *testing.T) {
 		}
 	}
 	for range 2 {
-		for name, want := range map[string]string{"web,d": "app \"web\" has 3, the bound", "db,a": "all applications have 5, the bound"} {
+		for name, want := range map[string]string{"web,d": "app \"web\" has 3 with samples of the last 10m0s, the bound", "db,a": "all applications have 5 with samples of the last 10m0s, the bound"} {
 			if err := put(metrics.App, name); !errors.Is(err, metrics.ErrTooManySeries) || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want %s", name, err, want)
 			}

@@ -173,7 +173,7 @@ func (in *Inbox) accepts(m *nats.Msg) bool {
 		if err = in.load.add(sender, len(m.Data)); err == nil {
 			return true
 		}
-		if counter = &in.overflow; sender != "" {
+		if counter = &in.overflow; sender != "" && (errors.Is(err, ErrTooLarge) || in.load.each[sender].messages > 0) {
 			counter = &in.limited
 			if in.losers.add(time.Now(), sender) && in.c.Log != nil {
 				in.c.Log.Warn("sender loses its own messages: it sends too many, or too large ones", "sender", sender, "subject", m.Subject, "err", err)

@@ -219,3 +219,31 @@ func TestInstanceOfAnotherNodeDoesNotMove(t *testing.T) {
 		t.Errorf("wrong senders %v, want evil", wrong)
 	}
 }
+
+// Nodes whose copies are unknown, because their placer does not answer, and which are lost at once, hold all nudges.
+func TestLossOfUnknownCopiesIsLimited(t *testing.T) {
+	w := newPlacedWorld(t, web(30))
+	all := func() {
+		for n := range 3 {
+			var beats []api.Beat
+			for i := range 10 {
+				index := 10*n + i
+				beats = append(beats, up(string(rune('A'+index)), index))
+			}
+			w.heartbeat(string(rune('a'+n)), beats...)
+		}
+	}
+	for range 3 {
+		all()
+		w.pass(10 * time.Second)
+	}
+	w.heartbeat("other")
+	for range 8 {
+		w.pass(5 * time.Second)
+		w.heartbeat("other")
+	}
+	w.wantNudges(0, 0)
+	if l := w.m.View().DisruptionLimit(); !l.Holds() || l.Indices != 30 {
+		t.Errorf("limit %+v, want it to hold for 30 indices", l)
+	}
+}

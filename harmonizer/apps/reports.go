@@ -75,7 +75,9 @@ func (m *Machine) takeChange(c *known.Change, reason api.AppReason) {
 		if !c.Copy.Placed() {
 			m.placements.lost(c.Copy.ID())
 		}
-		if !c.Copy.Placed() || !runs(c.Was) || !m.ends(m.apps.app(c.App), c, whyLost(c.Why, reason)) {
+		// Unknown copies that are lost with their nodes count for the disruption limit: most of them ran.
+		counts := c.Copy.Placed() || c.Why == known.Silent && !c.Copy.Hidden()
+		if !counts || !runs(c.Was) || !m.ends(m.apps.app(c.App), c, whyLost(c.Why, reason)) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
 	}

@@ -78,6 +78,9 @@ func (c Copy) FirstSeen() time.Time { return c.s.clock.time(c.record().first) }
 // Placed reports whether the copy is where its placer has put it, or needs no placer.
 func (c Copy) Placed() bool { return c.record().has(flagPlaced) }
 
+// Hidden reports whether the copy counts nowhere: it is not placed, and its node listed copies that were not placed there.
+func (c Copy) Hidden() bool { return c.record().has(flagHidden) }
+
 // Received reports whether its node sent a heartbeat since the latest Store.Connected.
 func (c Copy) Received() bool {
 	n := c.s.nodes.items[c.record().node]

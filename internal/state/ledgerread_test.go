@@ -131,7 +131,7 @@ func TestSinceChecksAnEmptyAnswer(t *testing.T) {
 		respond(t, m, nil, `{"config":{"name":"weir-summaries:here:web"},"state":{"messages":1,"last_seq":7}}`)
 	}
 	get := func(m *nats.Msg) {
-		h := nats.Header{"Nats-Sequence": {"7"}, "Nats-Time-Stamp": {time.Now().UTC().Format(time.RFC3339Nano)}}
+		h := nats.Header{"Nats-Stream": {"weir-summaries:here:web"}, "Nats-Subject": {"weir.here.summary.web"}, "Nats-Sequence": {"7"}, "Nats-Time-Stamp": {time.Now().UTC().Format(time.RFC3339Nano)}}
 		respond(t, m, h, "seven")
 		if !strings.Contains(string(m.Data), "last_by_subj") {
 			respond(t, m, nats.Header{"Status": {"204"}, "Nats-Num-Pending": {"0"}}, "")

@@ -125,8 +125,9 @@ func advancing(status func() authcallout.Status) func(context.Context) error {
 func userOf(u roles.User) authcallout.User {
 	allowed := u.Permissions()
 	of := authcallout.User{Name: u.Name(), Account: u.Account()}
-	of.Permissions.Pub.Allow.Add(allowed.Publish...)
-	of.Permissions.Sub.Allow.Add(allowed.Subscribe...)
+	publish, subscribe := allowed.Lists()
+	of.Permissions.Pub.Allow.Add(publish...)
+	of.Permissions.Sub.Allow.Add(subscribe...)
 	if allowed.Respond {
 		of.Permissions.Resp = &jwt.ResponsePermission{MaxMsgs: natsconf.MaxResponses, Expires: natsconf.ResponseTime}
 	}

@@ -193,7 +193,7 @@ func (u User) Permissions() Permissions {
 			p.Subscribe = append(p.Subscribe, a.Subject)
 		}
 	}
-	p.Publish, p.Subscribe = Widest(p.Publish), Widest(p.Subscribe)
+	p.Publish, p.Subscribe = widest(p.Publish), widest(p.Subscribe)
 	p.Respond = slices.ContainsFunc(rows(), func(r Row) bool { return r.Answers != NoAnswer && r.receives(u) })
 	return p
 }
@@ -210,15 +210,15 @@ func (p Permissions) May(d Direction, pattern string) bool {
 	return slices.ContainsFunc(subjects, func(s string) bool { return Includes(s, pattern) })
 }
 
-// Widest returns the patterns without duplicates and without those that another one includes. The order stays.
-func Widest(patterns []string) (widest []string) {
+// widest returns the patterns without duplicates and without those that another one includes. The order stays.
+func widest(patterns []string) (all []string) {
 	for i, p := range patterns {
 		included := slices.ContainsFunc(patterns, func(other string) bool { return other != p && Includes(other, p) })
 		if !included && !slices.Contains(patterns[:i], p) {
-			widest = append(widest, p)
+			all = append(all, p)
 		}
 	}
-	return widest
+	return all
 }
 
 // Includes reports whether each subject that a pattern matches is matched by the wide pattern.

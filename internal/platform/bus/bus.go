@@ -224,6 +224,10 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 		}
 		return nil, failed
 	}
+	if err := b.misplaced(ctx, c.User); err != nil {
+		b.Close()
+		return nil, &ConnectError{Servers: c.NATS.Show(), Err: err, Remedy: misplacedRemedy, Places: c.Places}
+	}
 	return b, nil
 }
 

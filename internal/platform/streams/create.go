@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 const (
@@ -61,6 +62,9 @@ func create(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamCo
 	defer cancel()
 	s, err := js.Stream(ctx, spec.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if err := checkLayout(ctx, js, spec.Name); err != nil {
+			return got, err
+		}
 		if s, err = js.CreateStream(ctx, spec); err == nil {
 			r.Made = true
 		}
@@ -69,6 +73,25 @@ func create(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamCo
 		return got, explain(kvbucket.Explain(js.Conn(), "$JS.API.STREAM.CREATE."+spec.Name, err))
 	}
 	return s.CachedInfo().Config, writeSchema(ctx, js, spec)
+}
+
+// checkLayout finds the buckets of an earlier layout, in which all pools of a cluster shared one, when the harmonizer's bucket is
+// created. Nothing moves them.
+func checkLayout(ctx context.Context, js jetstream.JetStream, created string) error {
+	cluster, ok := strings.CutPrefix(created, kvbucket.Stream(names.HarmonizerBucket("")))
+	if !ok {
+		return nil
+	}
+	for _, old := range []string{"weir-state_" + cluster, "weir-orders_" + cluster} {
+		name := kvbucket.Stream(old)
+		switch _, err := js.Stream(ctx, name); {
+		case err == nil:
+			return fmt.Errorf("stream %s has an earlier layout, which this version does not read: use an empty data folder or empty servers, or delete the stream with \"nats stream rm %s\"", name, name)
+		case !errors.Is(err, jetstream.ErrStreamNotFound):
+			return explain(kvbucket.Explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err))
+		}
+	}
+	return nil
 }
 
 // writeSchema writes the missing schema of a bucket.

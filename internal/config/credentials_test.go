@@ -15,7 +15,7 @@ func TestCredentialsOfAUnit(t *testing.T) {
   servers: [tls://n1:4222]
   nkey_file: ${CREDENTIALS_DIRECTORY}/nats.nk
   tls: {ca_file: ca.crt}
-auth: {account: WEIR, issuer_key_file: "${CREDENTIALS_DIRECTORY}/issuer.nk", verifiers: {sharedsecret: {key_file: /k, pools: [lab]}}}
+auth: {issuer_key_file: "${CREDENTIALS_DIRECTORY}/issuer.nk", verifiers: {sharedsecret: {key_file: /k, pools: [lab]}}}
 `
 	if err := os.WriteFile(filepath.Join(dir, "weir.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,10 +46,12 @@ docs/bus.md lists what each role may do.
 
 A later run on the same folder adds the missing files, for example the keys of a new pool
 or of a new server. It keeps all keys. If a key is renamed to NAME.nk.old, the servers
-accept that key and a new one.`,
+accept that key and a new one. With --revoke the servers refuse the key of a user, and end
+its connections, at their next reload.`,
 		Example: `  weir nats init --servers n1,n2,n3 --cluster prod --pool web,batch --dir weir-nats
   weir nats init --cluster prod --pool ml --dir weir-nats
   weir nats init --cluster prod --remove-pool ml --dir weir-nats
+  weir nats init --revoke prod.operator --dir weir-nats
   weir nats init --servers n1=10.0.0.1 --cluster prod --pool web --dry-run
   weir nats init --servers n1,n2,n3 --cluster prod --pool web --ca ca.crt --certs ./certs`,
 		Args: command.NoArgs,
@@ -71,6 +75,7 @@ accept that key and a new one.`,
 	f.StringVar(&o.Cluster, "cluster", "", "cluster to add")
 	f.StringSliceVar(&o.Pools, "pool", nil, "pools of the cluster to add")
 	f.StringSliceVar(&o.Remove, "remove-pool", nil, "pools of the cluster to take away; their streams and keys stay")
+	f.StringSliceVar(&o.Revoke, "revoke", nil, "users whose key was stolen, as prod.operator; the servers refuse it from a reload on")
 	f.StringSliceVar(&o.Publish, "publish", nil, "subjects to which the workflows of a pool publish, as POOL/SUBJECT")
 	f.StringSliceVar(&o.Agents, "agent", nil, "nodes that get a key, as POOL/NODE; a service verifies the nodes of other pools")
 	f.StringSliceVar(&o.LegacyDEAs, "legacy-dea", nil, "nodes of the classic protocol")
@@ -165,5 +170,9 @@ func nextSteps(plan *natsinit.Plan) []string {
 			filepath.Join(dir, natsconf.DaemonsFile), filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "roles", first.Name+".auth.nk")))
 	}
 	steps = append(steps, fmt.Sprintf("Create the streams, with the key %s.admin.nk: weir nats streams --cluster %s --config-dir /etc/weir", first.Name, first.Name))
+	for _, name := range slices.Sorted(maps.Keys(plan.Site.Revoked)) {
+		file := filepath.Join(dir, "roles", name+".nk.revoked")
+		steps = append(steps, fmt.Sprintf("The reload ends the connections of %s. For its new key remove %s, run this command again, and restart the servers one at a time", name, file))
+	}
 	return append(steps, fmt.Sprintf("Keep %s and all .nk files secret", filepath.Join(dir, "ca.key")))
 }

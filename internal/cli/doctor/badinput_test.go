@@ -77,9 +77,19 @@ func limited(t *testing.T, public string, without string) server.Options {
 	}}
 }
 
+// of returns the options of a server whose users are in this account.
+func of(account string, o server.Options) server.Options {
+	a := server.NewAccount(account)
+	o.Accounts = []*server.Account{a}
+	for _, u := range o.Nkeys {
+		u.Account = a
+	}
+	return o
+}
+
 // start connects and reads the bucket of the pool as its daemons do, and writes the lease.
 func start(ctx context.Context, c bus.Config) error {
-	c.InboxPrefix = user(roles.Pool).InboxPrefix()
+	c.User = user(roles.Pool)
 	b, err := bus.Find(ctx, c)
 	if err != nil {
 		return err
@@ -136,6 +146,8 @@ func TestWrongBusIsNamed(t *testing.T) {
 			"role", Failed, []string{"prod.pool.web", "may not publish to " + lease, "weir nats init"}},
 		"role without an event": {new(limited(t, public, heartbeat)), bus.NATS{NKeyFile: nkey}, nil,
 			"role", Failed, []string{"prod.pool.web", "may not subscribe to weir.prod.heartbeat.web.probe", "weir nats init"}},
+		"key of an earlier layout": {new(of(roles.AccountStore, limited(t, public, ""))), bus.NATS{NKeyFile: nkey}, []string{"prod.pool.web in account WEIR", "the account of this role is POOL:prod:web", "weir nats init"},
+			"borders", Failed, []string{"is in account WEIR", "the account of its role is POOL:prod:web", "weir nats init"}},
 		"credentials of nothing": {new(limited(t, public, "")), bus.NATS{NKeyFile: nkey + ".missing"}, []string{"nats.nkey_file " + nkey + ".missing", "name a file that exists"},
 			"nats server", Failed, []string{"nats.nkey_file " + nkey + ".missing", "name a file that exists"}},
 	} {

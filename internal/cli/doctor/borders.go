@@ -41,7 +41,7 @@ func (x *busExam) border(ctx context.Context, v visit, u roles.User, own, others
 	}
 	defer b.Close()
 	if r, err := b.Report(ctx); err == nil && r.Account != u.Account() { // some roles may not request it
-		return Finding{Result: Failed, Fix: borderFix, Detail: fmt.Sprintf("%s: this user is in account %s, and the account of its role is %s: the configuration of this server has an earlier layout", v.shown, r.Account, u.Account())}
+		return Finding{Result: Failed, Fix: borderFix, Detail: fmt.Sprintf("%s: this user is in account %s, and the account of its role is %s: the configuration of this server has no account for each role", v.shown, r.Account, u.Account())}
 	}
 	crosses, err := b.Crosses(ctx, slices.Concat(probesOf(own), probesOf(others)))
 	if err != nil {

@@ -105,6 +105,7 @@ func TestProductionCluster(t *testing.T) {
 	t.Run("permissions are tested without effect", w.permissionsWithoutEffect)
 	t.Run("nothing is written without fix", w.nothingWritten)
 	t.Run("fix creates and raises", w.fixes)
+	t.Run("one server lacks an import", w.oneLacksAnImport)
 	t.Run("one server lacks the user", w.oneRefuses)
 	t.Run("one server hangs", w.oneHangs)
 	t.Run("too few servers", w.tooFew)
@@ -243,6 +244,39 @@ func (w world) fixes(t *testing.T) {
 	if now := w.streams(t); !slices.Equal(before, now) {
 		t.Errorf("a second fix changed %q to %q", before, now)
 	}
+}
+
+// A server whose accounts are older than those of the others is named, with the line that its file lacks.
+func (w world) oneLacksAnImport(t *testing.T) {
+	pool := user(roles.Pool)
+	line := `      { service: { account: "METRICS:prod", subject: "weir.prod.metrics.window" } }` + "\n"
+	path := filepath.Join(w.Site.Servers[1].Folder, natsconf.AccountsFile)
+	before, own, after := w.accountOf(t, pool.Account())
+	if !strings.Contains(own, line) {
+		t.Fatalf("account %s has no line %s", pool.Account(), line)
+	}
+	if err := os.WriteFile(path, []byte(before+strings.Replace(own, line, "", 1)+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.Terminate(t, 1)
+	w.Restart(t, 1)
+	all := examineBus(t, w.config(t, pool, w.all()...), false)
+	want(t, all, "borders", Failed, w.URL(1), strings.TrimSpace(line), "weir nats init", "copy accounts.conf to this server")
+	for _, i := range []int{0, 2} {
+		want(t, all, "borders", OK, w.URL(i), `account "POOL:prod:web"`)
+	}
+}
+
+// accountOf returns the file of the accounts in three parts, the second one from the name of an account to the next account.
+func (w world) accountOf(t *testing.T, account string) (before, own, after string) {
+	t.Helper()
+	name := fmt.Sprintf("  %q {\n", account)
+	before, rest, ok := strings.Cut(w.Site.Accounts(), name)
+	end := strings.Index(rest, "\n  }\n")
+	if !ok || end < 0 {
+		t.Fatalf("the file has no account %s", account)
+	}
+	return before, name + rest[:end], rest[end:]
 }
 
 // A server that lacks the user is named, although a client of it would continue at the servers that it reports.

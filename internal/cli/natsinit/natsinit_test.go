@@ -265,6 +265,37 @@ func TestRotation(t *testing.T) {
 	}
 }
 
+// A revoked key stays in the list of the users that the servers know, which a reload may not change, and is no user. The user has
+// no key until the revoked one is removed.
+func TestRevocation(t *testing.T) {
+	o := options(t.TempDir())
+	first := run(t, o)
+	key := first.Site.Keys["prod.viewer"][0]
+	again := natsinit.Options{Folder: o.Folder, Now: o.Now}
+	revoke := again
+	revoke.Revoke = []string{"prod.viewer"}
+	for range 2 { // the second run has nothing to do
+		p := run(t, revoke)
+		list := func(p *natsinit.Plan) string { _, list, _ := strings.Cut(p.Site.Accounts(), "auth_users"); return list }
+		if len(p.Site.Keys["prod.viewer"]) != 0 || strings.Contains(p.Site.Accounts(), "nkey: "+key) || list(p) != list(first) {
+			t.Errorf("after the revocation the viewer has keys %v, and the list is\n%s, want\n%s", p.Site.Keys["prod.viewer"], list(p), list(first))
+		}
+		revoke = again
+	}
+	for name, user := range map[string]string{"there already": "prod.viewer", "no such user": "prod.nobody"} {
+		revoke.Revoke = []string{user}
+		if _, err := natsinit.Prepare(revoke); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("--revoke %s: %v, want an error with %q", user, err, name)
+		}
+	}
+	if err := os.Remove(filepath.Join(o.Folder, "roles", "prod.viewer.nk.revoked")); err != nil {
+		t.Fatal(err)
+	}
+	if p := run(t, again); len(p.Site.Keys["prod.viewer"]) != 1 || p.Site.Keys["prod.viewer"][0] == key {
+		t.Errorf("keys after the revoked one was removed: %v, want a new one", p.Site.Keys["prod.viewer"])
+	}
+}
+
 // A run that dies after any file is completed by the next run.
 func TestRunThatDiesIsCompleted(t *testing.T) {
 	one := func() natsinit.Options {

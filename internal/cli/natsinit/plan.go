@@ -31,6 +31,7 @@ const (
 	Create  Action = "create"
 	Replace Action = "replace"
 	Keep    Action = "keep"
+	Revoke  Action = "revoke" // rename, so that no server accepts the key
 )
 
 // File is one file of the folder.
@@ -83,7 +84,7 @@ func Prepare(o Options) (*Plan, error) {
 		return nil, err
 	}
 	p.file(siteFile, text, false)
-	if err := p.keys(l.verified(), o.Force); err != nil {
+	if err := p.keys(l.verified(), o); err != nil {
 		return nil, err
 	}
 	if err := p.Site.Validate(); err != nil {
@@ -136,11 +137,15 @@ func (p *Plan) file(path string, text []byte, secret bool) {
 }
 
 // keys reads the key of each user, and makes the missing ones.
-func (p *Plan) keys(verified, force bool) (err error) {
+func (p *Plan) keys(verified bool, o Options) (err error) {
+	force := o.Force
 	if verified {
 		if p.Site.Issuer, err = p.key("issuer.nk", nkeys.PrefixByteAccount, force); err != nil {
 			return err
 		}
+	}
+	if err := p.revoke(o.Revoke); err != nil {
+		return err
 	}
 	p.Site.Keys = map[string][]string{}
 	for _, u := range p.Site.Users() {
@@ -155,14 +160,56 @@ func (p *Plan) keys(verified, force bool) (err error) {
 	return err
 }
 
+const (
+	keySuffix     = ".nk"
+	revokedSuffix = ".nk.revoked"
+)
+
+// revoke plans to rename the keys of these users, and reads all revoked keys.
+func (p *Plan) revoke(users []string) error {
+	p.Site.Revoked = map[string]string{}
+	for _, u := range p.Site.Users() {
+		path := filepath.Join("roles", u.Name())
+		revoked, err := p.readKey(path+revokedSuffix, nkeys.PrefixByteUser)
+		named := slices.Contains(users, u.Name())
+		switch {
+		case err == nil && named:
+			return fmt.Errorf("--revoke %s: %s is there already: remove it and run the command again, which makes a new key", u.Name(), filepath.Join(p.Folder, path+revokedSuffix))
+		case errors.Is(err, fs.ErrNotExist) && named:
+			if revoked, err = p.readKey(path+keySuffix, nkeys.PrefixByteUser); errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("--revoke %s: %s does not exist", u.Name(), filepath.Join(p.Folder, path+keySuffix))
+			}
+			p.Files = append(p.Files, File{Path: path + keySuffix, Action: Revoke, Secret: true})
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		p.Site.Revoked[u.Name()] = revoked
+	}
+	for _, name := range users {
+		if p.Site.Revoked[name] == "" {
+			return fmt.Errorf("--revoke %.80q: the folder has no such user: name a file of %s without .nk", name, filepath.Join(p.Folder, "roles"))
+		}
+	}
+	return nil
+}
+
 // userKeys returns the public keys of a user: its own, and the old one.
 func (p *Plan) userKeys(name string, force bool) ([]string, error) {
-	path := filepath.Join("roles", name+".nk")
-	public, err := p.key(path, nkeys.PrefixByteUser, force)
-	if err != nil {
-		return nil, err
-	}
+	path := filepath.Join("roles", name+keySuffix)
 	former, err := p.readKey(path+".old", nkeys.PrefixByteUser)
+	if p.Site.Revoked[name] != "" { // a new key needs a restart of the servers, so it waits until the revoked one is removed
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil
+		}
+		return []string{former}, err
+	}
+	public, newErr := p.key(path, nkeys.PrefixByteUser, force)
+	if newErr != nil {
+		return nil, newErr
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return []string{public}, nil
@@ -241,6 +288,12 @@ func (p *Plan) Write() error {
 			continue
 		}
 		path := filepath.Join(p.Folder, f.Path)
+		if f.Action == Revoke {
+			if err := os.Rename(path, strings.TrimSuffix(path, keySuffix)+revokedSuffix); err != nil {
+				return fmt.Errorf("revoke a key: %w", err)
+			}
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			return fmt.Errorf("write %s: %w", path, err)
 		}

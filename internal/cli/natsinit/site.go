@@ -29,6 +29,7 @@ type Options struct {
 	Publish    []string // POOL/SUBJECT: subjects to which the pool's workflows publish
 	Agents     []string // POOL/NODE: nodes with a key. The service for agents verifies the nodes of the other pools.
 	LegacyDEAs []string // nodes of the classic protocol
+	Revoke     []string // users whose key the servers refuse from their next reload on, as prod.operator
 	CAFile     string   // certificate of another authority, with CertFolder
 	CertFolder string   // has NAME.crt and NAME.key of each server
 	Force      bool     // replace all keys and certificates

@@ -29,6 +29,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if bustest.RunServer() {
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -95,7 +98,7 @@ func TestConfiguredAgentConnectsThroughAuth(t *testing.T) {
 	_, issuer, issuerFile := pair(t, nkeys.CreateAccount)
 	_, xkey, xkeyFile := pair(t, nkeys.CreateCurveKeys)
 	_, userKey, userFile := pair(t, nkeys.CreateUser)
-	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR")}
+	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("AGENTS:prod:web")}
 	s := bustest.Serve(t, server.Options{
 		Accounts: accounts, AuthTimeout: 3, Nkeys: []*server.NkeyUser{{Nkey: userKey, Account: accounts[0]}},
 		AuthCallout: &server.AuthCallout{Issuer: issuer, Account: "AUTH", XKey: xkey, AuthUsers: []string{userKey}},

@@ -55,7 +55,7 @@ func TestAgentWithIdentityFollowsNewAuthority(t *testing.T) {
 	shown.Store(&before.server)
 	_, issuer, issuerFile := pair(t, nkeys.CreateAccount)
 	_, userKey, userFile := pair(t, nkeys.CreateUser)
-	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR")}
+	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("AGENTS:prod:web")}
 	s := bustest.Serve(t, server.Options{
 		Accounts: accounts, AuthTimeout: 3, Nkeys: []*server.NkeyUser{{Nkey: userKey, Account: accounts[0]}},
 		AuthCallout: &server.AuthCallout{Issuer: issuer, Account: "AUTH", AuthUsers: []string{userKey}},

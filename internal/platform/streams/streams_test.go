@@ -95,6 +95,18 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// Servers or a data folder with the buckets of an earlier layout get no new ones beside them.
+func TestEarlierLayoutIsNamed(t *testing.T) {
+	js := serve(t)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "KV_weir-state_prod", Subjects: []string{"$KV.weir-state_prod.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err := streams.Create(t.Context(), js, prod.Specs())
+	if err == nil || !strings.Contains(err.Error(), "KV_weir-state_prod") || !strings.Contains(err.Error(), "use an empty data folder") {
+		t.Errorf("Create = %v, want an error that names the stream and what to do", err)
+	}
+}
+
 // A bucket of the client library permits what a specification forbids.
 func TestDifferencesAreNamed(t *testing.T) {
 	js := serve(t)

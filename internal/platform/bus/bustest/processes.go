@@ -59,6 +59,8 @@ func serveProcess(conf string) error {
 	}
 	end := make(chan os.Signal, 2)
 	signal.Notify(end, syscall.SIGTERM)
+	reload := make(chan os.Signal, 1)
+	signal.Notify(reload, syscall.SIGHUP)
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // returns when the parent has ended
 		end <- syscall.SIGTERM
@@ -74,6 +76,10 @@ func serveProcess(conf string) error {
 		}
 		select {
 		case <-again.C:
+		case <-reload:
+			if err := s.Reload(); err != nil {
+				s.Errorf("reload: %v", err)
+			}
 		case <-end:
 			s.Shutdown()
 			s.WaitForShutdown()
@@ -219,6 +225,9 @@ func (p *Processes) PID(tb testing.TB, i int) int {
 	}
 	return p.running[i].cmd.Process.Pid
 }
+
+// Reload makes a server read its configuration again.
+func (p *Processes) Reload(tb testing.TB, i int) { tb.Helper(); p.signal(tb, i, syscall.SIGHUP) }
 
 // Suspend makes a server hang. Its connections stay open.
 func (p *Processes) Suspend(tb testing.TB, i int) { tb.Helper(); p.signal(tb, i, syscall.SIGSTOP) }

@@ -180,8 +180,12 @@ func (s Site) writeCallout(b *strings.Builder) {
 	for _, u := range s.Users() {
 		if !s.byCallout(u) {
 			keys = append(keys, s.Keys[u.Name()]...)
+			if revoked := s.Revoked[u.Name()]; revoked != "" {
+				keys = append(keys, revoked)
+			}
 		}
 	}
+	slices.Sort(keys) // the servers compare the list as it is
 	for _, key := range keys {
 		fmt.Fprintf(b, "      %s\n", key)
 	}

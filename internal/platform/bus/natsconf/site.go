@@ -18,6 +18,9 @@ type Site struct {
 	// Keys has the public nkeys of each user, by roles.User.Name. Each key of a user is accepted: during a rotation
 	// there are two.
 	Keys map[string][]string
+	// Revoked has the keys of users that the servers refuse from their next reload on. A user with one may lack a key. A reload may
+	// not change the list of the users that the servers know themselves, so a revoked key stays in it.
+	Revoked map[string]string
 	// SystemKeys are the public nkeys of the servers' administrator.
 	SystemKeys []string
 	// Issuer is the public nkey of the account that signs the users of agents. If it is empty, the agents are
@@ -127,8 +130,11 @@ func (s Site) Validate() error {
 			continue
 		}
 		users[u.Name()] = true
-		if len(s.Keys[u.Name()]) == 0 {
+		if len(s.Keys[u.Name()]) == 0 && s.Revoked[u.Name()] == "" {
 			wrong("user %s has no key", u.Name())
+		}
+		if key := s.Revoked[u.Name()]; key != "" {
+			own(key, u.Name(), 'U')
 		}
 		for _, key := range s.Keys[u.Name()] {
 			own(key, u.Name(), 'U')

@@ -79,7 +79,7 @@ func (p *placements) lost(id string) {
 	}
 }
 
-// answered removes and returns the ask that a pool's placer answers, nil if there is none.
+// answered removes and returns the question that a pool's placer answers; nil if it has no such question.
 func (p *placements) answered(pool, id string) *ask {
 	a := p.requests[id]
 	if a == nil || a.pool != pool {
@@ -99,7 +99,7 @@ func (p *placements) remove(a *ask) {
 	}
 }
 
-// take returns the copies to ask for now, by pool.
+// take returns the copies of the next question to each pool.
 func (p *placements) take() map[string][]api.PlacedCopy {
 	var due map[string][]api.PlacedCopy
 	done := 0

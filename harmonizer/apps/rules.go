@@ -34,7 +34,7 @@ var stopRules = [...]holdRule{
 	{always, (*evaluation).updateRequired}, // the row is older than the app
 
 	{always, (*evaluation).rowsGone},    // too many rows, or copies, lost their row at once
-	{always, (*evaluation).rowsStopped}, // too many rows want no instance at once
+	{always, (*evaluation).rowsStopped}, // too many rows lost their instances at once
 
 	{always, (*evaluation).wholeApp},   // the controller would stop the whole app
 	{waiting, (*evaluation).extraApp},  // its row may still come

@@ -101,7 +101,7 @@ func (l *evaluation) rowsGone() (hold, bool) {
 	return l.rowLoss.holds()
 }
 
-// rowsStopped holds the stops of apps whose rows want no instance while rowStops does.
+// rowsStopped holds the stops of apps without expected instances while rowStops does.
 func (l *evaluation) rowsStopped() (hold, bool) {
 	if l.app.row != rowPresent || l.app.expected() > 0 {
 		return hold{}, false

@@ -19,7 +19,7 @@ import (
 )
 
 // Events returns the events of the tick: an order each, and a decision with all other changes. A dry run, and a tick that is
-// not newer than the one before, have none.
+// not newer than the one before, cause no events.
 func (t ComparedTick) Events() (out []api.Event) {
 	if t.DryRun || t.repeated {
 		return nil

@@ -58,7 +58,7 @@ func roleCandidates(cluster, pool, node string) (all []roles.User) {
 	return all
 }
 
-// actsOf returns the acts that tell the candidates apart: each permission of each of them.
+// actsOf returns the acts by which the candidates differ: each permission of each of them.
 func actsOf(candidates []roles.User) []bus.Act {
 	acts := []bus.Act{{Subscribes: true, Subject: ">"}}
 	seen := map[bus.Act]bool{}

@@ -265,7 +265,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A revoked key stays in the list of the users that the servers know, which a reload may not change, and is no user. The user has
+// A revoked key stays in the list of the users in the files of the servers, which a reload may not change, and is no user. The user has
 // no key until the revoked one is removed.
 func TestRevocation(t *testing.T) {
 	o := options(t.TempDir())

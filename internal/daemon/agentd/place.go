@@ -43,7 +43,7 @@ type name struct {
 	flag         string
 	into         *string
 	block, found string
-	variable     string // name of its environment variable; empty: it has none
+	variable     string // name of its environment variable; may be empty
 	why          string // why the metadata lack it
 }
 
@@ -175,7 +175,7 @@ func (p Place) offer(c *agent.Config) error {
 }
 
 // warnOfTooMuch logs each resource of which the configuration offers more than the machine has, such as memory in bytes. The
-// autoscaler does not believe it, if the provider says what the machine has. If the machine cannot be measured, nothing is logged.
+// autoscaler ignores the excess if the provider reports the resources of the machine. If the machine cannot be measured, nothing is logged.
 func (p Place) warnOfTooMuch(c agent.Config) {
 	all, err := p.Measure(c.DataDir)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 }
 
 // The servers end the connections of a revoked key when they read their configuration again, and accept the key no more: of a
-// user that they know themselves, and of a daemon that the role auth verifies.
+// user in their files, and of a daemon that the role auth verifies.
 func TestRevokedKeysEndAtAReload(t *testing.T) {
 	servers := bustest.StartProcesses(t, true, prod)
 	c := serveAuth(t, servers.Cluster)

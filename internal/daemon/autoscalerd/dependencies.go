@@ -32,7 +32,7 @@ type poolDependencies struct {
 	nodes    *local.Nodes
 	provider pools.Provider
 	// receive sends the provider's warnings and hints to two channels until its context ends. Either channel may be nil.
-	// hear is nil if the provider sends neither.
+	// receive is nil if the provider sends neither.
 	receive func(ctx context.Context, warnings, hints chan<- pools.Notice) error
 	// console returns an instance's console output; nil if the provider stores none.
 	console func(ctx context.Context, instance string) ([]byte, error)

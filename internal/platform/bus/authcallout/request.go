@@ -21,7 +21,7 @@ const (
 
 // attempt is one connection, which a server describes in a request.
 type attempt struct {
-	userKey  string // public key that the server wants as the user's name
+	userKey  string // public key that the server expects as the user's name
 	serverID string // public key of the server
 	server   string // name of the server
 	xkey     string // public curve key of the server; empty: not encrypted

@@ -22,7 +22,7 @@ import (
 // The variables that make the test binary a server.
 const (
 	confEnv  = "WEIR_TEST_NATS_CONF"  // its configuration
-	knownEnv = "WEIR_TEST_NATS_KNOWN" // servers that the leader must know before it is ready
+	knownEnv = "WEIR_TEST_NATS_KNOWN" // servers that the leader must have found before it is ready
 )
 
 // readyLine is the output of a server process that is ready.
@@ -142,7 +142,7 @@ func (p *Processes) start(tb testing.TB, known int, which ...int) {
 	}
 }
 
-// Command returns the process of the i-th server. If it becomes the leader, it is ready when it knows that many servers.
+// Command returns the process of the i-th server. If it becomes the leader, it is ready when it has found that many servers.
 // It ends when its standard input ends.
 func (c *Cluster) Command(tb testing.TB, i, known int) *exec.Cmd {
 	tb.Helper()

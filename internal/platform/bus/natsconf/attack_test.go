@@ -197,7 +197,7 @@ func (a *arena) victim(t *testing.T, account string) *nats.Conn {
 			a.arrived = append(a.arrived, arrival{account, target, fmt.Sprintf("%v %.80q reply %s", m.Header, m.Data, m.Reply)})
 			a.mu.Unlock()
 			if m.Reply != "" && !slices.Contains(a.stored, target) {
-				_ = m.Respond([]byte("answer")) // a refused answer is none
+				_ = m.Respond([]byte("answer")) // the server may refuse it
 			}
 		}); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ type Site struct {
 	// there are two.
 	Keys map[string][]string
 	// Revoked has the keys of users that the servers refuse from their next reload on. A user with one may lack a key. A reload may
-	// not change the list of the users that the servers know themselves, so a revoked key stays in it.
+	// not change the list of the users in the files of the servers, so a revoked key stays in it.
 	Revoked map[string]string
 	// SystemKeys are the public nkeys of the servers' administrator.
 	SystemKeys []string

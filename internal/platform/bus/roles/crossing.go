@@ -103,7 +103,7 @@ func (all crossings) sorted() []Crossing {
 	return list
 }
 
-// meet returns the subjects that both patterns match, as a pattern; false if there are none.
+// meet returns the subjects that both patterns match, as a pattern; false if no subject does.
 func meet(a, b string) (string, bool) {
 	x, y := strings.Split(a, "."), strings.Split(b, ".")
 	var both []string

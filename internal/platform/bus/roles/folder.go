@@ -45,7 +45,7 @@ func Parse(name string) (User, error) {
 	return u, nil
 }
 
-// whole replaces each token of a subject that contains a wildcard by the wildcard: NATS has none within a token.
+// whole replaces each token of a subject that contains a wildcard by the wildcard: NATS has no wildcard within a token.
 func whole(subject string) string {
 	if !strings.Contains(subject, "*") {
 		return subject

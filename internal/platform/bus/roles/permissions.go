@@ -78,7 +78,7 @@ func inOrder(all []Act) []Act {
 
 func read(subject string) Act { return Act{Publish, subject, OneAnswer, true} }
 
-// sends and receives report whether the user is one of a row's. Where the table names nobody, it is a component of Cloud
+// sends and receives report whether the user is one of a row's. Where the table names no role, it is a component of Cloud
 // Foundry, whose account is that of the legacy DEAs.
 func (r Row) sends(u User) bool    { return r.includes(r.Publish, u) }
 func (r Row) receives(u User) bool { return r.includes(r.Subscribe, u) }
@@ -115,8 +115,8 @@ func (u User) ofRow(row Row) (acts []Act) {
 	return acts
 }
 
-// ofBuckets returns the acts on keys, and those that opening the buckets needs. A request for a message of the leader is none
-// of them: it names the key in its body, so it would read all keys of the bucket.
+// ofBuckets returns the acts on keys, and those that opening the buckets needs. A request for a message of the leader is not
+// one of them: it names the key in its body, so it would read all keys of the bucket.
 func (u User) ofBuckets() (acts []Act) {
 	for _, key := range Keys() {
 		reads, writes := slices.Contains(key.Read, u.Role), slices.Contains(key.Write, u.Role)

@@ -21,10 +21,10 @@ const (
 	Notify     Role = "notify"     // sender of a cluster's events to webhooks
 	Machines   Role = "machines"   // owner of a pool's local machines; only on the bus of a data folder
 	LegacyDEA  Role = "legacydea"  // node of the classic protocol, which has no subject of its own
-	Operator   Role = "operator"   // person who gives orders
+	Operator   Role = "operator"   // a person; gives orders
 	Viewer     Role = "viewer"     // person or program that only reads
 	Auth       Role = "auth"       // service that verifies agents
-	Admin      Role = "admin"      // person who creates, moves and removes streams
+	Admin      Role = "admin"      // a person; creates, moves and removes streams
 )
 
 // All returns the roles in the order of the documents.

@@ -49,7 +49,7 @@ func calloutServer(t *testing.T, secret string) (url string) {
 	dir := t.TempDir()
 	issuer, issuerFile := keyPair(t, dir, "issuer.nk", nkeys.CreateAccount)
 	user, userFile := keyPair(t, dir, "auth.nk", nkeys.CreateUser)
-	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("WEIR")}
+	accounts := []*server.Account{server.NewAccount("AUTH"), server.NewAccount("AGENTS:prod:web"), server.NewAccount("AGENTS:prod:db")}
 	s := bustest.Serve(t, server.Options{
 		Accounts: accounts, AuthTimeout: patience.Seconds(), Nkeys: []*server.NkeyUser{{Nkey: user, Account: accounts[0]}},
 		AuthCallout: &server.AuthCallout{Issuer: issuer, Account: "AUTH", AuthUsers: []string{user}},

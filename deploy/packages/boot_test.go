@@ -36,6 +36,7 @@ const (
 aws: {region: us-east-1, endpoint_url: %[2]q, path_style: true, access_key_file: /etc/weir/aws.json, signals_bucket: releases}
 auth:
   issuer_key_file: ${CREDENTIALS_DIRECTORY}/issuer.nk
+  daemons_file: /etc/weir/daemons.json
   verifiers: {sharedsecret: {key_file: /etc/weir/identity.secrets, pools: [web]}}
 admin: {bootstrap: "127.0.0.1:0", harmonizer: "127.0.0.1:0", placer: "127.0.0.1:0", auth: "127.0.0.1:0", web: "127.0.0.1:0", notify: "127.0.0.1:0", agent: "127.0.0.1:0"}
 web: {addr: "127.0.0.1:0"}
@@ -104,7 +105,7 @@ func (c *cluster) configure(t *testing.T) {
 	c.write("/etc/weir/agent.env", "WEIR_CONFIG_DIR=/etc/weir/agent\nWEIR_AGENT_ARGS=--id "+cloud.Instances("g")[0].ID+
 		" --group g --cpus 2 --mem 2048 --disk 2048 --heartbeat 1s\n")
 	c.run("sh", "-ec", `cd /root/nats
-cp -p ca.crt /etc/weir
+cp -p ca.crt daemons.json /etc/weir
 keys=/etc/weir/credentials
 cp issuer.nk $keys
 for d in harmonizer auth notify; do cp roles/prod.$d.nk $keys/weir-$d.nk; done

@@ -49,7 +49,7 @@ func destinations(cluster, pool string) (all []string) {
 func roleCandidates(cluster, pool, node string) (all []roles.User) {
 	for _, legacy := range []bool{false, true} {
 		for _, r := range roles.All() {
-			if node == "" && (r == roles.Agent || r == roles.LegacyDEA) {
+			if node == "" && (r == roles.Agent || r == roles.LegacyDEA) || r == roles.Workflow { // its subjects are not in the table
 				continue
 			}
 			all = append(all, roles.User{Role: r, Cluster: cluster, Pool: pool, Node: node, Pools: []string{pool}, LegacyDEAs: legacy})

@@ -170,7 +170,7 @@ func TestSecondRunAddsOnlyWhatIsMissing(t *testing.T) {
 	}
 	run(t, natsinit.Options{Folder: o.Folder, Cluster: "prod", Pools: []string{"batch"}, Now: o.Now})
 	want := []string{
-		"roles/prod.placer.batch.nk", "roles/prod.pool.batch.nk",
+		"daemons.json", "roles/prod.placer.batch.nk", "roles/prod.pool.batch.nk",
 		"servers/n1/accounts.conf", "servers/n2/accounts.conf", "servers/n3/accounts.conf", "site.json",
 	}
 	if names := changed(before, contents(t, o.Folder)); !slices.Equal(names, want) {
@@ -403,8 +403,8 @@ func TestPoolPublishesToItsWorkflows(t *testing.T) {
 	run(t, o)
 	o.Publish = nil
 	run(t, o)
-	if text := contents(t, o.Folder)["servers/n1/accounts.conf"]; strings.Count(text, `"repairs.web"`) != 1 {
-		t.Errorf("accounts.conf has %d users with the subject, want that of the pool:\n%s", strings.Count(text, `"repairs.web"`), text)
+	if text := contents(t, o.Folder)["daemons.json"]; strings.Count(text, `"repairs.web"`) != 2 {
+		t.Errorf("daemons.json has %d users with the subject, want the pool and its workflow:\n%s", strings.Count(text, `"repairs.web"`), text)
 	}
 }
 

@@ -88,6 +88,34 @@ func violation(nc *nats.Conn, d roles.Direction, subject string) (string, error)
 	return "", nil
 }
 
+// The program of a pool's workflow answers the requests of its pool, and of no other one. Its key may do nothing else.
+func TestWorkflowIsAnswered(t *testing.T) {
+	const subject = "repairs.web"
+	c := bustest.ServeCluster(t, false, natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{{Name: "web", Publish: []string{subject}}, {Name: "batch"}}})
+	users := map[string]*nats.Conn{}
+	for _, u := range c.Site.Users() {
+		if u.Role == roles.Pool || u.Role == roles.Workflow {
+			users[u.Name()] = c.Connect(t, u, (&world{Cluster: c}).firstServer)
+		}
+	}
+	program := users["prod.workflow.web"]
+	if _, err := program.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond([]byte("repaired")) }); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := users["prod.pool.web"].Request(subject, nil, deadline)
+	if err != nil || string(answer.Data) != "repaired" {
+		t.Errorf("the request of the pool: %v, %v, want an answer", answer, err)
+	}
+	for user, forbidden := range map[string]string{"prod.workflow.web": "weir.prod.announce", "prod.pool.batch": subject} {
+		if refusal, err := violation(users[user], roles.Publish, forbidden); err != nil || refusal == "" {
+			t.Errorf("%s publishes to %s: %q, %v, want a violation", user, forbidden, refusal, err)
+		}
+	}
+}
+
 // rowsDeliver sends a message of each row from each of its publishers to each of its subscribers, from account to account. If
 // the row has answers, it waits for them. A stored row arrives as what the stream republishes.
 func (w *world) rowsDeliver(t *testing.T) {

@@ -21,14 +21,14 @@ type Daemon struct {
 type daemonLine struct {
 	User       string   `json:"user"` // roles.User.Name
 	Keys       []string `json:"keys"`
-	Publish    []string `json:"publish,omitempty"`
+	Requests   []string `json:"requests,omitempty"`
 	LegacyDEAs bool     `json:"legacy_deas,omitempty"`
 }
 
 // byCallout reports whether "weir auth" verifies a user, and not the servers themselves. With a callout the servers' list of
 // their own users cannot change without a restart, and pools come and go.
 func (s Site) byCallout(u roles.User) bool {
-	return s.Issuer != "" && (u.Role == roles.Pool || u.Role == roles.Placer)
+	return s.Issuer != "" && (u.Role == roles.Pool || u.Role == roles.Placer || u.Role == roles.Workflow)
 }
 
 // Daemons returns the daemons of all pools, for "weir auth". The site must be valid.
@@ -36,7 +36,7 @@ func (s Site) Daemons() ([]byte, error) {
 	lines := []daemonLine{}
 	for _, u := range s.Users() {
 		if s.byCallout(u) {
-			lines = append(lines, daemonLine{u.Name(), s.Keys[u.Name()], u.Publish, u.LegacyDEAs})
+			lines = append(lines, daemonLine{u.Name(), s.Keys[u.Name()], u.Requests, u.LegacyDEAs})
 		}
 	}
 	text, err := json.MarshalIndent(lines, "", "  ")
@@ -54,7 +54,7 @@ func DecodeDaemons(text []byte) (all []Daemon, err error) {
 		if err != nil {
 			return nil, err
 		}
-		u.Publish, u.LegacyDEAs = line.Publish, line.LegacyDEAs
+		u.Requests, u.LegacyDEAs = line.Requests, line.LegacyDEAs
 		if err := u.Validate(); err != nil {
 			return nil, err
 		}

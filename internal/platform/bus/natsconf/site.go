@@ -40,7 +40,7 @@ type Cluster struct {
 type Pool struct {
 	Name  string   `json:"name"`
 	Nodes []string `json:"nodes,omitempty"` // with an nkey of their own each
-	// Publish are subjects to which the pool's workflows publish.
+	// Publish are subjects of the requests of the pool's workflows.
 	Publish []string `json:"publish,omitempty"`
 }
 
@@ -82,7 +82,10 @@ func (s Site) Users() (all []roles.User) {
 			add(roles.User{Role: roles.Auth})
 		}
 		for _, p := range c.Pools {
-			add(roles.User{Role: roles.Pool, Pool: p.Name, Publish: p.Publish})
+			add(roles.User{Role: roles.Pool, Pool: p.Name, Requests: p.Publish})
+			if len(p.Publish) > 0 {
+				add(roles.User{Role: roles.Workflow, Pool: p.Name, Requests: p.Publish})
+			}
 			add(roles.User{Role: roles.Placer, Pool: p.Name})
 			for _, node := range p.Nodes {
 				add(roles.User{Role: roles.Agent, Pool: p.Name, Node: node})

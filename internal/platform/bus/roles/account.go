@@ -30,6 +30,8 @@ func (u User) Account() string {
 		return "POOL:" + u.Cluster + ":" + u.Pool
 	case Placer:
 		return "PLACER:" + u.Cluster + ":" + u.Pool
+	case Workflow:
+		return "WORKFLOW:" + u.Cluster + ":" + u.Pool
 	case Machines:
 		return "MACHINES:" + u.Cluster + ":" + u.Pool
 	case Harmonizer:

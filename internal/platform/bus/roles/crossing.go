@@ -36,6 +36,11 @@ func Crossings(users []User) []Crossing {
 			}
 		}
 	}
+	for _, sender := range all {
+		for _, receiver := range all {
+			found.addWorkflow(sender, receiver)
+		}
+	}
 	return found.sorted()
 }
 
@@ -90,6 +95,16 @@ func (all crossings) addRow(row Row, sender, receiver User) {
 		all.add(Crossing{From: sender.Account(), Subject: subject}, receiver.Account())
 	default:
 		all.add(Crossing{From: receiver.Account(), Subject: subject, Service: true, Several: row.Answers == Several}, sender.Account())
+	}
+}
+
+// addWorkflow adds the requests of a pool to the program that answers them.
+func (all crossings) addWorkflow(sender, receiver User) {
+	if sender.Role != Pool || receiver.Role != Workflow || sender.Cluster != receiver.Cluster || sender.Pool != receiver.Pool {
+		return
+	}
+	for _, subject := range receiver.Requests {
+		all.add(Crossing{From: receiver.Account(), Subject: subject, Service: true}, sender.Account())
 	}
 }
 

@@ -41,8 +41,12 @@ func (u User) Acts() []Act {
 			all = append(all, u.ofRow(row)...)
 		}
 	}
-	for _, subject := range u.Publish {
-		all = append(all, Act{Publish, subject, OneAnswer, false})
+	for _, subject := range u.Requests {
+		act := Act{Publish, subject, OneAnswer, false}
+		if u.Role == Workflow {
+			act = Act{Subscribe, subject, NoAnswer, false}
+		}
+		all = append(all, act)
 	}
 	// On its own inbox a user receives answers, and the reports of messages that the servers trace for it.
 	inbox := u.InboxPrefix() + ".>"
@@ -194,7 +198,7 @@ func (u User) Permissions() Permissions {
 		}
 	}
 	p.Publish, p.Subscribe = widest(p.Publish), widest(p.Subscribe)
-	p.Respond = slices.ContainsFunc(rows(), func(r Row) bool { return r.Answers != NoAnswer && r.receives(u) })
+	p.Respond = u.Role == Workflow || slices.ContainsFunc(rows(), func(r Row) bool { return r.Answers != NoAnswer && r.receives(u) })
 	return p
 }
 

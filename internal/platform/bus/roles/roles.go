@@ -21,6 +21,7 @@ const (
 	Notify     Role = "notify"     // sender of a cluster's events to webhooks
 	Machines   Role = "machines"   // owner of a pool's local machines; only on the bus of a data folder
 	LegacyDEA  Role = "legacydea"  // node of the classic protocol, which has no subject of its own
+	Workflow   Role = "workflow"   // program that answers the requests of a pool's workflows
 	Operator   Role = "operator"   // a person; gives orders
 	Viewer     Role = "viewer"     // person or program that only reads
 	Auth       Role = "auth"       // service that verifies agents
@@ -29,11 +30,11 @@ const (
 
 // All returns the roles in the order of the documents.
 func All() []Role {
-	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Notify, Machines, LegacyDEA, Operator, Viewer, Auth, Admin}
+	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Notify, Machines, LegacyDEA, Workflow, Operator, Viewer, Auth, Admin}
 }
 
 // hasPool reports whether a user of the role belongs to one pool.
-func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer || r == Machines }
+func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer || r == Machines || r == Workflow }
 
 // hasNode reports whether a user of the role belongs to one node.
 func (r Role) hasNode() bool { return r == Agent || r == LegacyDEA }
@@ -45,7 +46,7 @@ func (r Role) readsPools() bool { return r == Notify || r == Operator || r == Vi
 type User struct {
 	Role    Role
 	Cluster string
-	Pool    string // of an agent, a pool, a placer and an owner of machines
+	Pool    string // of an agent, a pool, a placer, a workflow and an owner of machines
 	Node    string // of an agent and a legacy DEA
 	// Pools are the pools of the cluster. A notify, an operator and a viewer read the streams of these pools only.
 	Pools []string
@@ -53,8 +54,8 @@ type User struct {
 	LegacyDEAs bool
 	// Local: the bus is that of a data folder. It has groups "local:", and these three roles read the streams of all pools.
 	Local bool
-	// Publish are subjects of the user's own, for example those of a pool's workflows.
-	Publish []string
+	// Requests are the subjects of a pool's workflows: a pool sends requests on them, and a workflow answers.
+	Requests []string
 }
 
 // Validate returns an error for a name that would give permissions to more than one user.
@@ -79,7 +80,7 @@ func (u User) Validate() error {
 			return fmt.Errorf("role %s: %w", u.Role, err)
 		}
 	}
-	for _, subject := range u.Publish {
+	for _, subject := range u.Requests {
 		if strings.ContainsAny(subject, " \t\r\n*>\"'\\{}") || strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_") || subject == "" {
 			return fmt.Errorf("subject %.80q of role %s: want a subject without wildcards that begins with a letter or digit", subject, u.Role)
 		}

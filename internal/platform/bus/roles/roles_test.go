@@ -74,10 +74,10 @@ func TestNamesThatAreNoTokenAreRefused(t *testing.T) {
 		{Role: roles.Agent, Cluster: "prod", Pool: "web"}, {Role: roles.Agent, Cluster: "prod", Pool: "web", Node: "a.b"},
 		{Role: roles.Agent, Cluster: "prod", Pool: "web", Node: ">"}, {Role: roles.LegacyDEA, Cluster: "prod", Node: "*"},
 		{Role: roles.Viewer, Cluster: "prod", Pools: []string{"web", "*"}},
-		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"$JS.API.>"}},
-		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"a.*"}},
-		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"a\"b"}},
-		{Role: roles.Pool, Cluster: "prod", Pool: "web", Publish: []string{"_INBOX.x"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Requests: []string{"$JS.API.>"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Requests: []string{"a.*"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Requests: []string{"a\"b"}},
+		{Role: roles.Pool, Cluster: "prod", Pool: "web", Requests: []string{"_INBOX.x"}},
 	} {
 		if err := u.Validate(); err == nil {
 			t.Errorf("%+v is valid", u)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -218,7 +219,7 @@ func (s tarballs) publishVenv(t *testing.T, ref release.Ref) {
 	w := tar.NewWriter(gz)
 	for _, h := range []struct{ name, link, body string }{
 		{"prodenv/bin/python", python, ""}, {"prodenv/pyvenv.cfg", "", "home = " + filepath.Dir(python) + "\n"},
-		{"clusterman_signals/__init__.py", "", ""}, {"clusterman_signals/run.py", "", listener},
+		{"clusterman_signals/__init__.py", "", "# " + ref.Version + "\n"}, {"clusterman_signals/run.py", "", listener},
 	} {
 		header := &tar.Header{Name: h.name, Typeflag: tar.TypeReg, Linkname: h.link, Mode: 0o644, Size: int64(len(h.body))}
 		if h.link != "" {
@@ -278,6 +279,62 @@ func TestVirtualEnvironmentOfItsOwnUser(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The user of a signal can read the release of that signal and no other one, although the cache is shared.
+func TestUserReadsOnlyItsOwnRelease(t *testing.T) {
+	missing, err := supervise.MissingCapabilities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missing) > 0 {
+		return // TestVirtualEnvironmentOfItsOwnUser covers this case
+	}
+	plan := planOf("readers",
+		bootstrap.SignalPlan{App: "web", Name: "rps", Version: "v1"}, bootstrap.SignalPlan{App: "api", Name: "rps", Version: "v1"},
+		bootstrap.SignalPlan{App: "cron", Name: "rps", Version: "v2"})
+	s := tarballs{newStore(t, plan)}
+	if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: filepath.Join(openFolder(t), "releases")}); err != nil {
+		t.Fatal(err)
+	}
+	modules := map[string]string{} // by version: a file of the release
+	for _, version := range []string{"v1", "v2"} {
+		ref := plan.Signals[1].Ref()
+		ref.Version = version
+		s.publishVenv(t, ref)
+		in, err := s.Fetch(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		modules[version] = filepath.Join(in.Dir, "clusterman_signals", "run.py")
+		if err := os.Chown(in.Dir, firstCounted-1, -1); err != nil { // as if another user had fetched it
+			t.Fatal(err)
+		}
+	}
+	p := startWith(t, plan, s, func(c *bootstrap.Config) { c.Users = newUsers() })
+	for _, signal := range plan.Signals[1:] {
+		now := p.awaitProcess(t, signal.App, "running", running)
+		for version, module := range modules {
+			if got := canRead(t, now.User, module); got != (version == signal.Version) {
+				t.Errorf("user of %s, which runs %s, can read %s: %t", signal.App, signal.Version, version, got)
+			}
+		}
+	}
+	if canRead(t, firstCounted-1, modules["v1"]) {
+		t.Error("a user without a signal can read a release")
+	}
+}
+
+func canRead(t *testing.T, user int, path string) bool {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "cat", path)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
+	out, err := cmd.CombinedOutput()
+	if err != nil && !strings.Contains(string(out), "Permission denied") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return err == nil
 }
 
 // If signals run as bootstrap's user, their status contains the reason.

@@ -97,9 +97,10 @@ func (s *releaseCache) inUse() []release.Ref {
 	return slices.Collect(maps.Keys(s.items))
 }
 
-// open returns a descriptor of a release's program; the caller closes it. If the program is not sealed, open verifies
-// all files of the release, and fetches it again if one is damaged.
-func (s *releaseCache) open(ctx context.Context, i *cachedRelease) (*os.File, error) {
+// open returns a descriptor of a release's program, for a process of that user; 0: bootstrap's user. The caller closes it. If the
+// program is not sealed, open verifies all files of the release, fetches it again if one is damaged, and permits the user to
+// read them: the program finds its other files by their paths.
+func (s *releaseCache) open(ctx context.Context, i *cachedRelease, user int) (*os.File, error) {
 	if isSealed(i.program) {
 		fd, err := unix.FcntlInt(i.program.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
@@ -107,21 +108,18 @@ func (s *releaseCache) open(ctx context.Context, i *cachedRelease) (*os.File, er
 		}
 		return os.NewFile(uintptr(fd), i.program.Name()), nil
 	}
-	err := i.installed.Verify(ctx)
-	if err == nil {
-		var program *os.File
-		if program, err = i.installed.Open(i.installed.Entry); err == nil {
-			return program, nil
-		}
+	in := i.installed
+	err := in.Verify(ctx)
+	if err != nil && ctx.Err() == nil {
+		in, err = s.fetcher.Fetch(ctx, in.Ref)
 	}
-	if ctx.Err() != nil {
-		return nil, err
+	if err == nil && user != 0 {
+		err = in.AllowUser(ctx, user)
 	}
-	again, err := s.fetcher.Fetch(ctx, i.installed.Ref)
 	if err != nil {
 		return nil, err
 	}
-	return again.Open(again.Entry)
+	return in.Open(in.Entry)
 }
 
 // isSealed reports whether the file is sealed against writing.

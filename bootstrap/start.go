@@ -38,7 +38,7 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 	case len(installed.Args) == 0:
 		spec.Argv = append([]string{sig.plan.Name}, words...)
 	default:
-		spec.Dir, executed = installed.Dir, installed.Dir
+		spec.Dir, executed = installed.Dir, filepath.Dir(installed.Dir) // open permits the user to read Dir itself
 		spec.Argv = slices.Concat([]string{filepath.Join(installed.Dir, installed.Entry)}, installed.Args, words)
 	}
 	var why string
@@ -51,7 +51,7 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 		spec.Dir = "/" // bootstrap's working directory may be inaccessible to it
 	}
 	if !sig.plan.Shipped() {
-		spec.Executable, err = sig.appProcess.releaseCache.open(ctx, sig.release)
+		spec.Executable, err = sig.appProcess.releaseCache.open(ctx, sig.release, spec.User)
 	}
 	return spec, err
 }

@@ -75,7 +75,7 @@ type Collected struct {
 // If a plan cannot be read, Collect removes nothing.
 func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderThan time.Duration) (Collected, error) {
 	var done Collected
-	err := c.folder.WithTemp(ctx, func(temp string) error { // what is renamed into it is removed, also after a crash
+	err := c.folder.WithTemp(ctx, func(temp string) error { // folders that are renamed into it are removed, also after a crash
 		return c.folder.Locked(ctx, func() error {
 			named, err := c.index.named(keep)
 			if err != nil {

@@ -40,6 +40,9 @@
 //	part-DIGEST            a download; another process can continue it for a day
 //	tmp-*, lock            work in progress; leftovers of ended processes are removed
 //
+// Only the owner of the cache can read it. [Installed.AllowUser] permits another user to read one release, by an entry in the
+// access control list of its folder. The entry lasts as long as the release is in the cache.
+//
 // Nothing is executed by its path. [Installed.Open] returns the hashed file as an open descriptor. An executable finds
 // its other files by their paths. These are unchanged if [Installed.Verify] has just returned nil.
 //

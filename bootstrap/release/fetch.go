@@ -222,14 +222,14 @@ func newRoot(dir string, archive *os.File) (*os.Root, error) {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil { // see AllowUser
 		return nil, err
 	}
 	return os.OpenRoot(dir)
 }
 
 // install renames the verified files in temp into place and writes their index entry. If another process was faster,
-// its files stay. Damaged files are moved away. Call it from Locked.
+// its files stay. Damaged files are moved away, and users that could read them can read the new ones. Call it from Locked.
 func (c *Cache) install(ctx context.Context, temp string, in Installed, n indexEntry) error {
 	intact, err := in.intact(ctx)
 	if err != nil {
@@ -239,6 +239,9 @@ func (c *Cache) install(ctx context.Context, temp string, in Installed, n indexE
 		return c.index.write(n)
 	}
 	if _, err := os.Lstat(in.Dir); err == nil {
+		if err := copyReaders(filepath.Join(temp, filesName), in.Dir); err != nil {
+			return err
+		}
 		if err := os.Rename(in.Dir, filepath.Join(temp, "damaged")); err != nil {
 			return err
 		}

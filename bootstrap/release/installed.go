@@ -177,7 +177,7 @@ func compare(file File, r io.Reader, w io.Writer) error {
 //
 // It has three limits. It does not verify an interpreter of this machine and its libraries. It ignores additional files
 // in Dir, where an interpreter may keep its own. And any process of the same user can change Dir after Verify. If that
-// matters, run signals as a user that does not own the cache.
+// matters, run signals as users that do not own the cache: see AllowUser.
 func (in Installed) Verify(ctx context.Context) error {
 	err := in.verify(ctx)
 	switch {

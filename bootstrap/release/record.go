@@ -98,7 +98,7 @@ func (x index) write(n indexEntry) error {
 		now := time.Now()
 		return os.Chtimes(n.path, now, now)
 	}
-	if err := os.MkdirAll(filepath.Dir(n.path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(n.path), 0o700); err != nil {
 		return err
 	}
 	return x.folder.Write(n.path, n.data)

@@ -157,7 +157,7 @@ func (m seenFiles) write(k SeenKey, s Seen) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	return m.folder.Write(path, data)

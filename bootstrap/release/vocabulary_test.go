@@ -327,3 +327,13 @@ func TestConfigValidate(t *testing.T) {
 }
 
 func isCorrupt(err error) bool { return errors.Is(err, ErrCorrupt) }
+
+func TestReadersNeedAccessControlLists(t *testing.T) {
+	const without = "/proc/self/fd"
+	if users, err := readers(without); len(users) > 0 || err != nil {
+		t.Errorf("readers = %v, %v", users, err)
+	}
+	if err := setReaders(without, []uint32{60990}); err == nil || !strings.Contains(err.Error(), "has no POSIX access control lists: choose") {
+		t.Errorf("setReaders = %v", err)
+	}
+}

@@ -38,7 +38,7 @@
 // the request is signed:
 //
 //	Weir-Timestamp: seconds since 1970
-//	Weir-Signature: sha256=hex(HMAC-SHA256(secret, timestamp + "." + body))
+//	Weir-Signature: sha256=hex(HMAC-SHA256(secret, attempt + "." + timestamp + "." + body))
 //
 // The secret is the content of the file without surrounding white space. It is read at each run.
 //

@@ -47,7 +47,7 @@ func (r *Runner) webhook(ctx context.Context, p judge.Params, attempt string, bo
 		if err != nil {
 			return nodehealth.Result{}, fmt.Errorf("sign: %w", err)
 		}
-		webhook.Sign(req.Header, time.Now(), secret, body)
+		webhook.Sign(req.Header, time.Now(), secret, attempt, body)
 	}
 	addrs, err := r.config.Allowed.Resolve(ctx, r.config.Resolve, req.URL.Hostname())
 	if err != nil {

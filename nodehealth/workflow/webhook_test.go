@@ -52,8 +52,7 @@ func verify(r *http.Request, body []byte) error {
 		return fmt.Errorf("timestamp %q", timestamp)
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
-	mac.Write([]byte(timestamp))
-	mac.Write([]byte("."))
+	mac.Write([]byte(r.Header.Get("Idempotency-Key") + "." + timestamp + "."))
 	mac.Write(body)
 	signature, ok := strings.CutPrefix(r.Header.Get("Weir-Signature"), "sha256=")
 	got, err := hex.DecodeString(signature)

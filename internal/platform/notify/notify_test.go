@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,8 +11,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -381,10 +384,10 @@ func TestMissingStreamIsShown(t *testing.T) {
 	}
 }
 
-func TestRequestsAreSigned(t *testing.T) {
+// The receiver in docs/events.md accepts a signed request. It refuses the request with another id, time or body.
+func TestDocumentedReceiverVerifiesRequests(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
-	secret := []byte("0123456789abcdef")
-	if err := os.WriteFile(file, secret, 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("0123456789abcdef\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	e := newEndpoint(t)
@@ -392,19 +395,70 @@ func TestRequestsAreSigned(t *testing.T) {
 	run(t, s)
 	w.add(t, event(1))
 	body := e.accepted(t, 1)[0]
-	var at int64
-	if _, err := fmt.Sscan(e.header.Get(webhook.HeaderTimestamp), &at); err != nil {
-		t.Fatal(err)
-	}
-	want := http.Header{}
-	webhook.Sign(want, time.Unix(at, 0), secret, []byte(body))
-	if got := e.header.Get(webhook.HeaderSignature); got == "" || got != want.Get(webhook.HeaderSignature) {
-		t.Errorf("signature %q, want %q", got, want.Get(webhook.HeaderSignature))
-	}
 	var got Event
 	if err := json.Unmarshal([]byte(body), &got); err != nil || got.ID == "" || e.header.Get(headerID) != got.ID {
 		t.Errorf("id %q in the header, event %+v, %v", e.header.Get(headerID), got, err)
 	}
+	sent, err := strconv.ParseInt(e.header.Get(webhook.HeaderTimestamp), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := strconv.FormatInt(sent+1, 10)
+	for _, test := range []struct {
+		name        string
+		header      string // changed; empty: none
+		value, body string
+		want        string
+	}{
+		{"as sent", "", "", body, "True"},
+		{"another id", headerID, got.ID[1:] + "0", body, "False"},
+		{"no id", headerID, "", body, "False"},
+		{"another time", webhook.HeaderTimestamp, later, body, "False"},
+		{"another body", "", "", body + " ", "False"},
+		{"no signature", webhook.HeaderSignature, "", body, "False"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			headers := map[string]string{}
+			for _, name := range []string{headerID, webhook.HeaderTimestamp, webhook.HeaderSignature} {
+				headers[name] = e.header.Get(name)
+			}
+			if test.header != "" {
+				headers[test.header] = test.value
+			}
+			if got := verifiedByDocument(t, headers, test.body); got != test.want {
+				t.Errorf("verified = %s, want %s", got, test.want)
+			}
+		})
+	}
+	old := http.Header{}
+	webhook.Sign(old, time.Now().Add(-time.Hour), []byte("0123456789abcdef"), got.ID, []byte(body))
+	headers := map[string]string{headerID: got.ID, webhook.HeaderTimestamp: old.Get(webhook.HeaderTimestamp), webhook.HeaderSignature: old.Get(webhook.HeaderSignature)}
+	if got := verifiedByDocument(t, headers, body); got != "False" {
+		t.Errorf("a genuine request of an hour ago: verified = %s, want False", got)
+	}
+}
+
+// verifiedByDocument returns what the function of docs/events.md returns for a request: True or False.
+func verifiedByDocument(t *testing.T, headers map[string]string, body string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "events.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```python\n")
+	code, _, found := strings.Cut(rest, "```")
+	request, err := json.Marshal(map[string]any{"headers": headers, "body": body})
+	if !found || err != nil {
+		t.Fatalf("code found: %v, %v", found, err)
+	}
+	code += "\nimport json, sys\nr = json.load(sys.stdin)\nprint(verified(r['headers'], r['body'].encode(), b'0123456789abcdef'))\n"
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", code)
+	cmd.Stdin = bytes.NewReader(request)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // The URL of a file is used, and no error shows it.

@@ -223,7 +223,7 @@ func (s *Sender) send(ctx context.Context, e Event, data []byte) error {
 		if err != nil {
 			return fmt.Errorf("sign: %w", err)
 		}
-		webhook.Sign(req.Header, time.Now(), secret, body)
+		webhook.Sign(req.Header, time.Now(), secret, e.ID, body)
 	}
 	got, err := s.client.Do(req)
 	if with, ok := errors.AsType[*url.Error](err); ok {

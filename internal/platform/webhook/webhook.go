@@ -2,10 +2,11 @@
 // request is genuine and recent: it computes the signature again with the shared secret.
 //
 //	secret, err := webhook.ReadSecret(file)
-//	webhook.Sign(req.Header, time.Now(), secret, body)
+//	webhook.Sign(req.Header, time.Now(), secret, id, body)
 //
-// Secrets come from files that only their owner can read. The signature is the hexadecimal HMAC-SHA256 of the timestamp, a dot and the body. Everything is safe for concurrent
-// use.
+// Secrets come from files that only their owner can read. The signature is the hexadecimal HMAC-SHA256 of ID.TIMESTAMP.BODY, the
+// content that Standard Webhooks signs. The id is the one in the header of the request, by which a receiver drops a repetition.
+// Everything is safe for concurrent use.
 package webhook
 
 import (
@@ -59,11 +60,11 @@ func ReadSecret(file string) ([]byte, error) {
 	return secret, nil
 }
 
-// Sign adds the timestamp and the signature of a body.
-func Sign(h http.Header, now time.Time, secret, body []byte) {
+// Sign adds the timestamp, and the signature of it, of the id and of the body.
+func Sign(h http.Header, now time.Time, secret []byte, id string, body []byte) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(timestamp + "."))
+	mac.Write([]byte(id + "." + timestamp + "."))
 	mac.Write(body)
 	h.Set(HeaderTimestamp, timestamp)
 	h.Set(HeaderSignature, "sha256="+hex.EncodeToString(mac.Sum(nil)))

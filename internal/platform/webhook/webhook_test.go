@@ -12,11 +12,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/webhook"
 )
 
-// The expected value is that of "printf '1764100800.{}' | openssl dgst -sha256 -hmac 0123456789abcdef".
+// The expected value is that of "printf 'a1.1764100800.{}' | openssl dgst -sha256 -hmac 0123456789abcdef".
 func TestSign(t *testing.T) {
 	h := http.Header{}
-	webhook.Sign(h, time.Unix(1764100800, 0), []byte("0123456789abcdef"), []byte("{}"))
-	const want = "sha256=94a7882b00ae40030b8acd0b0b8acda70a89a06d44f18dd58ca9f3753bfa18bf"
+	webhook.Sign(h, time.Unix(1764100800, 0), []byte("0123456789abcdef"), "a1", []byte("{}"))
+	const want = "sha256=79686e54c07cb4d8e3ec03bc6324ba6d2e7c58f1444c0d09190216c2ccb683fd"
 	if got := h.Get(webhook.HeaderSignature); got != want {
 		t.Errorf("signature %s, want %s", got, want)
 	}

@@ -196,6 +196,15 @@ func hardened(t *testing.T, d *apps.Deployment) {
 	}
 }
 
+// A digest of the image is in place of its tag.
+func TestChartRunsTheImageOfADigest(t *testing.T) {
+	digest := "sha256:" + strings.Repeat("0a", 32)
+	objects := render(t, values{"image": values{"tag": "1.2.3", "digest": digest}})
+	if got := objects["Deployment/w-harmonizer"].(*apps.Deployment).Spec.Template.Spec.Containers[0].Image; got != "weir@"+digest {
+		t.Errorf("the harmonizer runs %s, want weir@%s", got, digest)
+	}
+}
+
 // The schema refuses values that no daemon would accept.
 func TestChartRefusesWrongValues(t *testing.T) {
 	c, err := loader.LoadDir(chartFolder)
@@ -206,6 +215,7 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"unknown key": {"harmoniser": values{"enabled": true}}, "replicas": {"harmonizer": values{"replicas": 9}}, "cluster": {"cluster": "a.b"},
 		"pool": {"pools": values{"A_B": values{"secret": "s", "config": values{}}}}, "no secret": {"pools": values{"batch": values{"config": values{}}}},
 		"image": {"image": values{"repository": ""}}, "pull policy": {"image": values{"pullPolicy": "Sometimes"}},
+		"digest": {"image": values{"digest": "sha256:0a"}},
 	} {
 		if _, err := chartutil.ToRenderValues(c, v, chartutil.ReleaseOptions{Name: "w"}, chartutil.DefaultCapabilities); err == nil {
 			t.Errorf("%s: the values %v are accepted", name, v)

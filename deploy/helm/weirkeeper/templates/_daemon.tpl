@@ -62,7 +62,9 @@ spec:
             matchLabels: {{- include "weir.labels" . | nindent 14 }}
       containers:
         - name: {{ .command }}
-          image: {{ printf "%s:%s" $root.Values.image.repository ($root.Values.image.tag | default $root.Chart.AppVersion) | quote }}
+          {{- with $root.Values.image }}
+          image: {{ if .digest }}{{ printf "%s@%s" .repository .digest | quote }}{{ else }}{{ printf "%s:%s" .repository (.tag | default $root.Chart.AppVersion) | quote }}{{ end }}
+          {{- end }}
           imagePullPolicy: {{ $root.Values.image.pullPolicy | default "IfNotPresent" }}
           args: {{- concat (list .command "--admin-addr" (printf ":%d" (int .port))) (.values.args | default list) (.pools | default list) | toYaml | nindent 12 }}
           env:

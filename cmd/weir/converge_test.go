@@ -95,6 +95,7 @@ func newConvergeWorld(t *testing.T) *convergeWorld {
 		T: t, api: bulktest.New("bulk", "secret"), password: "secret", bus: bus, url: bus.server.ClientURL(),
 		rng: rand.New(rand.NewPCG(seed, 0)), named: map[string]*convergeApp{}, byID: map[string]*convergeCopy{},
 	}
+	createStreams(t, w.url, convergeCluster)
 	w.serveController()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() {

@@ -96,6 +96,7 @@ func newEmptyWard(t *testing.T, o wardOptions) *ward {
 	t.Helper()
 	installations.Take(t)
 	bus := startConvergeBus(t)
+	createStreams(t, bus.server.ClientURL(), "ward", "default")
 	w := &ward{nats: bus, machine: filepath.Join(t.TempDir(), "local"), boots: map[string]string{}}
 	w.twins = &twins{T: t, cluster: "ward", bus: bus.server.ClientURL()}
 	w.nc = bustest.Connect(t, w.bus)

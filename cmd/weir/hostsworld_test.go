@@ -109,6 +109,7 @@ func newHostsWorld(t *testing.T, size hostsSize, seed uint64) *hostsWorld {
 	w.viewer = w.folder(roles.User{Role: roles.Viewer, Cluster: busCluster}, w.urls(), "")
 	w.startBucket()
 	w.startAll()
+	w.command(w.folder(roles.User{Role: roles.Admin, Cluster: busCluster}, w.urls(), ""), "nats", "streams", "--cluster", busCluster, "--pool", strings.Join(hostsPools(), ","))
 	for _, pool := range hostsPools() {
 		// The instances use half of the machines, and a little less for the small applications of the orders.
 		w.setApp("app-"+pool, pool, size.instances, (2*float64(size.nodes)-0.5)/float64(size.instances), "")

@@ -14,7 +14,7 @@ const (
 	keepEnded = 10 * time.Minute
 	// keepSilent is how long the copies of a silent node are remembered: it may come back with them.
 	keepSilent = 24 * time.Hour
-	// adoptFor is how many heartbeat periods a placer without a memory adopts what nodes list.
+	// adoptFor is how many heartbeat periods a placer adopts what nodes list, after a start without a memory or a restore of a backup.
 	adoptFor = 3
 )
 
@@ -28,7 +28,7 @@ type placed struct {
 }
 
 // places has the copies that were put on nodes. A node that lists another copy is not believed: only the placer starts copies.
-// After a start without a memory, what the nodes list is adopted for some periods, unless two nodes list one index.
+// After a start without a memory, or with one from a backup, what the nodes list is adopted for some periods, unless two nodes list one index.
 type places struct {
 	byInstance map[string]*placed
 	byApp      map[string]map[string]*placed // the same, by instance

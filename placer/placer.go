@@ -164,6 +164,14 @@ func (p *Placer) load(ctx context.Context) error {
 		return fmt.Errorf("take over the assignments: %w", err)
 	}
 	durable{p.core}.restore(time.Now(), all)
+	restored, err := p.ports.Memory.Restored(ctx)
+	if err != nil {
+		return fmt.Errorf("take over the assignments: %w", err)
+	}
+	if restored {
+		p.log.Warn("a backup was restored: what the nodes list is adopted", "periods", adoptFor)
+		p.core.places.adopting = true
+	}
 	return nil
 }
 
@@ -225,7 +233,7 @@ func (p *Placer) serve(ctx context.Context, wg *sync.WaitGroup, failed <-chan er
 	}
 }
 
-// endAdoption ends the time in which a placer without a memory adopts what the nodes list.
+// endAdoption ends the time in which a placer whose memory has less than the nodes run adopts what they list.
 func (p *Placer) endAdoption(now time.Time) {
 	if p.core.places.adopting && now.Sub(p.began) > adoptFor*p.cfg.Heartbeat {
 		p.core.places.adopting = false

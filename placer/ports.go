@@ -40,6 +40,9 @@ type Lease interface {
 type Memory interface {
 	// Load takes over the assignments of the previous placer. It is called first in each term of the lease.
 	Load(ctx context.Context) ([]Assignments, error)
+	// Restored reports, once after each restore of a backup, that the assignments are older than what the nodes run. It is
+	// called after Load.
+	Restored(ctx context.Context) (bool, error)
 	// Save replaces the assignments of these apps; an empty value deletes them. If it returns nil, all are durable;
 	// after an error any part may be.
 	Save(ctx context.Context, changed []Assignments) error

@@ -45,6 +45,7 @@
 //	lease                       as above
 //	assignment.XX               sealed: {"APP": a placer.Assignments, ...} of one of 32 shards
 //	aside.XX                    an unreadable value of these keys, unchanged
+//	restored                    a backup was restored; the next placer removes it
 //
 // The bucket weir-harmonizer:CLUSTER of a harmonizer:
 //

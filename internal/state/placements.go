@@ -69,6 +69,20 @@ func (m *Placements) Load(ctx context.Context) ([]placer.Assignments, error) {
 	return all, nil
 }
 
+// Restored implements placer.Memory. A restore leaves a key in the bucket, which Restored removes.
+func (m *Placements) Restored(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
+	defer cancel()
+	e, err := m.bucket.get(ctx, restoredKey)
+	if err != nil || !e.found {
+		return false, err
+	}
+	return true, m.bucket.erase(ctx, restoredKey, e.revision)
+}
+
+// restoredKey is the key that the restore of a backup writes into the bucket of a placer.
+const restoredKey = "restored"
+
 // Save implements placer.Memory. An error names the keys that failed; the others are written, and the next Save retries
 // the failed keys. Without a Load in this term, Save returns pools.ErrNotHolder.
 func (m *Placements) Save(ctx context.Context, changed []placer.Assignments) error {

@@ -80,3 +80,15 @@ func TestUnreadablePlacementsAreMovedAside(t *testing.T) {
 		t.Errorf("aside: %q, %v", value, found)
 	}
 }
+
+// A restore is reported once.
+func TestRestoredPlacements(t *testing.T) {
+	js := js(t)
+	m, _ := placements(t, js)
+	putRawOf(t, js, placerBucket, "restored", "{}")
+	for _, want := range []bool{true, false} {
+		if got, err := m.Restored(t.Context()); got != want || err != nil {
+			t.Errorf("Restored = %v, %v, want %v", got, err, want)
+		}
+	}
+}

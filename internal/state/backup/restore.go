@@ -55,7 +55,7 @@ func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) 
 	for restored, tries := 0, 1; ; tries++ {
 		n, err := c.restoreFrom(ctx, in, m, restored)
 		if err == nil {
-			return m, c.putLeases(ctx, leases)
+			return m, errors.Join(c.putLeases(ctx, leases), c.mark(ctx, m))
 		}
 		if n > restored {
 			restored, tries = n, 1
@@ -145,6 +145,26 @@ func (c Config) putLeases(ctx context.Context, leases []lease) error {
 		cancel()
 		if err != nil {
 			return fmt.Errorf("keep the lease of bucket %s: %w", l.bucket.Name(), err)
+		}
+	}
+	return nil
+}
+
+// restoredKey is that of package state.
+const restoredKey = "restored"
+
+// mark lets the placers read that the nodes may run more than their restored assignments have.
+func (c Config) mark(ctx context.Context, m Manifest) error {
+	placers := kvbucket.Stream(names.PlacerBucket(c.Cluster, ""))
+	for _, s := range m.Streams {
+		if !strings.HasPrefix(s.Name, placers) {
+			continue
+		}
+		ctx, cancel := c.bound(ctx)
+		_, err := kvbucket.New(c.JS, strings.TrimPrefix(s.Name, kvbucket.Stream(""))).Put(ctx, restoredKey, []byte("{}"))
+		cancel()
+		if err != nil {
+			return fmt.Errorf("mark stream %s as restored: %w", s.Name, err)
 		}
 	}
 	return nil

@@ -156,6 +156,7 @@ func Keys() []Key {
 		own(placer, "lease", Placer, "lease of a placer"),
 		own(placer, "assignment.>", Placer, "assignments of a placer"),
 		own(placer, "aside.>", Placer, "unreadable assignments"),
+		own(placer, "restored", Placer, "mark of a restored backup"),
 
 		{harmonizer, ">", []Role{Harmonizer, Operator, Viewer}, nil, "all keys"},
 		own(harmonizer, "lease", Harmonizer, "lease of the harmonizer"),

@@ -98,6 +98,7 @@ func busCommands() map[string][]string {
 		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},
 		"metrics import":     {"testdata/metrics.lp"},
 		"harmonizer release": nil,
+		"nats streams":       {"--pool", "default"},
 		"node status":        nil, "node history": nil, "node check": nil, "node recover": {"n1"}, "node pause": {"n1"},
 		"node resume": {"n1"}, "node release": {"n1"}, "node evidence": {"n1"},
 		"node list": nil, "pool drain": {"n1"}, "release forget": {"shop/rps@v1"},

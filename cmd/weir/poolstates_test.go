@@ -34,7 +34,7 @@ const (
 	noStore      = `1 no metrics store answers on this bus: start "weir metrics serve", or "weir up"`
 	noHealth     = `1 no response from node health: the pool has no running autoscaler, or its pool file has no health block; "weir status" shows which`
 	noHolder     = `1 no autoscaler runs for it: start one with "weir bootstrap", or "weir up"`
-	noBucketYet  = `1 cluster "local" has no applications bucket: is its harmonizer running?`
+	noBucketYet  = `1 cluster "local" has no applications bucket: "weir nats streams" creates it`
 	noEvidence   = `1 pool default has no evidence of machine n1`
 	noSuchNode   = `2 n1: the pool has no such node (it has i-`
 	ordered      = `0 from its next tick on`
@@ -75,7 +75,7 @@ func stateRows() map[string]stateRow {
 		"pool mark-stale": {`2 pool local/default has no group "g" (it has red)`, noTickYet, noTickYet, noHolder},
 
 		"doctor":       {"? ok       bootstrap: process", "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:]},
-		"state check":  {"0 no damage is reported", "0 no damage is reported", "0 no damage is reported", "0 no damage is reported"},
+		"state check":  {"0 no damage is reported", "0 no damage is reported", `1 nothing: "weir nats streams" creates it`, "0 no damage is reported"},
 		"state accept": {"1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage", "1 reader apps reports no damage"},
 		"state aside":  {"1 nothing to set aside", "1 nothing to set aside", "1 nothing to set aside", "1 nothing to set aside"},
 
@@ -91,6 +91,7 @@ func stateRows() map[string]stateRow {
 		// Without "weir up" its bucket is away. The other worlds have a bucket of AWS, which is not asked.
 		"release forget": {"0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", "0 shop/rps@v1: the next fetch accepts", `1 start it with "weir up"`},
 
+		"nats streams":   {"0 0 streams created", "0 0 streams created", "0 11 streams created", "0 0 streams created"},
 		"metrics put":    {"0 1 values written for app web", noStore, noStore, noStore},
 		"metrics get":    {"0 web,a", noStore, noStore, noStore},
 		"metrics import": {"0 values written", noStore, noStore, noStore},
@@ -107,8 +108,8 @@ func stateRows() map[string]stateRow {
 	return rows
 }
 
-// changesLast are the commands that end what the others need: their rows come last.
-func changesLast() []string { return []string{"app delete", "resume", "pool resume"} }
+// changesLast are the commands that end or create what the others need: their rows come last.
+func changesLast() []string { return []string{"app delete", "resume", "pool resume", "nats streams"} }
 
 // runStates runs the row of each command in one state, one after the other: each ends in
 // time, prints what is the case, and has its exit code.
@@ -152,13 +153,20 @@ func runInTime(t *testing.T, args ...string) result {
 	}
 }
 
-func openBus(t *testing.T, data string) *bus.Bus {
+func openEmptyBus(t *testing.T, data string) *bus.Bus {
 	t.Helper()
 	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
+	return b
+}
+
+// openBus returns a bus with the streams of a pool.
+func openBus(t *testing.T, data string) *bus.Bus {
+	t.Helper()
+	b := openEmptyBus(t, data)
 	bustest.Streams(t, b.JetStream(), "local", 1, "default")
 	return b
 }
@@ -313,7 +321,7 @@ func TestPoolThatHasNeverTicked(t *testing.T) {
 		},
 		"on an empty bus": func(t *testing.T) {
 			data := t.TempDir()
-			openBus(t, data)
+			openEmptyBus(t, data)
 			runStates(t, "empty bus", func(r stateRow) string { return r.empty }, "--data", data, "--config-dir", muteConfig(t))
 		},
 	})

@@ -39,7 +39,7 @@ func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyV
 	defer cancel()
 	kv, err := b.JetStream().KeyValue(ctx, message.AppsBucket(cluster))
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		return nil, fmt.Errorf("cluster %q has no applications bucket: is its harmonizer running?", cluster)
+		return nil, fmt.Errorf("cluster %q has no applications bucket: \"weir nats streams\" creates it", cluster)
 	}
 	return kv, err
 }

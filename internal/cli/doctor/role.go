@@ -26,7 +26,7 @@ func (x *busExam) permissions(ctx context.Context) {
 	defer b.Close()
 	candidates := roleCandidates(x.Cluster, x.Pool, x.Node)
 	acts := actsOf(candidates)
-	got, err := b.Try(bound, acts, destinations(x.Cluster, x.Pool))
+	got, err := b.Try(bound, acts, destinations(x.Cluster, x.Pool, x.Node))
 	if err != nil {
 		x.found("role", Unknown, "check the network and the server; --timeout is the limit of each check", "%v", err)
 		return
@@ -38,8 +38,8 @@ func (x *busExam) permissions(ctx context.Context) {
 }
 
 // destinations are the inboxes of the roles.
-func destinations(cluster, pool string) (all []string) {
-	for _, u := range roleCandidates(cluster, pool, "") {
+func destinations(cluster, pool, node string) (all []string) {
+	for _, u := range roleCandidates(cluster, pool, node) {
 		all = append(all, u.InboxPrefix()+".doctor.probe")
 	}
 	return slices.Compact(all)

@@ -36,7 +36,7 @@ func TestReaderIgnoresNewKeys(t *testing.T) {
 		}
 		for _, k := range found.Keys {
 			value, ok := withNewKey(k.Name, k.Value)
-			if !ok || k.Deleted {
+			if !ok || k.Deleted || strings.HasPrefix(k.Name, "order.") { // the readers of orders refuse what they do not understand
 				continue
 			}
 			changed = append(changed, name+" "+k.Name)

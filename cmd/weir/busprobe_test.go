@@ -180,7 +180,9 @@ func (p *busProbes) watching(ctx context.Context, b *bus.Bus, key string) {
 // watchOnce reads changes as the harmonizer reads those of its rows: by batches from the last sequence number on, until one fails.
 func (p *busProbes) watchOnce(ctx context.Context, b *bus.Bus, key string) error {
 	bucket := names.PoolBucket(busCluster, busProbePool)
-	e, err := kvbucket.New(b.JetStream(), bucket).Direct(ctx, key)
+	first, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	e, err := kvbucket.New(b.JetStream(), bucket).Direct(first, key)
 	if err != nil {
 		return err
 	}

@@ -79,8 +79,13 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 	}
 }
 
+// directTimeout bounds one direct get: a request that a broken connection has lost gets no answer.
+const directTimeout = 10 * time.Second
+
 // Direct returns the entry of a key that one replica has. A key that the replica cannot read has no entry.
 func (b *Bucket) Direct(ctx context.Context, key string) (Entry, error) {
+	ctx, cancel := context.WithTimeout(ctx, directTimeout)
+	defer cancel()
 	api := "$JS.API.DIRECT.GET." + Stream(b.name) + "." + subject(b.name, key)
 	m, err := bus.Request(ctx, b.js.Conn(), api, nil)
 	if errors.Is(err, nats.ErrNoResponders) {

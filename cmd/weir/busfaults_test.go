@@ -85,6 +85,7 @@ func busTableFaults() []busFault {
 				f.servers.Empty(f, i)
 			}
 			start(f, 0, 1, 2)
+			f.createStreams()
 			f.begins()
 		}},
 	}

@@ -96,8 +96,7 @@ func newBusWorld(t *testing.T) *busWorld {
 		Name: busCluster, Pools: []natsconf.Pool{{Name: busPool, Nodes: nodes}, {Name: busProbePool}},
 	})
 	w.nats = w.servers.Cluster
-	admin := w.open(roles.User{Role: roles.Admin, Cluster: busCluster}, w.servers.URL(0), w.servers.URL(1), w.servers.URL(2))
-	bustest.Streams(t, admin.JetStream(), busCluster, 3, busPool, busProbePool)
+	w.createStreams()
 	for i := range w.servers.Site.Servers {
 		w.wires = append(w.wires, bustest.NewWire(t, strings.TrimPrefix(w.servers.URL(i), "tls://")))
 	}
@@ -149,6 +148,14 @@ func (w *busUsers) urls() (all []string) {
 		all = append(all, w.nats.URL(i))
 	}
 	return all
+}
+
+// createStreams creates all missing streams as an admin.
+func (w *busWorld) createStreams() {
+	w.Helper()
+	admin := w.open(roles.User{Role: roles.Admin, Cluster: busCluster}, w.urls()...)
+	defer admin.Close()
+	bustest.Streams(w.T, admin.JetStream(), busCluster, 3, busPool, busProbePool)
 }
 
 // wired returns the near ends of the wires.

@@ -239,6 +239,7 @@ func orderRows(node string) []roleRow {
 func adminRows(folder string) []roleRow {
 	backup := filepath.Join(folder, "prod.tar")
 	return []roleRow{
+		{"nats streams --pool " + rolesPoolName, 0, "0 streams created"},
 		{"state backup " + backup, 0, "KV_weir-apps_prod"}, {"state restore " + backup, 1, "--replace deletes what exists first"},
 		{"state aside pool." + rolesPoolName + " --reason x", 1, "nothing to set aside"},
 	}

@@ -19,6 +19,8 @@ var (
 	ErrNoPermission = errors.New("no permission: give the user of this process the permissions of its role, which \"weir nats init\" prints")
 	// ErrNoAnswer: NATS does not answer. A leader is being elected, or the request is not permitted.
 	ErrNoAnswer = errors.New("NATS does not answer")
+	// errNoStorage: the servers of the NATS cluster cannot reserve the bytes of a new stream.
+	errNoStorage = errors.New("the NATS servers have too little free storage for the max_bytes of the stream: free disk space, raise jetstream.max_file_store, or lower ledger.max_bytes and ledger.summaries of the pool file")
 	// ErrNoPeers: too few servers of the NATS cluster can store a new bucket.
 	ErrNoPeers = errors.New("the NATS cluster has too few servers for the replicas: start its other servers, or lower nats.replicas")
 	// errSingle: a single NATS server cannot store several replicas.
@@ -43,7 +45,7 @@ const (
 // Unavailable reports whether an error comes from an unavailable NATS, so that the same call may succeed later.
 func Unavailable(err error) bool {
 	for _, is := range []error{
-		ErrMissing, ErrNoQuorum, ErrNoPeers, ErrNoAnswer, ErrUnknown, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
+		ErrMissing, ErrNoQuorum, ErrNoPeers, errNoStorage, ErrNoAnswer, ErrUnknown, context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders,
 		nats.ErrReconnectBufExceeded, nats.ErrConnectionReconnecting, jetstream.ErrNoStreamResponse,
 	} {
 		if errors.Is(err, is) {
@@ -63,6 +65,8 @@ func Explain(conn *nats.Conn, subject string, err error) error {
 		return fmt.Errorf("%w (%w)", ErrMissing, err)
 	case isAPI && (api.ErrorCode == codeNotAvailable || api.ErrorCode == codeStreamOffline):
 		return fmt.Errorf("%w (%s)", ErrNoQuorum, api.Description)
+	case isAPI && api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "insufficient storage"):
+		return fmt.Errorf("%w (%s)", errNoStorage, api.Description)
 	case isAPI && api.ErrorCode == codeNoPeers:
 		return fmt.Errorf("%w (%s)", ErrNoPeers, api.Description)
 	case isAPI && api.ErrorCode == codeSingle:

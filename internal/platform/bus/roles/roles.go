@@ -34,7 +34,9 @@ func All() []Role {
 }
 
 // hasPool reports whether a user of the role belongs to one pool.
-func (r Role) hasPool() bool { return r == Agent || r == Pool || r == Placer || r == Machines || r == Workflow }
+func (r Role) hasPool() bool {
+	return r == Agent || r == Pool || r == Placer || r == Machines || r == Workflow
+}
 
 // hasNode reports whether a user of the role belongs to one node.
 func (r Role) hasNode() bool { return r == Agent || r == LegacyDEA }

@@ -107,9 +107,16 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 
 func (g *Guard) readLocked(ctx context.Context, filters []string) (Contents, error) {
 	began := time.Now()
-	c, err := read(ctx, g.config.JS, g.config.Bucket, filters, expected{
-		last: g.seen.last, revision: func(key string) uint64 { return g.seen.keys[key].revision },
-	})
+	e := expected{created: g.seen.created, last: g.seen.last, revision: func(key string) uint64 {
+		if _, known := g.problems[key]; known {
+			return 0
+		}
+		return g.seen.keys[key].revision
+	}}
+	if len(g.problems) > 0 { // no replica has what is known to be lost, so nothing waits for it again
+		e.last = 0
+	}
+	c, err := read(ctx, g.config.JS, g.config.Bucket, filters, e)
 	whole := slices.Equal(filters, g.config.Filters)
 	if err != nil || !whole && !g.seen.is(c) {
 		return c, err

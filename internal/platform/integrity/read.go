@@ -82,6 +82,7 @@ func ReadSince(ctx context.Context, js jetstream.JetStream, bucket string, seque
 
 // expected is what a reader has read before.
 type expected struct {
+	created  time.Time               // of the bucket; zero: none was read. A newer bucket never gets the revisions of this one.
 	last     uint64                  // sequence of the bucket
 	required bool                    // nothing older than last may be returned
 	revision func(key string) uint64 // nil: no key was read
@@ -145,6 +146,7 @@ type reader struct {
 	kv     *kvbucket.Bucket
 	prefix string // of the subjects
 	least  func(key string) uint64
+	other  bool // the bucket is newer than the expected one
 }
 
 // newReader returns a reader of a bucket whose leader has the expected sequence.
@@ -153,7 +155,8 @@ func newReader(ctx context.Context, js jetstream.JetStream, bucket string, e exp
 	if err != nil {
 		return reader{}, err
 	}
-	r := reader{js, stream, stream.CachedInfo(), kvbucket.New(js, bucket), "$KV." + bucket + ".", e.revision}
+	r := reader{js, stream, stream.CachedInfo(), kvbucket.New(js, bucket), "$KV." + bucket + ".", e.revision, false}
+	r.other = !e.created.IsZero() && r.info.Created.After(e.created)
 	if r.least == nil {
 		r.least = func(string) uint64 { return 0 }
 	}
@@ -170,7 +173,7 @@ func newReader(ctx context.Context, js jetstream.JetStream, bucket string, e exp
 
 // lagging reports whether a replica may still be behind.
 func (r reader) lagging(began time.Time) bool {
-	return kvbucket.Replicated(r.info) && time.Since(began) < replicaLag
+	return !r.other && kvbucket.Replicated(r.info) && time.Since(began) < replicaLag
 }
 
 func pause(ctx context.Context) error {

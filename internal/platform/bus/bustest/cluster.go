@@ -51,11 +51,11 @@ func serveCluster(tb testing.TB, c *Cluster) *Cluster {
 	tb.Helper()
 	var running []*server.Server
 	for _, own := range c.Site.Servers {
-		options, err := server.ProcessConfigFile(c.conf(own.Name))
+		options, err := configured(c.conf(own.Name))
 		if err != nil {
 			tb.Fatal(err)
 		}
-		options.NoSigs, options.NoLog = true, true
+		options.NoLog = true
 		s, err := server.NewServer(options)
 		if err != nil {
 			tb.Fatal(err)

@@ -54,11 +54,11 @@ func ServeInstalled(tb testing.TB, folder, installFolder, storeFolder string) *I
 		if err := os.WriteFile(path, []byte(strings.NewReplacer(changes...).Replace(string(text))), 0o600); err != nil {
 			tb.Fatal(err)
 		}
-		options, err := server.ProcessConfigFile(path)
+		options, err := configured(path)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		options.NoSigs, options.NoLog = true, true
+		options.NoLog = true
 		options.HTTPHost, options.HTTPPort = "", 0 // the servers would have one address
 		s, err := server.NewServer(options)
 		if err != nil {

@@ -48,11 +48,11 @@ func serveProcess(conf string) error {
 	if err != nil {
 		return err
 	}
-	options, err := server.ProcessConfigFile(conf)
+	options, err := configured(conf)
 	if err != nil {
 		return err
 	}
-	options.NoSigs, options.LogFile = true, conf+".log"
+	options.LogFile = conf + ".log"
 	s, err := server.NewServer(options)
 	if err != nil {
 		return err

@@ -47,15 +47,6 @@ func Serve(tb testing.TB, o server.Options) *server.Server {
 	return s
 }
 
-// configured returns the options of a file, with the bound of the streams of tests. The server handles no signal.
-func configured(file string) (*server.Options, error) {
-	o, err := server.ProcessConfigFile(file)
-	if err == nil {
-		o.NoSigs, o.JetStreamMaxStore = true, MaxStore
-	}
-	return o, err
-}
-
 // Callout returns the options of a server that sends unknown users to an auth callout without a responder.
 func Callout(tb testing.TB) server.Options {
 	tb.Helper()

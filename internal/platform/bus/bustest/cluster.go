@@ -51,11 +51,11 @@ func serveCluster(tb testing.TB, c *Cluster) *Cluster {
 	tb.Helper()
 	var running []*server.Server
 	for _, own := range c.Site.Servers {
-		options, err := configured(c.conf(own.Name))
+		options, err := server.ProcessConfigFile(c.conf(own.Name))
 		if err != nil {
 			tb.Fatal(err)
 		}
-		options.NoLog = true
+		options.NoSigs, options.NoLog = true, true
 		s, err := server.NewServer(options)
 		if err != nil {
 			tb.Fatal(err)
@@ -174,12 +174,17 @@ func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf
 		must(os.Mkdir(own.Folder, 0o700))
 		for file, text := range map[string]string{
 			"ca.crt": string(ca.Cert), "server.crt": string(cert), "server.key": string(key),
-			natsconf.AccountsFile: edit(c.Site.Accounts()), "nats.conf": c.Site.Server(own.Name),
+			natsconf.AccountsFile: edit(c.Site.Accounts()), "nats.conf": bounded(c.Site.Server(own.Name)),
 		} {
 			must(os.WriteFile(filepath.Join(own.Folder, file), []byte(text), 0o600))
 		}
 	}
 	return c
+}
+
+// bounded returns a configuration with the bound of the streams of tests. A reload may not change it, so it is in the file.
+func bounded(conf string) string {
+	return strings.Replace(conf, "jetstream {", fmt.Sprintf("jetstream {\n  max_file_store: %d", MaxStore), 1)
 }
 
 func (c *Cluster) conf(name string) string { return filepath.Join(c.folder, name, "nats.conf") }

@@ -54,11 +54,11 @@ func ServeInstalled(tb testing.TB, folder, installFolder, storeFolder string) *I
 		if err := os.WriteFile(path, []byte(strings.NewReplacer(changes...).Replace(string(text))), 0o600); err != nil {
 			tb.Fatal(err)
 		}
-		options, err := configured(path)
+		options, err := server.ProcessConfigFile(path)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		options.NoLog = true
+		options.NoSigs, options.NoLog, options.JetStreamMaxStore = true, true, MaxStore
 		options.HTTPHost, options.HTTPPort = "", 0 // the servers would have one address
 		s, err := server.NewServer(options)
 		if err != nil {

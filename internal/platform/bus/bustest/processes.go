@@ -48,11 +48,11 @@ func serveProcess(conf string) error {
 	if err != nil {
 		return err
 	}
-	options, err := configured(conf)
+	options, err := server.ProcessConfigFile(conf)
 	if err != nil {
 		return err
 	}
-	options.LogFile = conf + ".log"
+	options.NoSigs, options.LogFile = true, conf+".log"
 	s, err := server.NewServer(options)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (h *Harmonizer) Run(parent context.Context) error {
 		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Enqueue) })
 		work("publish", h.publisher.run)
 		if h.placers != nil {
-			work("ask placers", h.placers.run)
+			work("placer requests", h.placers.run)
 		}
 		work("write metrics", h.countWriter.run)
 	}

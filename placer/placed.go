@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// keepEnded is how long an ended copy is remembered, for a harmonizer that requests its placement after its exit.
+	// keepEnded is how long an ended copy is kept, for a harmonizer that requests its placement after its exit.
 	keepEnded = 10 * time.Minute
-	// keepSilent is how long the copies of a silent node are remembered: it may come back with them.
+	// keepSilent is how long the copies of a silent node are kept: it may come back with them.
 	keepSilent = 24 * time.Hour
 	// adoptFor is how many heartbeat periods a placer adopts what nodes list, after a start without a memory or a restore of a backup.
 	adoptFor = 3
@@ -27,17 +27,17 @@ type placed struct {
 	ended time.Time
 }
 
-// places has the copies that were put on nodes. A node that lists another copy is not believed: only the placer starts copies.
+// places has the copies that were put on nodes. Another copy that a node lists does not count: only the placer starts copies.
 // After a start without a memory, or with one from a backup, what the nodes list is adopted for some periods, unless two nodes list one index.
 type places struct {
-	byInstance map[string]*placed
-	byApp      map[string]map[string]*placed // the same, by instance
-	adopting   bool
-	unsure     map[string]bool // instances that were listed while adopting, and not adopted
+	byInstance  map[string]*placed
+	byApp       map[string]map[string]*placed // the same, by instance
+	adopting    bool
+	unconfirmed map[string]bool // instances that were listed while adopting, and not adopted
 }
 
 func newPlaces() places {
-	return places{byInstance: map[string]*placed{}, byApp: map[string]map[string]*placed{}, adopting: true, unsure: map[string]bool{}}
+	return places{byInstance: map[string]*placed{}, byApp: map[string]map[string]*placed{}, adopting: true, unconfirmed: map[string]bool{}}
 }
 
 func (p *places) add(now time.Time, s slot, instance, node string) {
@@ -83,8 +83,8 @@ func (c durable) listed(now time.Time, instance, node string, s slot) bool {
 	}
 	for _, other := range c.places.byApp[s.app] {
 		if other.slot == s && other.node != node && other.ended.IsZero() {
-			if len(c.places.unsure) < maxWants {
-				c.places.unsure[instance] = true
+			if len(c.places.unconfirmed) < maxWants {
+				c.places.unconfirmed[instance] = true
 			}
 			return false
 		}
@@ -102,7 +102,7 @@ func (c durable) ended(now time.Time, instance string) {
 	}
 }
 
-// notStarted forgets a copy that a node refused.
+// notStarted removes a copy that a node refused.
 func (c durable) notStarted(instance string) {
 	if one := c.places.byInstance[instance]; one != nil {
 		c.places.remove(instance)
@@ -110,7 +110,7 @@ func (c durable) notStarted(instance string) {
 	}
 }
 
-// expirePlaces forgets copies that ended long ago, and those of nodes that are silent for very long.
+// expirePlaces removes copies that ended long ago, and those of nodes that are silent for very long.
 func (c durable) expirePlaces(now time.Time) {
 	for instance, one := range c.places.byInstance {
 		if !one.ended.IsZero() && now.Sub(one.ended) > keepEnded || now.Sub(one.seen) > keepSilent {
@@ -127,7 +127,7 @@ func (p *places) answer(q []api.PlacedCopy) api.PlacedAnswer {
 		switch {
 		case p.on(one.Instance, one.Node, slot{one.App, one.Version, one.Index}):
 			a.Placed = append(a.Placed, one.Instance)
-		case p.byInstance[one.Instance] == nil && (p.adopting || p.unsure[one.Instance]):
+		case p.byInstance[one.Instance] == nil && (p.adopting || p.unconfirmed[one.Instance]):
 		default:
 			a.NotPlaced = append(a.NotPlaced, one.Instance)
 		}

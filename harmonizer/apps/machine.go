@@ -56,7 +56,7 @@ func NewMachine(cfg Config) *Machine {
 	}
 	m.journal = journal{clock: &m.clock}
 	m.senders = senders{clock: &m.clock, journal: &m.journal, wrong: map[sender]*wrongSender{}}
-	m.placements = placements{clock: &m.clock, requests: map[string]*ask{}, exits: map[message.Node]int{}}
+	m.placements = placements{clock: &m.clock, requests: map[string]*placementRequest{}, exits: map[message.Node]int{}}
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// askAgain is the time between two requests about a copy that a placer did not answer.
-	askAgain = 5 * time.Second
-	// exitWaits is how long the exit of a copy waits for the placer.
-	exitWaits = time.Minute
+	// requestAgain is the time between two requests about a copy that a placer did not answer.
+	requestAgain = 5 * time.Second
+	// exitTimeout is how long the exit of a copy waits for the placer.
+	exitTimeout = time.Minute
 	// maxExits bounds the exits of one node that wait.
 	maxExits = 1000
 	// maxTaken bounds the copies of one call of take.
@@ -25,36 +25,40 @@ const (
 // started twice, and it proves nothing, so no other copy is stopped for it.
 type placements struct {
 	clock    *clock
-	requests map[string]*ask // by instance
-	order    []string        // of requests, by the time of their next request; may have removed ones
+	requests map[string]*placementRequest // by instance
 	exits    map[message.Node]int
+	// first has the requests that were not sent yet, and again the others by the time of their repetition. Both may have requests
+	// that were removed or replaced.
+	first, again []*placementRequest
 }
 
-// ask is one copy to confirm.
-type ask struct {
+// placementRequest is one copy to confirm.
+type placementRequest struct {
 	api.PlacedCopy
 	pool  string
-	due   instant // the next request
+	due   instant // of the next repetition
 	since instant
 	exit  *Exit // it ended; nil: a heartbeat lists it
 }
 
-func (a *ask) node() message.Node { return message.Node{Pool: a.pool, Name: a.Node} }
+func (a *placementRequest) node() message.Node { return message.Node{Pool: a.pool, Name: a.Node} }
 
 // addCopy adds a copy that a heartbeat lists.
 func (p *placements) addCopy(c known.Copy, app string) {
 	n, id := c.Node(), c.ID()
 	if a := p.requests[id]; a != nil {
-		a.PlacedCopy.Node, a.pool = n.Name, n.Pool
+		if a.exit == nil { // the end of a copy is judged for the node that reported it
+			a.PlacedCopy.Node, a.pool = n.Name, n.Pool
+		}
 		return
 	}
-	p.add(&ask{PlacedCopy: api.PlacedCopy{Instance: id, Node: n.Name, App: app, Version: c.Version(), Index: c.Index()}, pool: n.Pool})
+	p.add(&placementRequest{PlacedCopy: api.PlacedCopy{Instance: id, Node: n.Name, App: app, Version: c.Version(), Index: c.Index()}, pool: n.Pool})
 }
 
-func (p *placements) add(a *ask) {
-	a.due, a.since = p.clock.now, p.clock.now
+func (p *placements) add(a *placementRequest) {
+	a.since = p.clock.now
 	p.requests[a.Instance] = a
-	p.order = append(p.order, a.Instance)
+	p.first = append(p.first, a)
 }
 
 // addExit adds the end of a copy, and reports whether the node may have another one that waits.
@@ -67,7 +71,7 @@ func (p *placements) addExit(ev Exit) bool {
 		return false
 	}
 	p.exits[ev.Node]++
-	p.add(&ask{PlacedCopy: api.PlacedCopy{Instance: ev.Instance, Node: ev.Node.Name, App: ev.App, Version: ev.Version, Index: ev.Index},
+	p.add(&placementRequest{PlacedCopy: api.PlacedCopy{Instance: ev.Instance, Node: ev.Node.Name, App: ev.App, Version: ev.Version, Index: ev.Index},
 		pool: ev.Node.Pool, exit: &ev})
 	return true
 }
@@ -79,8 +83,8 @@ func (p *placements) lost(id string) {
 	}
 }
 
-// answered removes and returns the question that a pool's placer answers; nil if it has no such question.
-func (p *placements) answered(pool, id string) *ask {
+// answered removes and returns the request that a pool's placer answers; nil if it has no such request.
+func (p *placements) answered(pool, id string) *placementRequest {
 	a := p.requests[id]
 	if a == nil || a.pool != pool {
 		return nil
@@ -89,7 +93,7 @@ func (p *placements) answered(pool, id string) *ask {
 	return a
 }
 
-func (p *placements) remove(a *ask) {
+func (p *placements) remove(a *placementRequest) {
 	delete(p.requests, a.Instance)
 	if a.exit == nil {
 		return
@@ -99,30 +103,34 @@ func (p *placements) remove(a *ask) {
 	}
 }
 
-// take returns the copies of the next question to each pool.
+// take returns the copies of the next request to each pool.
 func (p *placements) take() map[string][]api.PlacedCopy {
-	var due map[string][]api.PlacedCopy
-	done := 0
-	for _, id := range p.order[:len(p.order)] {
-		a := p.requests[id]
-		if a != nil && a.due > p.clock.now || done == maxTaken {
-			break
-		}
-		done++
-		switch {
-		case a == nil:
-		case a.exit != nil && a.since.add(exitWaits) < p.clock.now:
-			p.remove(a)
-		default:
-			a.due = p.clock.in(askAgain)
-			p.order = append(p.order, id)
-			if due == nil {
-				due = map[string][]api.PlacedCopy{}
+	due, left := map[string][]api.PlacedCopy{}, maxTaken
+	take := func(from []*placementRequest) []*placementRequest {
+		for ; left > 0 && len(from) > 0 && from[0].due <= p.clock.now; left-- {
+			r := from[0]
+			from = from[1:]
+			switch {
+			case p.requests[r.Instance] != r:
+			case r.exit != nil && r.since.add(exitTimeout) < p.clock.now:
+				p.remove(r)
+			default:
+				r.due = p.clock.in(requestAgain)
+				p.again = append(p.again, r)
+				due[r.pool] = append(due[r.pool], r.PlacedCopy)
 			}
-			due[a.pool] = append(due[a.pool], a.PlacedCopy)
 		}
+		return from
 	}
-	p.order = p.order[done:]
+	p.first = take(p.first)
+	if repeated := p.again; left > 0 {
+		p.again = nil
+		rest := take(repeated)
+		p.again = append(rest, p.again...)
+	}
+	if len(due) == 0 {
+		return nil
+	}
 	return due
 }
 

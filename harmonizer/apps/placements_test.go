@@ -247,3 +247,30 @@ func TestLossOfUnknownCopiesIsLimited(t *testing.T) {
 		t.Errorf("limit %+v, want it to hold for 30 indices", l)
 	}
 }
+
+// A copy of a pool whose placer does not answer delays no request of a copy that is listed later.
+func TestNewCopyDoesNotWaitForRepetitions(t *testing.T) {
+	w := newPlacedWorld(t, web(2))
+	w.heartbeat("n1", up("a", 0))
+	w.m.TakeUnplaced()
+	w.pass(time.Second)
+	w.heartbeat("n1", up("a", 0), up("b", 1))
+	if got := w.m.TakeUnplaced()["p"]; len(got) != 1 || got[0].Instance != "b" {
+		t.Errorf("the next request: %v, want that of b", got)
+	}
+	w.pass(4 * time.Second)
+	if got := w.m.TakeUnplaced()["p"]; len(got) != 1 || got[0].Instance != "a" {
+		t.Errorf("5 s after the first request: %v, want that of a again", got)
+	}
+}
+
+// The end of a copy is judged for the node that reported it, also if another node lists the copy meanwhile.
+func TestEndOfACopyStaysWithItsNode(t *testing.T) {
+	w := newPlacedWorld(t, web(1))
+	w.step(Exit{Node: message.Node{Pool: "p", Name: "n1"}, Exited: api.Exited{App: "web", Version: "v1", Instance: "early", Reason: api.ExitCrashed}})
+	w.heartbeat("evil", up("early", 0))
+	w.answer(map[string]string{"early": "n1"})
+	if got := len(w.m.View().Crashes("web")); got != 1 {
+		t.Errorf("%d crashes, want that of early", got)
+	}
+}

@@ -157,18 +157,19 @@ func quoted(texts []string) string {
 // nextSteps returns what the operator does with the files.
 func nextSteps(plan *natsinit.Plan) []string {
 	dir, first := plan.Folder, plan.Site.Clusters[0]
-	steps := []string{
+	var steps []string
+	if plan.Verified() { // first: a reload of the servers has it verify each user again
+		steps = append(steps, fmt.Sprintf("Copy %s, %s and %s to the hosts of \"weir auth\", which verifies agents and the daemons of pools; or name the nodes with --agent POOL/NODE",
+			filepath.Join(dir, natsconf.DaemonsFile), filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "roles", first.Name+".auth.nk")))
+	}
+	steps = append(steps,
 		fmt.Sprintf("Copy %s/NAME to %s on each server, and run: nats-server -c %s/nats.conf (if they run: reload each of them twice, nats-server --signal reload)",
 			filepath.Join(dir, "servers"), natsinit.InstallFolder, natsinit.InstallFolder),
 		fmt.Sprintf("Copy %s/USER.nk to the host of its process, for example %s.pool.%s.nk to the host of pool %s, and %s to every host",
 			filepath.Join(dir, "roles"), first.Name, first.Pools[0].Name, first.Pools[0].Name, filepath.Join(dir, "ca.crt")),
 		fmt.Sprintf("Set in weir.yaml of each host: nats: {servers: [%s], nkey_file: /etc/weir/USER.nk, tls: {ca_file: /etc/weir/ca.crt}}",
 			quoted(plan.URLs())),
-	}
-	if plan.Verified() {
-		steps = append(steps, fmt.Sprintf("Copy %s, %s and %s to the hosts of \"weir auth\", which verifies agents and the daemons of pools; or name the nodes with --agent POOL/NODE",
-			filepath.Join(dir, natsconf.DaemonsFile), filepath.Join(dir, "issuer.nk"), filepath.Join(dir, "roles", first.Name+".auth.nk")))
-	}
+	)
 	steps = append(steps, fmt.Sprintf("Create the streams, with the key %s.admin.nk: weir nats streams --cluster %s --config-dir /etc/weir", first.Name, first.Name))
 	for _, name := range slices.Sorted(maps.Keys(plan.Site.Revoked)) {
 		file := filepath.Join(dir, "roles", name+".nk.revoked")

@@ -282,17 +282,49 @@ func TestRevocation(t *testing.T) {
 		}
 		revoke = again
 	}
-	for name, user := range map[string]string{"there already": "prod.viewer", "no such user": "prod.nobody"} {
-		revoke.Revoke = []string{user}
-		if _, err := natsinit.Prepare(revoke); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("--revoke %s: %v, want an error with %q", user, err, name)
-		}
+	revoke.Revoke = []string{"prod.nobody"}
+	if _, err := natsinit.Prepare(revoke); err == nil || !strings.Contains(err.Error(), "no such user") {
+		t.Errorf("--revoke prod.nobody: %v, want an error", err)
+	}
+	revoke.Revoke = []string{"prod.viewer"} // as after a run that died
+	if list := run(t, revoke).Site.Revoked["prod.viewer"]; !slices.Equal(list, []string{key}) {
+		t.Errorf("a second revocation: %v, want the key again", list)
 	}
 	if err := os.Remove(filepath.Join(o.Folder, "roles", "prod.viewer.nk.revoked")); err != nil {
 		t.Fatal(err)
 	}
 	if p := run(t, again); len(p.Site.Keys["prod.viewer"]) != 1 || p.Site.Keys["prod.viewer"][0] == key {
 		t.Errorf("keys after the revoked one was removed: %v, want a new one", p.Site.Keys["prod.viewer"])
+	}
+}
+
+// A revocation includes the key of before a rotation, and the administrator of the servers. A daemon of a pool has its new key at
+// once, since no server has it in its files.
+func TestRevocationOfOtherKeys(t *testing.T) {
+	o := options(t.TempDir())
+	first := run(t, o)
+	path := filepath.Join(o.Folder, "roles", "prod.operator.nk")
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	both := run(t, natsinit.Options{Folder: o.Folder, Now: o.Now}).Site.Keys["prod.operator"]
+	p := run(t, natsinit.Options{Folder: o.Folder, Now: o.Now, Revoke: []string{"prod.operator", "sys", "prod.pool.web"}})
+	for user, want := range map[string][]string{"prod.operator": both, "sys": first.Site.SystemKeys} {
+		if !slices.Equal(p.Site.Revoked[user], want) || len(p.Site.Keys[user]) != 0 {
+			t.Errorf("%s: revoked %v, keys %v, want %v and none", user, p.Site.Revoked[user], p.Site.Keys[user], want)
+		}
+		for _, key := range want {
+			if text := p.Site.Accounts(); strings.Contains(text, "nkey: "+key) || !strings.Contains(text, key) {
+				t.Errorf("%s: the key is a user, or is not in the list of users", user)
+			}
+		}
+	}
+	if len(p.Site.SystemKeys) != 0 {
+		t.Errorf("the administrator has the keys %v, want none", p.Site.SystemKeys)
+	}
+	now := p.Site.Keys["prod.pool.web"]
+	if len(now) != 1 || now[0] == first.Site.Keys["prod.pool.web"][0] || len(p.Site.Revoked["prod.pool.web"]) != 0 {
+		t.Errorf("pool web has keys %v, revoked %v, want a new key", now, p.Site.Revoked["prod.pool.web"])
 	}
 }
 

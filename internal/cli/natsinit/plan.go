@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -156,65 +157,95 @@ func (p *Plan) keys(verified bool, o Options) (err error) {
 			return err
 		}
 	}
-	p.Site.SystemKeys, err = p.userKeys("sys", force)
+	p.Site.SystemKeys, err = p.userKeys(natsconf.SystemUser, force)
 	return err
 }
 
 const (
 	keySuffix     = ".nk"
-	revokedSuffix = ".nk.revoked"
+	formerSuffix  = ".nk.old"
+	revokedSuffix = ".revoked" // after one of the others
 )
 
-// revoke plans to rename the keys of these users, and reads all revoked keys.
-func (p *Plan) revoke(users []string) error {
-	p.Site.Revoked = map[string]string{}
+// revoke plans to rename the keys of these users, and reads the keys that were revoked before. A second run after a run that died
+// completes it.
+func (p *Plan) revoke(names []string) error {
+	p.Site.Revoked = map[string][]string{}
+	known := map[string]bool{natsconf.SystemUser: false}
 	for _, u := range p.Site.Users() {
-		path := filepath.Join("roles", u.Name())
-		revoked, err := p.readKey(path+revokedSuffix, nkeys.PrefixByteUser)
-		named := slices.Contains(users, u.Name())
-		switch {
-		case err == nil && named:
-			return fmt.Errorf("--revoke %s: %s is there already: remove it and run the command again, which makes a new key", u.Name(), filepath.Join(p.Folder, path+revokedSuffix))
-		case errors.Is(err, fs.ErrNotExist) && named:
-			if revoked, err = p.readKey(path+keySuffix, nkeys.PrefixByteUser); errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("--revoke %s: %s does not exist", u.Name(), filepath.Join(p.Folder, path+keySuffix))
-			}
-			p.Files = append(p.Files, File{Path: path + keySuffix, Action: Revoke, Secret: true})
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		p.Site.Revoked[u.Name()] = revoked
+		known[u.Name()] = p.Site.ByCallout(u)
 	}
-	for _, name := range users {
-		if p.Site.Revoked[name] == "" {
+	for _, name := range names {
+		if _, ok := known[name]; !ok {
 			return fmt.Errorf("--revoke %.80q: the folder has no such user: name a file of %s without .nk", name, filepath.Join(p.Folder, "roles"))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		revoked := false
+		for _, suffix := range []string{keySuffix, formerSuffix} {
+			one, err := p.revokeKey(name, suffix, slices.Contains(names, name), known[name])
+			if err != nil {
+				return err
+			}
+			revoked = revoked || one
+		}
+		if slices.Contains(names, name) && !revoked {
+			return fmt.Errorf("--revoke %s: %s does not exist", name, filepath.Join(p.Folder, "roles", name+keySuffix))
 		}
 	}
 	return nil
 }
 
+// revokeKey plans the revocation of one key, if it is named and exists, or reads the key that was revoked before. It reports whether
+// there is one. The servers have the key in their files unless a callout verifies the user.
+func (p *Plan) revokeKey(name, suffix string, named, byCallout bool) (revoked bool, err error) {
+	path := filepath.Join("roles", name+suffix)
+	key, err := p.readKey(path+revokedSuffix, nkeys.PrefixByteUser)
+	revoked = err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if named {
+		present, err := p.readKey(path, nkeys.PrefixByteUser)
+		switch {
+		case err == nil && revoked && !byCallout:
+			return false, fmt.Errorf("--revoke %s: %s is there from an earlier revocation: remove it, run the command without --revoke, and restart the servers one at a time; then revoke the new key",
+				name, filepath.Join(p.Folder, path+revokedSuffix))
+		case err == nil:
+			p.Files = append(p.Files, File{Path: path, Action: Revoke, Secret: true})
+			key, revoked = present, true
+		case !errors.Is(err, fs.ErrNotExist):
+			return false, err
+		}
+	}
+	if revoked && !byCallout {
+		p.Site.Revoked[name] = append(p.Site.Revoked[name], key)
+	}
+	return revoked, nil
+}
+
+// revokes reports whether this run revokes the key of the user.
+func (p *Plan) revokes(name string) bool {
+	path := filepath.Join("roles", name+keySuffix)
+	return slices.ContainsFunc(p.Files, func(f File) bool { return f.Action == Revoke && f.Path == path })
+}
+
 // userKeys returns the public keys of a user: its own, and the old one.
 func (p *Plan) userKeys(name string, force bool) ([]string, error) {
+	if len(p.Site.Revoked[name]) > 0 { // a new key needs a restart of the servers, so it waits until the revoked one is removed
+		return nil, nil
+	}
 	path := filepath.Join("roles", name+keySuffix)
-	former, err := p.readKey(path+".old", nkeys.PrefixByteUser)
-	if p.Site.Revoked[name] != "" { // a new key needs a restart of the servers, so it waits until the revoked one is removed
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil
-		}
-		return []string{former}, err
+	public, err := p.key(path, nkeys.PrefixByteUser, force || p.revokes(name))
+	if err != nil || p.revokes(name) {
+		return []string{public}, err
 	}
-	public, newErr := p.key(path, nkeys.PrefixByteUser, force)
-	if newErr != nil {
-		return nil, newErr
-	}
+	former, err := p.readKey(filepath.Join("roles", name+formerSuffix), nkeys.PrefixByteUser)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return []string{public}, nil
 	case err == nil && force:
-		return nil, fmt.Errorf("%s would stay valid: remove it before --force", filepath.Join(p.Folder, path+".old"))
+		return nil, fmt.Errorf("%s would stay valid: remove it before --force", filepath.Join(p.Folder, "roles", name+formerSuffix))
 	}
 	return []string{public, former}, err
 }
@@ -289,7 +320,7 @@ func (p *Plan) Write() error {
 		}
 		path := filepath.Join(p.Folder, f.Path)
 		if f.Action == Revoke {
-			if err := os.Rename(path, strings.TrimSuffix(path, keySuffix)+revokedSuffix); err != nil {
+			if err := os.Rename(path, path+revokedSuffix); err != nil {
 				return fmt.Errorf("revoke a key: %w", err)
 			}
 			continue

@@ -147,9 +147,9 @@ func TestRevokedKeysEndAtAReload(t *testing.T) {
 	}
 	kept := c.Connect(t, roles.User{Role: roles.Viewer, Cluster: "prod"}, nats.NoReconnect())
 	site := c.Site
-	site.Keys, site.Revoked = maps.Clone(site.Keys), map[string]string{}
+	site.Keys, site.Revoked = maps.Clone(site.Keys), map[string][]string{}
 	for _, u := range []roles.User{operator, pool} {
-		site.Revoked[u.Name()] = site.Keys[u.Name()][0]
+		site.Revoked[u.Name()] = site.Keys[u.Name()]
 		delete(site.Keys, u.Name())
 	}
 	daemons, err := site.Daemons()

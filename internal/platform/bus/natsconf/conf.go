@@ -71,7 +71,7 @@ func (s Site) Accounts() string {
 	writeAccounts(&b, borders, func(account string) {
 		b.WriteString("    users: [\n")
 		for _, u := range all {
-			if u.Account() == account && !s.byCallout(u) {
+			if u.Account() == account && !s.ByCallout(u) {
 				s.writeUser(&b, u)
 			}
 		}
@@ -176,13 +176,10 @@ func (s Site) writeCallout(b *strings.Builder) {
 		return
 	}
 	fmt.Fprintf(b, "authorization {\n  timeout: 3\n  auth_callout {\n    issuer: %s\n    account: %s\n    auth_users: [\n", s.Issuer, roles.AccountAuth)
-	keys := slices.Clone(s.SystemKeys)
+	keys := slices.Concat(s.SystemKeys, s.Revoked[SystemUser])
 	for _, u := range s.Users() {
-		if !s.byCallout(u) {
-			keys = append(keys, s.Keys[u.Name()]...)
-			if revoked := s.Revoked[u.Name()]; revoked != "" {
-				keys = append(keys, revoked)
-			}
+		if !s.ByCallout(u) {
+			keys = append(keys, slices.Concat(s.Keys[u.Name()], s.Revoked[u.Name()])...)
 		}
 	}
 	slices.Sort(keys) // the servers compare the list as it is

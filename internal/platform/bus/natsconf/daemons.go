@@ -25,9 +25,9 @@ type daemonLine struct {
 	LegacyDEAs bool     `json:"legacy_deas,omitempty"`
 }
 
-// byCallout reports whether "weir auth" verifies a user, and not the servers themselves. With a callout the servers' list of
+// ByCallout reports whether "weir auth" verifies a user, and not the servers themselves. With a callout the servers' list of
 // their own users cannot change without a restart, and pools come and go.
-func (s Site) byCallout(u roles.User) bool {
+func (s Site) ByCallout(u roles.User) bool {
 	return s.Issuer != "" && (u.Role == roles.Pool || u.Role == roles.Placer || u.Role == roles.Workflow)
 }
 
@@ -35,7 +35,7 @@ func (s Site) byCallout(u roles.User) bool {
 func (s Site) Daemons() ([]byte, error) {
 	lines := []daemonLine{}
 	for _, u := range s.Users() {
-		if s.byCallout(u) {
+		if s.ByCallout(u) {
 			lines = append(lines, daemonLine{u.Name(), s.Keys[u.Name()], u.Requests, u.LegacyDEAs})
 		}
 	}

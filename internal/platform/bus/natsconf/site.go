@@ -18,15 +18,18 @@ type Site struct {
 	// Keys has the public nkeys of each user, by roles.User.Name. Each key of a user is accepted: during a rotation
 	// there are two.
 	Keys map[string][]string
-	// Revoked has the keys of users that the servers refuse from their next reload on. A user with one may lack a key. A reload may
+	// Revoked has the keys that the servers refuse from their next reload on, by user. A user with one may lack a key. A reload may
 	// not change the list of the users in the files of the servers, so a revoked key stays in it.
-	Revoked map[string]string
+	Revoked map[string][]string
 	// SystemKeys are the public nkeys of the servers' administrator.
 	SystemKeys []string
 	// Issuer is the public nkey of the account that signs the users of agents. If it is empty, the agents are
 	// the Nodes of the pools.
 	Issuer string
 }
+
+// SystemUser is the name of the servers' administrator, in Site.Revoked.
+const SystemUser = "sys"
 
 // Cluster is a cluster of weir.
 type Cluster struct {
@@ -133,11 +136,8 @@ func (s Site) Validate() error {
 			continue
 		}
 		users[u.Name()] = true
-		if len(s.Keys[u.Name()]) == 0 && s.Revoked[u.Name()] == "" {
+		if len(s.Keys[u.Name()]) == 0 && len(s.Revoked[u.Name()]) == 0 {
 			wrong("user %s has no key", u.Name())
-		}
-		if key := s.Revoked[u.Name()]; key != "" {
-			own(key, u.Name(), 'U')
 		}
 		for _, key := range s.Keys[u.Name()] {
 			own(key, u.Name(), 'U')
@@ -145,6 +145,11 @@ func (s Site) Validate() error {
 	}
 	for _, key := range s.SystemKeys {
 		own(key, "the administrator of the servers", 'U')
+	}
+	for name, revoked := range s.Revoked {
+		for _, key := range revoked {
+			own(key, name, 'U')
+		}
 	}
 	if s.Issuer != "" {
 		own(s.Issuer, "the issuer of agents", 'A')

@@ -117,14 +117,18 @@ func (f *feed) list(ctx context.Context) (err error) {
 
 // catchUp reads the missed ticks of the pools that are behind.
 func (f *feed) catchUp(ctx context.Context) {
-	for pool := range f.behind {
+	if len(f.behind) == 0 {
+		return
+	}
+	var failed error // the next message or check tries again
+	for _, pool := range slices.Sorted(maps.Keys(f.behind)) {
 		if err := f.read(ctx, pool); err != nil {
-			f.report(sourceTicks, fmt.Errorf("pool %s: %w", pool, err))
-			return // the next message or check tries again
+			failed = errors.Join(failed, fmt.Errorf("pool %s: %w", pool, err))
+			continue
 		}
 		delete(f.behind, pool)
-		f.report(sourceTicks, nil)
 	}
+	f.report(sourceTicks, failed)
 }
 
 // read publishes the events of a pool since its cursor, or since the stored position.

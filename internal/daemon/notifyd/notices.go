@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -36,6 +37,7 @@ const (
 type notices struct {
 	js      jetstream.JetStream
 	cluster string
+	log     *slog.Logger
 	started time.Time       // of the process: a new target receives the events from then on
 	news    []chan struct{} // of the targets; each has room for one value
 }
@@ -102,12 +104,14 @@ func (n *notices) reached(ctx context.Context, pool string, at time.Time) error 
 func (n *notices) publish(ctx context.Context, pool string, list []api.Event) error {
 	for _, e := range list {
 		one, err := n.event(e)
-		if err != nil {
-			return err
+		var id string
+		var data []byte
+		if err == nil {
+			id, data, err = one.Encode()
 		}
-		id, data, err := one.Encode()
-		if err != nil {
-			return err
+		if err != nil { // it would fail for ever, and the events behind it would wait
+			n.log.Warn("an event is lost", "pool", pool, "err", err)
+			continue
 		}
 		if err := n.store(ctx, &nats.Msg{Subject: n.subject(pool), Data: data}, id); err != nil {
 			return fmt.Errorf("store event %s: %w", one.Name, err)

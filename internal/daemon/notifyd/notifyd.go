@@ -55,7 +55,7 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 		return err
 	}
 	defer b.Close()
-	n := &notices{js: b.JetStream(), cluster: p.Cluster, started: started}
+	n := &notices{js: b.JetStream(), cluster: p.Cluster, log: p.Log, started: started}
 	all := newSenders(service.Notify, n, p.Log)
 	f := newFeed(b, n, all, p.Log)
 	host, _ := os.Hostname() // for people

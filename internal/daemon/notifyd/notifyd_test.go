@@ -212,10 +212,23 @@ func TestFindingsFollowAcrossARestart(t *testing.T) {
 	w.wantFindings(want...)
 }
 
+// A finding that is too long for an event is lost alone: those behind it arrive.
+func TestTooLongFindingDelaysNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.tick("")
+	w.run()
+	w.ready()
+	w.findingOf(api.HealthEvent(strings.Repeat("x", 100_000)), "too long")
+	w.finding("behind it")
+	w.wantFindings("behind it")
+}
+
 // finding publishes a finding of node health.
-func (w *world) finding(why string) {
+func (w *world) finding(why string) { w.t.Helper(); w.findingOf(api.HealthBreakerOpened, why) }
+
+func (w *world) findingOf(event api.HealthEvent, why string) {
 	w.t.Helper()
-	data, err := json.Marshal([]api.HealthNotification{{Pool: "web", At: time.Now(), HealthFinding: api.HealthFinding{Event: api.HealthBreakerOpened, Why: why}}})
+	data, err := json.Marshal([]api.HealthNotification{{Pool: "web", At: time.Now(), HealthFinding: api.HealthFinding{Event: event, Why: why}}})
 	if err == nil {
 		err = w.bus.Conn().Publish(events.EventsSubject("here", "web"), data)
 	}

@@ -102,6 +102,7 @@ func (r *Reader) run(ctx context.Context) {
 		if err != nil && (!r.send(ctx, Update{Err: err}) || errors.Is(err, ErrReread)) {
 			return
 		}
+		err = nil
 		select {
 		case <-ctx.Done():
 			return

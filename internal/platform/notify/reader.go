@@ -105,13 +105,17 @@ func (r *Reader) locate(ctx context.Context) error {
 	if err != nil {
 		return kvbucket.Explain(r.c.JS.Conn(), "$JS.API.STREAM.INFO."+r.c.Stream, err)
 	}
-	created := s.CachedInfo().Created
+	created, last := s.CachedInfo().Created, s.CachedInfo().State.LastSeq
 	if r.loaded {
-		if !r.position.Created.Equal(created) {
+		switch {
+		case !r.position.Created.Equal(created):
 			r.position = position{Created: created}
-			return r.store(ctx)
+		case last < r.position.Sequence: // the stream lost its end, and new messages get the sequences of lost ones
+			r.position.Sequence = last
+		default:
+			return nil
 		}
-		return nil
+		return r.store(ctx)
 	}
 	e, err := kvbucket.New(r.c.JS, r.c.Positions).Get(ctx, r.c.Key)
 	if err != nil {
@@ -124,6 +128,7 @@ func (r *Reader) locate(ctx context.Context) error {
 		if !was.Created.Equal(created) {
 			r.position = position{Created: created}
 		}
+		r.position.Sequence = min(r.position.Sequence, last)
 	}
 	if err := r.store(ctx); err != nil {
 		return err

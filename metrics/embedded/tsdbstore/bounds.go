@@ -40,7 +40,7 @@ type bounds struct {
 }
 
 func newBounds(c Config) *bounds {
-	return &bounds{active: active{all: cmp.Or(c.MaxSeries, defaultMaxSeries), ofApp: cmp.Or(c.MaxOfApp, defaultMaxOfApp)}}
+	return &bounds{active: active{all: cmp.Or(c.MaxSeries, defaultMaxSeries), ofApp: cmp.Or(c.MaxOfApp, defaultMaxOfApp), sweep: map[string]time.Time{}}}
 }
 
 // admit counts the series of a sample. Beyond a bound it returns metrics.ErrTooManySeries.
@@ -111,8 +111,9 @@ func (b *bounds) count(ctx context.Context, db *tsdb.DB, now time.Time) error {
 type active struct {
 	all, ofApp int
 
-	of  map[string]map[uint64]time.Time // app -> hash of a series -> time of its latest sample
-	sum int
+	of    map[string]map[uint64]time.Time // app -> hash of a series -> time of its latest sample
+	sum   int
+	sweep map[string]time.Time // app -> when its series are looked through again; missing: now
 }
 
 // touch records a sample of a series. For a new series beyond a bound it returns metrics.ErrTooManySeries.
@@ -149,6 +150,9 @@ func (a *active) add(now time.Time, app string, series uint64) {
 
 // giveWay removes the idle series of an app, and reports whether there were any.
 func (a *active) giveWay(now time.Time, app string) bool {
+	if now.Before(a.sweep[app]) {
+		return false
+	}
 	own := a.of[app]
 	before := len(own)
 	for series, last := range own {
@@ -159,6 +163,9 @@ func (a *active) giveWay(now time.Time, app string) bool {
 	a.sum -= before - len(own)
 	if len(own) == 0 {
 		delete(a.of, app)
+		delete(a.sweep, app)
+		return before > 0
 	}
+	a.sweep[app] = now.Add(recountEvery)
 	return len(own) < before
 }

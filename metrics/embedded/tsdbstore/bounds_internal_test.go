@@ -10,7 +10,7 @@ import (
 
 // Series without a sample for 10 minutes give way to new ones; those with samples do not.
 func TestIdleSeriesGiveWay(t *testing.T) {
-	a := active{all: 10, ofApp: 4, of: map[string]map[uint64]time.Time{}}
+	a := active{all: 10, ofApp: 4, of: map[string]map[uint64]time.Time{}, sweep: map[string]time.Time{}}
 	now := time.Unix(1000, 0)
 	touch := func(app string, series uint64, ok bool) {
 		t.Helper()

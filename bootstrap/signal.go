@@ -148,18 +148,6 @@ func (sig *signal) fetch(ctx context.Context) bool {
 	return err == nil
 }
 
-// wait waits for d, and reports whether ctx did not end before.
-func wait(ctx context.Context, d time.Duration) bool {
-	pause := time.NewTimer(d)
-	defer pause.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-pause.C:
-		return true
-	}
-}
-
 // watch receives each status of the process.
 func (sig *signal) watch(now supervise.Status) {
 	sig.mu.Lock()

@@ -27,7 +27,7 @@ func (s *appProcess) swap(ctx context.Context) {
 		s.log.Error("swap failed, previous signal keeps running", "app", s.app,
 			"wanted", want.Version, "running", before.plan.Version, "err", err, "retry_in", pause)
 		s.setTrouble(fmt.Sprintf("%s cannot replace it yet: %v", title(want), err))
-		if !wait(ctx, pause) {
+		if !retry.Pause(ctx, pause) {
 			return
 		}
 	}
@@ -259,7 +259,7 @@ func (s *appProcess) revive(ctx context.Context) {
 		return
 	}
 	// It may have been restarted meanwhile.
-	if wait(ctx, s.config.restarts().Max) && current.process.Status().State == supervise.Fatal {
+	if retry.Pause(ctx, s.config.restarts().Max) && current.process.Status().State == supervise.Fatal {
 		current.process.Restart("restart after the pause for a spent restart budget")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 func TestCollector(t *testing.T) {
@@ -53,7 +54,7 @@ func (countingSource) Refresh() {}
 
 func (countingSource) Watch(ctx context.Context, enqueue Enqueue) error {
 	if enqueue(ctx, apps.ExpectedBegin{}) == nil {
-		pause(ctx, 3*time.Second)
+		retry.Pause(ctx, 3*time.Second)
 		_ = enqueue(ctx, apps.ExpectedComplete{ValidFor: time.Hour}) // fails only when ctx ends
 	}
 	<-ctx.Done()

@@ -1,7 +1,6 @@
 package harmonizer
 
 import (
-	"context"
 	"maps"
 	"sync"
 	"time"
@@ -39,12 +38,3 @@ func (a alarm) ring() {
 
 // oncePerMinute returns a limiter for a log message that may repeat.
 func oncePerMinute() *rate.Sometimes { return &rate.Sometimes{Interval: time.Minute} }
-
-func pause(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
-}

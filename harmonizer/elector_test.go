@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // script is a lease and a memory that the test controls.
@@ -45,14 +46,14 @@ func TestElectorFollowsLease(t *testing.T) {
 		{"held", func(s *script) { close(s.loads) }, []string{"begin"}},
 		{"runs out and comes back", func(s *script) {
 			close(s.loads)
-			pause(context.Background(), 5*time.Second)
+			retry.Pause(context.Background(), 5*time.Second)
 			s.left.Store(0)
-			pause(context.Background(), 5*time.Second)
+			retry.Pause(context.Background(), 5*time.Second)
 			s.left.Store(int64(time.Second))
 		}, []string{"begin", "lease expired", "begin"}},
 		{"lost", func(s *script) {
 			close(s.loads)
-			pause(context.Background(), 5*time.Second)
+			retry.Pause(context.Background(), 5*time.Second)
 			close(s.lost)
 		}, []string{"begin", "lease lost"}},
 		{"memory cannot be loaded at first", func(s *script) {
@@ -81,7 +82,7 @@ func TestElectorFollowsLease(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- e.run(ctx) }()
 				tt.act(s)
-				pause(t.Context(), 10*time.Second)
+				retry.Pause(t.Context(), 10*time.Second)
 				cancel()
 				if err := <-ended; err != nil || !slices.Equal(did, tt.want) {
 					t.Errorf("did %q, want %q; err %v", did, tt.want, err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -137,7 +138,7 @@ func (o *outbox) run(ctx context.Context, enqueue Enqueue) error {
 			_ = enqueue(ctx, ev) // fails only when ctx ends
 		}
 		if err != nil {
-			pause(ctx, savePause)
+			retry.Pause(ctx, savePause)
 			o.wake.ring()
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // slowMemory is a Memory whose Save takes a while, as on a slow disk.
@@ -18,7 +19,7 @@ type slowMemory struct{ takes time.Duration }
 func (slowMemory) Load(context.Context) (SavedState, error) { return SavedState{}, nil }
 
 func (m slowMemory) Save(ctx context.Context, _ []apps.Memory, _ map[message.Node]int) error {
-	pause(ctx, m.takes)
+	retry.Pause(ctx, m.takes)
 	return ctx.Err()
 }
 

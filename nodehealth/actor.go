@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -67,7 +68,7 @@ func (a *actor) handOver(ctx context.Context, e *execution) judge.Outcome {
 	r := a.repairOf(e)
 	r.Evidence = a.evidenceCollector.collect(ctx, e)
 	var err error
-	for try := 0; try < maxTries && (try == 0 || wait(ctx, retryDelay)); try++ {
+	for try := 0; try < maxTries && (try == 0 || retry.Pause(ctx, retryDelay)); try++ {
 		once, cancel := context.WithTimeout(ctx, tryTimeout)
 		err = a.world.Writer.Repair(once, r)
 		cancel()
@@ -138,7 +139,7 @@ func (a *actor) mark(ctx context.Context, e *execution) judge.Outcome {
 		return undone(fmt.Errorf("the policy's owner is %s, but this provider does not replace machines", a.policy.Owner))
 	}
 	var err error
-	for try := 0; try < maxTries && (try == 0 || wait(ctx, retryDelay)); try++ {
+	for try := 0; try < maxTries && (try == 0 || retry.Pause(ctx, retryDelay)); try++ {
 		once, cancel := context.WithTimeout(ctx, tryTimeout)
 		err = a.world.Writer.Write(once, func(ctx context.Context) error {
 			return repairOwner.MarkUnhealthy(ctx, e.order.Node, truncate(e.order.Why))

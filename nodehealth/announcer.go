@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -213,7 +214,7 @@ func (p *publisher) send(ctx context.Context, batch []api.HealthNotification) bo
 			return true
 		}
 		p.log.Warn("publish findings failed", "err", err)
-		if !wait(ctx, pause) {
+		if !retry.Pause(ctx, pause) {
 			p.mail.lose("findings", len(batch))
 			return false
 		}

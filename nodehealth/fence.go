@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -19,7 +20,7 @@ func (a *actor) fence(ctx context.Context, e *execution) judge.Outcome {
 	out := judge.Outcome{Step: judge.StepFence}
 	group, known := a.world.group(e.machine.group)
 	for !known { // the autoscaler has not read the pool yet
-		if !wait(ctx, fenceEvery) {
+		if !retry.Pause(ctx, fenceEvery) {
 			out.Reason = fmt.Sprintf("not confirmed: group %q is unknown", e.machine.group)
 			return out
 		}
@@ -55,7 +56,7 @@ func (a *actor) fence(ctx context.Context, e *execution) judge.Outcome {
 		if time.Since(began) >= time.Duration(reached)*share {
 			reached = min(reached+1, len(levels))
 		}
-		if !wait(ctx, fenceEvery) {
+		if !retry.Pause(ctx, fenceEvery) {
 			out.Reason = unconfirmed(levels, last)
 			return out
 		}

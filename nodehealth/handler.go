@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -26,7 +27,7 @@ func (l *Loop) listen(ctx context.Context) {
 			return
 		}
 		l.log.Error("bus subscription failed", "err", errors.Join(err, errors.New("subscribing again")))
-		if !wait(ctx, retryFirst) {
+		if !retry.Pause(ctx, retryFirst) {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // round is a periodic observation.
@@ -55,7 +56,7 @@ func (t *rounds) start(ctx context.Context, r round) {
 func (t *rounds) repeat(ctx context.Context, r round) {
 	began := t.world.Now()
 	since := func() time.Duration { return t.world.Now().Sub(began) }
-	for k := uint64(0); wait(ctx, r.due(t.config.Pool, k)-since()); {
+	for k := uint64(0); retry.Pause(ctx, r.due(t.config.Pool, k)-since()); {
 		at := since()
 		last := api.HealthRounds{Lag: max(0, at-r.due(t.config.Pool, k))}
 		try, cancel := context.WithTimeout(ctx, r.due(t.config.Pool, k+1)-at)

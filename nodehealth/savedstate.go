@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -100,7 +101,7 @@ func (m *memory) load(ctx context.Context) (data []byte, ok bool, err error) {
 			return data, ok, nil
 		}
 		m.log.Error("load node health state failed", "err", err)
-		if !wait(ctx, pause) {
+		if !retry.Pause(ctx, pause) {
 			return nil, false, context.Cause(ctx)
 		}
 	}
@@ -140,7 +141,7 @@ func (m *memory) run(ctx context.Context) {
 			return
 		}
 		for pause := retryFirst; !m.save(ctx); pause = min(2*pause, retryLast) {
-			if !wait(ctx, pause) {
+			if !retry.Pause(ctx, pause) {
 				return
 			}
 		}
@@ -184,7 +185,7 @@ func (m *memory) awaitDurable(ctx context.Context, gen uint64) error {
 			return ErrNotRunning
 		default:
 		}
-		if !wait(ctx, durableEvery) {
+		if !retry.Pause(ctx, durableEvery) {
 			return fmt.Errorf("done but not saved yet, so a restart may lose it: %w", context.Cause(ctx))
 		}
 	}

@@ -133,18 +133,6 @@ func (m *mailbox) losses() map[string]uint64 {
 	return maps.Clone(m.lost)
 }
 
-// wait returns true after d, or false when ctx ends first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // shared is shared by the parts of a Loop.
 type shared struct {
 	config Config

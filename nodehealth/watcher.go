@@ -11,6 +11,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -133,7 +134,7 @@ func (w *watcher) recheck(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			w.log.Warn("re-check failed", "nodes", len(nodes), "err", err)
 		}
-		if !wait(ctx, recheckGap) {
+		if !retry.Pause(ctx, recheckGap) {
 			return
 		}
 	}

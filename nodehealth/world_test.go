@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -174,7 +175,7 @@ func (m *term) call(ctx context.Context, what string, effect func() error) error
 
 // autoscale advances the records, once a second.
 func (m *term) autoscale() {
-	for wait(m.ctx, time.Second) {
+	for retry.Pause(m.ctx, time.Second) {
 		m.loop.Drained(m.advance(time.Now()))
 	}
 }

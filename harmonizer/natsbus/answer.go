@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
@@ -98,8 +99,8 @@ func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) 
 		return encoded(r.cfg.CloudFoundry.Component.Descriptor(time.Now()), nil)
 	}
 	if !r.handler.Leading() {
-		if err := wait(ctx, followerDelay); err != nil {
-			return nil, err
+		if !retry.Pause(ctx, followerDelay) {
+			return nil, ctx.Err()
 		}
 	}
 	switch m.Subject {
@@ -174,15 +175,4 @@ func encoded(v any, err error) ([][]byte, error) {
 		return nil, err
 	}
 	return [][]byte{data}, nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

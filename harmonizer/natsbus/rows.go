@@ -20,12 +20,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
 	snapshotLimit = 30 * time.Second // for the first complete read
 	retryPause    = time.Second      // pause after a watch ended
-	verifyEvery   = 2 * time.Second  // interval between checks that the watch misses nothing; two end a watch that is behind
 	slice         = 500              // rows of one event, at most
 )
 
@@ -101,7 +101,7 @@ func (r *Rows) Watch(ctx context.Context, report harmonizer.Enqueue) error {
 		if r.nc.IsClosed() {
 			return fmt.Errorf("watch %s: %w", r.bucket, nats.ErrConnectionClosed)
 		}
-		if wait(ctx, retryPause) != nil {
+		if !retry.Pause(ctx, retryPause) {
 			return nil
 		}
 	}
@@ -127,8 +127,6 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 		return err
 	}
 	defer reader.Close()
-	verify := time.NewTicker(verifyEvery)
-	defer verify.Stop()
 	check := time.NewTicker(checkPeriod)
 	defer check.Stop()
 	for {
@@ -157,10 +155,6 @@ func (r *Rows) watch(ctx context.Context, report harmonizer.Enqueue) error {
 			if err := r.accepted(ctx); err != nil {
 				return err
 			}
-		case <-verify.C:
-			if err := r.verify(ctx, p); err != nil {
-				return err
-			}
 		}
 	}
 }
@@ -182,12 +176,9 @@ func (r *Rows) accepted(ctx context.Context) error {
 
 // progress is the position of a watch.
 type progress struct {
-	created time.Time // of the bucket
-	last    uint64    // of the bucket at the first read; later revisions are new
-	next    uint64    // first revision to watch
-	seen    uint64    // every change up to this revision was reported, or replaced by a later one
-	behind  bool      // at the last check the bucket was ahead
-	slice   []api.App
+	last  uint64 // of the bucket at the first read; later revisions are new
+	next  uint64 // first revision to watch
+	slice []api.App
 }
 
 // begin sends all rows, in order of revision.
@@ -198,7 +189,7 @@ func (r *Rows) begin(ctx context.Context, report harmonizer.Enqueue) (*progress,
 	if err != nil {
 		return nil, err
 	}
-	p := &progress{created: contents.Created, last: contents.Last, next: contents.Next, seen: contents.Last}
+	p := &progress{last: contents.Last, next: contents.Next}
 	for _, k := range contents.Keys {
 		if err := r.reportKey(ctx, p, k, report); err != nil {
 			return nil, err
@@ -216,29 +207,8 @@ func (r *Rows) begin(ctx context.Context, report harmonizer.Enqueue) (*progress,
 	return p, report(ctx, apps.ExpectedComplete{})
 }
 
-// verify compares the position with that of the bucket, because a change that the store cannot read ends each batch.
-func (r *Rows) verify(ctx context.Context, p *progress) error {
-	stream, err := kvbucket.Check(ctx, r.js, r.bucket)
-	if err != nil {
-		return fmt.Errorf("read state of bucket %s: %w", r.bucket, err)
-	}
-	info := stream.CachedInfo()
-	if !info.Created.Equal(p.created) || info.State.LastSeq < p.seen {
-		return fmt.Errorf("watch bucket %s: the bucket was created again", r.bucket)
-	}
-	was := p.behind
-	p.behind = info.State.LastSeq > p.seen
-	if was && p.behind {
-		return fmt.Errorf("watch bucket %s: at change %d, the bucket is at %d", r.bucket, p.seen, info.State.LastSeq)
-	}
-	return nil
-}
-
 // reportChange reports a change.
 func (r *Rows) reportChange(ctx context.Context, p *progress, k integrity.Key, report harmonizer.Enqueue) error {
-	if k.Revision > p.seen {
-		p.seen, p.behind = k.Revision, false
-	}
 	if !k.Forged && (k.Revision > p.last || !r.guard.IsUnknown(k.Name)) {
 		r.guard.StoreRevision(k.Name, k.Revision, k.Deleted)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
@@ -195,7 +196,7 @@ func (l *Ledger) Append(ctx context.Context, record []byte) error {
 	defer l.turn.give()
 	id := rand.Text()
 	err := l.attempt(ctx, record, id)
-	for again(err) && pause(ctx, publishRetryWait) {
+	for again(err) && retry.Pause(ctx, publishRetryWait) {
 		if errors.Is(err, jetstream.ErrNoStreamResponse) { // its replicas elect a leader, or it is missing
 			if missing := l.Check(ctx); errors.Is(missing, kvbucket.ErrMissing) {
 				err = missing

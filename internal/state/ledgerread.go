@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
@@ -85,7 +85,7 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 }
 
 // messages calls visit with each message of the subject from the sequence number or the time of the request on, as Since
-// does. It omits messages that another client made the server store. That there is none counts only if the newest message
+// does. It omits messages that another client made the server store. An empty result counts only if the newest message
 // agrees: a server that has just become a leader may miss streams.
 func (l *Ledger) messages(ctx context.Context, request streams.Request, visit func(bus.Stored) error) error {
 	for {
@@ -93,36 +93,17 @@ func (l *Ledger) messages(ctx context.Context, request streams.Request, visit fu
 		if err != nil || some {
 			return err
 		}
-		newest, found, err := l.newest(ctx)
+		newest, found, err := streams.Last(ctx, l.js, l.name, l.subject)
 		if err != nil {
 			return fmt.Errorf("read ledger %s: %w", l.subject, err)
 		}
 		if !found || newest.Sequence < request.Sequence || request.Since != nil && newest.At.Before(*request.Since) {
 			return nil
 		}
-		if !pause(ctx, replicaPause) {
+		if !retry.Pause(ctx, replicaPause) {
 			return fmt.Errorf("read ledger %s: the server answers that there is no record, but message %d is one: %w", l.subject, newest.Sequence, context.Cause(ctx))
 		}
 	}
-}
-
-// newest returns the newest message of the subject that a replica has.
-func (l *Ledger) newest(ctx context.Context) (newest bus.Stored, found bool, err error) {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
-	data, err := json.Marshal(map[string]string{"last_by_subj": l.subject})
-	if err != nil {
-		return bus.Stored{}, false, err
-	}
-	m, err := bus.Request(ctx, l.js.Conn(), "$JS.API.DIRECT.GET."+l.name, data)
-	if errors.Is(err, nats.ErrNoResponders) { // there is no stream
-		return bus.Stored{}, false, nil
-	}
-	if err != nil {
-		return bus.Stored{}, false, err
-	}
-	newest, status, err := bus.ReadStored(m)
-	return newest, err == nil && status == "", err
 }
 
 // readOnce is messages, without the check of an empty answer. some: it read a message.

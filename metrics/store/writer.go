@@ -9,7 +9,7 @@ import (
 )
 
 // Writer is the process that writes to a store: one of the values below, or of PoolWriter and PlacerWriter. It is the last token of the
-// subject of a write, so the bus vouches for it.
+// subject of a write, so the permissions of the bus guarantee it.
 type Writer string
 
 // The writers without a pool.

@@ -9,8 +9,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-const borderFix = `run "weir nats init" with the same servers, cluster and pools, copy accounts.conf to this server, and reload it twice`
-
 // borders compares, on each server, what the account of this connection reaches in others with the table of roles.
 func (x *busExam) borders(ctx context.Context) {
 	const check = "borders"
@@ -41,7 +39,7 @@ func (x *busExam) border(ctx context.Context, v visit, u roles.User, own, others
 	}
 	defer b.Close()
 	if r, err := b.Report(ctx); err == nil && r.Account != u.Account() { // some roles may not request it
-		return Finding{Result: Failed, Fix: borderFix, Detail: fmt.Sprintf("%s: this user is in account %s, and the account of its role is %s: the configuration of this server has no account for each role", v.shown, r.Account, u.Account())}
+		return Finding{Result: Failed, Fix: bus.AccountsRemedy, Detail: fmt.Sprintf("%s: this user is in account %s, and the account of its role is %s: the configuration of this server has no account for each role", v.shown, r.Account, u.Account())}
 	}
 	crosses, err := b.Crosses(ctx, slices.Concat(probesOf(own), probesOf(others)))
 	if err != nil {
@@ -60,11 +58,11 @@ func (x *busExam) border(ctx context.Context, v visit, u roles.User, own, others
 	}
 	switch {
 	case len(missing) == len(own) && len(own) > 0:
-		return Finding{Result: Failed, Fix: borderFix, Detail: fmt.Sprintf("%s: account %q reaches no other account: an account that a reload has added needs a second reload", v.shown, u.Account())}
+		return Finding{Result: Failed, Fix: bus.AccountsRemedy, Detail: fmt.Sprintf("%s: account %q reaches no other account: an account that a reload has added needs a second reload", v.shown, u.Account())}
 	case missing != nil:
-		return Finding{Result: Failed, Fix: borderFix, Detail: fmt.Sprintf("%s: account %q lacks the imports %s", v.shown, u.Account(), list(missing))}
+		return Finding{Result: Failed, Fix: bus.AccountsRemedy, Detail: fmt.Sprintf("%s: account %q lacks the imports %s", v.shown, u.Account(), list(missing))}
 	case open != nil:
-		return Finding{Result: Failed, Fix: borderFix, Detail: fmt.Sprintf("%s: account %q reaches %s, which its role must not reach", v.shown, u.Account(), list(open))}
+		return Finding{Result: Failed, Fix: bus.AccountsRemedy, Detail: fmt.Sprintf("%s: account %q reaches %s, which its role must not reach", v.shown, u.Account(), list(open))}
 	}
 	return Finding{Result: OK, Detail: fmt.Sprintf("%s: account %q reaches what its role needs in other accounts, and nothing else of those tested", v.shown, u.Account())}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
-const permissionFix = `run "weir nats init" with the same servers, cluster and pools, copy accounts.conf to the servers and reload them; or use credentials of another role`
+const permissionFix = `run "weir nats init" with the same servers, cluster and pools, copy accounts.conf to the servers, reload each twice, and restart "weir auth", which has the permissions of pools and placers; or use credentials of another role`
 
 // permissions finds the role of this connection by what the servers permit, and compares it with the table of roles.
 func (x *busExam) permissions(ctx context.Context) {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -172,7 +173,7 @@ func (t *terms) takeOver(ctx context.Context, lease *state.Lease) (*state.Holder
 		if len(reported) == 0 || err == nil {
 			return holder, err
 		}
-		if !waitFor(ctx, unreadableRetry) {
+		if !retry.Pause(ctx, unreadableRetry) {
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -202,18 +203,6 @@ func within(ctx context.Context, d time.Duration, do func(context.Context) error
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	return do(ctx)
-}
-
-// waitFor waits. It returns false if ctx ends before.
-func waitFor(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // compareEpochs reports a bucket that is older than the ledger. Each term has a higher epoch than the terms of all

@@ -226,7 +226,7 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	}
 	if err := b.misplaced(ctx, c.User); err != nil {
 		b.Close()
-		return nil, &ConnectError{Servers: c.NATS.Show(), Err: err, Remedy: misplacedRemedy, Places: c.Places}
+		return nil, &ConnectError{Servers: c.NATS.Show(), Err: err, Remedy: AccountsRemedy, Places: c.Places}
 	}
 	return b, nil
 }

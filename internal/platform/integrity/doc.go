@@ -3,8 +3,8 @@
 //
 //	g, err := integrity.Open(integrity.Config{JS: js, Bucket: "weir-apps_c", Reader: integrity.AppsReader("c"), Folder: dir, By: me, Log: log})
 //	contents, err := g.Read(ctx)        // at each start and after each reconnect
-//	g.Doubted("web"), g.Missing()       // keys whose value is unknown
-//	g.Note("web", revision, false)      // a change that was received live
+//	g.IsUnknown("web"), g.Missing()     // keys whose value is unknown
+//	g.StoreRevision("web", revision, false) // a change that was received live
 //	g.Publish(ctx)                      // publishes the alarm, before any action
 //	accepted, err := g.Accepted(ctx)    // an operator accepts the bucket as it is
 //

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
@@ -161,8 +162,8 @@ func newReader(ctx context.Context, js jetstream.JetStream, bucket string, e exp
 		r.least = func(string) uint64 { return 0 }
 	}
 	for began := time.Now(); r.info.State.LastSeq < e.last && (e.required || r.lagging(began)); {
-		if err := pause(ctx); err != nil {
-			return reader{}, err
+		if !retry.Pause(ctx, relist) {
+			return reader{}, context.Cause(ctx)
 		}
 		if r.info, err = stream.Info(ctx); err != nil {
 			return reader{}, err
@@ -174,17 +175,6 @@ func newReader(ctx context.Context, js jetstream.JetStream, bucket string, e exp
 // lagging reports whether a replica may still be behind.
 func (r reader) lagging(began time.Time) bool {
 	return !r.other && kvbucket.Replicated(r.info) && time.Since(began) < replicaLag
-}
-
-func pause(ctx context.Context) error {
-	timer := time.NewTimer(relist)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // list returns the matching keys from the store's index.
@@ -278,8 +268,8 @@ func (r reader) key(ctx context.Context, name string) (*Key, error) {
 		case e.Revision >= r.least(name) || !r.lagging(began):
 			return &Key{Name: name, Revision: e.Revision, Deleted: !e.Found, Value: e.Value}, nil
 		}
-		if err := pause(ctx); err != nil {
-			return nil, err
+		if !retry.Pause(ctx, relist) {
+			return nil, context.Cause(ctx)
 		}
 	}
 }

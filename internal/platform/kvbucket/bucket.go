@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // MarkerTTL is how long a marker of Erase stays.
@@ -73,7 +74,7 @@ func (b *Bucket) Get(ctx context.Context, key string) (Entry, error) {
 		if !replicated || time.Since(began) > replicaLag {
 			return Entry{}, wrap("read", key, ErrDamaged)
 		}
-		if !pause(ctx, relist) {
+		if !retry.Pause(ctx, relist) {
 			return Entry{}, wrap("read", key, context.Cause(ctx))
 		}
 	}

@@ -16,8 +16,8 @@
 // # Missing, without quorum, without permission
 //
 // A failed write does not show which of these is the cause. [Check] requests the stream's info and
-// returns [ErrMissing], [ErrNoQuorum], [ErrNoPermission] or [ErrNoAnswer]. Only a missing bucket is
-// created.
+// returns [ErrMissing], [ErrNoQuorum], [ErrNoPermission] or [ErrNoAnswer]. No daemon creates a
+// bucket.
 //
 // # Reads and writes
 //

@@ -36,6 +36,7 @@ var (
 // Error codes of JetStream without a name in the client library.
 const (
 	codeNoPeers       jetstream.ErrorCode = 10005 // no suitable peers for placement
+	codeStorage       jetstream.ErrorCode = 10047 // insufficient storage resources available
 	codeSingle        jetstream.ErrorCode = 10074 // replicas > 1 not supported in non-clustered mode
 	codeNotAvailable  jetstream.ErrorCode = 10008 // JetStream system temporarily unavailable
 	codeStreamOffline jetstream.ErrorCode = 10118
@@ -65,7 +66,7 @@ func Explain(conn *nats.Conn, subject string, err error) error {
 		return fmt.Errorf("%w (%w)", ErrMissing, err)
 	case isAPI && (api.ErrorCode == codeNotAvailable || api.ErrorCode == codeStreamOffline):
 		return fmt.Errorf("%w (%s)", ErrNoQuorum, api.Description)
-	case isAPI && api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "insufficient storage"):
+	case isAPI && (api.ErrorCode == codeStorage || api.ErrorCode == codeNoPeers && strings.Contains(api.Description, "insufficient storage")):
 		return fmt.Errorf("%w (%s)", errNoStorage, api.Description)
 	case isAPI && api.ErrorCode == codeNoPeers:
 		return fmt.Errorf("%w (%s)", ErrNoPeers, api.Description)

@@ -68,15 +68,3 @@ func Settings(name, description string, replicas int, bytes int64) jetstream.Str
 		DenyPurge:         true,
 	}
 }
-
-// pause waits. It returns false if ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

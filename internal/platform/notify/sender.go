@@ -107,7 +107,7 @@ func (s *Sender) Run(ctx context.Context) error {
 			continue
 		}
 		s.unread(err)
-		if !wait(ctx, pauses.NextBackOff()) {
+		if !retry.Pause(ctx, pauses.NextBackOff()) {
 			return nil
 		}
 	}
@@ -168,21 +168,9 @@ func (s *Sender) deliver(ctx context.Context, m bus.Stored) (done, attempted boo
 		if refused, ok := errors.AsType[*refusal](err); ok {
 			pause = max(pause, refused.after)
 		}
-		if !wait(ctx, pause) {
+		if !retry.Pause(ctx, pause) {
 			return false, true
 		}
-	}
-}
-
-// wait returns false if ctx ends before.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // Settings is the section of one target.
 type Settings struct {
-	Name       string   `yaml:"name"`        // unique; the name of its durable consumer
+	Name       string   `yaml:"name"`        // unique; part of the key of its position
 	URL        string   `yaml:"url"`         // http or https
 	URLFile    string   `yaml:"url_file"`    // has the URL, in place of url: that of a chat program is a secret
 	SecretFile string   `yaml:"secret_file"` // signs the requests; empty: unsigned

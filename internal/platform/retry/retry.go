@@ -2,7 +2,7 @@
 // concurrent use.
 //
 // The caller states which errors pass, how many attempts follow, and how long all may take. A response may request
-// a longer pause. Policy.Do returns when its context ends.
+// a longer pause. Policy.Do returns when its context ends. [Pause] is one pause.
 package retry
 
 import (
@@ -57,4 +57,16 @@ func (p Policy) Pauses() *backoff.ExponentialBackOff {
 	pauses.InitialInterval, pauses.MaxInterval, pauses.Multiplier, pauses.RandomizationFactor = p.First, p.Longest, 2, 0.5
 	pauses.Reset()
 	return pauses
+}
+
+// Pause waits for d. It returns false if ctx ends before.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // Request requests the messages of a stream from a sequence number or from a time on.
@@ -74,6 +75,26 @@ func Batch(ctx context.Context, js jetstream.JetStream, stream string, r Request
 	return messages, pending, err
 }
 
+// Last returns the newest message of a subject that a replica has. found is false without one, and without the stream.
+func Last(ctx context.Context, js jetstream.JetStream, stream, subject string) (last bus.Stored, found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	data, err := json.Marshal(map[string]string{"last_by_subj": subject})
+	if err != nil {
+		return bus.Stored{}, false, err
+	}
+	api := "$JS.API.DIRECT.GET." + stream
+	m, err := bus.Request(ctx, js.Conn(), api, data)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return bus.Stored{}, false, nil
+	}
+	if err != nil {
+		return bus.Stored{}, false, kvbucket.Explain(js.Conn(), api, err)
+	}
+	last, status, err := bus.ReadStored(m)
+	return last, err == nil && status == "", err
+}
+
 // missing returns why no server answers.
 func missing(ctx context.Context, js jetstream.JetStream, stream string, err error) error {
 	if _, why := js.Stream(ctx, stream); why != nil {
@@ -90,7 +111,7 @@ func AwaitReplica(ctx context.Context, js jetstream.JetStream, stream string, se
 		if err != nil || len(messages) > 0 || ended() {
 			return err
 		}
-		if !pause(ctx, replicaPause) {
+		if !retry.Pause(ctx, replicaPause) {
 			return fmt.Errorf("the replica that answers lacks message %d, which the leader has: %w", sequence, context.Cause(ctx))
 		}
 	}

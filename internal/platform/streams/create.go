@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -50,7 +51,7 @@ func createRepeatedly(ctx context.Context, js jetstream.JetStream, spec jetstrea
 			}
 			return r, nil
 		}
-		if !again(err) || !pause(ctx, retryPause) {
+		if !again(err) || !retry.Pause(ctx, retryPause) {
 			return r, err
 		}
 	}
@@ -70,7 +71,7 @@ func create(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamCo
 		}
 	}
 	if err != nil {
-		return got, explain(kvbucket.Explain(js.Conn(), "$JS.API.STREAM.CREATE."+spec.Name, err))
+		return got, kvbucket.Explain(js.Conn(), "$JS.API.STREAM.CREATE."+spec.Name, err)
 	}
 	return s.CachedInfo().Config, writeSchema(ctx, js, spec)
 }
@@ -88,7 +89,7 @@ func checkLayout(ctx context.Context, js jetstream.JetStream, created string) er
 		case err == nil:
 			return fmt.Errorf("stream %s has an earlier layout, which this version does not read: use an empty data folder or empty servers, or delete the stream with \"nats stream rm %s\"", name, name)
 		case !errors.Is(err, jetstream.ErrStreamNotFound):
-			return explain(kvbucket.Explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err))
+			return kvbucket.Explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err)
 		}
 	}
 	return nil
@@ -121,27 +122,4 @@ type Schema struct {
 func again(err error) bool {
 	return errors.Is(err, kvbucket.ErrNoAnswer) || errors.Is(err, kvbucket.ErrUnknown) || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) ||
 		errors.Is(err, kvbucket.ErrNoPeers) || errors.Is(err, jetstream.ErrKeyRevisionMismatch)
-}
-
-// codeStorage is the error code of JetStream for bytes that it cannot reserve.
-const codeStorage jetstream.ErrorCode = 10047
-
-// explain adds to the server's refusal of a new stream what an operator can do.
-func explain(err error) error {
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok && api.ErrorCode == codeStorage {
-		return fmt.Errorf("%w: its max_bytes are reserved; lower max_bytes, or raise max_file_store of the NATS servers", err)
-	}
-	return err
-}
-
-// pause waits. It returns false if ctx ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -35,11 +35,11 @@ func serve(t *testing.T) jetstream.JetStream {
 // replace stored messages, and each is bounded.
 func TestSpecsAreThoseOfTheRoles(t *testing.T) {
 	var want, got []string
-	for _, bucket := range roles.Buckets("prod", []string{"web", "batch"}) {
-		want = append(want, kvbucket.Stream(bucket))
-	}
-	for _, s := range roles.Streams() {
-		for _, pool := range []string{"web", "batch"} {
+	for _, pool := range []string{"web", "batch"} {
+		for _, k := range roles.Keys() {
+			want = append(want, kvbucket.Stream(k.Bucket("prod", pool)))
+		}
+		for _, s := range roles.Streams() {
 			want = append(want, s.Name("prod", pool))
 		}
 	}

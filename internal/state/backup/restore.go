@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -60,7 +61,7 @@ func Restore(ctx context.Context, c Config, in io.ReadSeeker) (Manifest, error) 
 		if n > restored {
 			restored, tries = n, 1
 		}
-		if !c.again(ctx, err) || tries >= attempts || !pause(ctx) {
+		if !c.again(ctx, err) || tries >= attempts || !retry.Pause(ctx, pauseBefore) {
 			return m, err
 		}
 	}

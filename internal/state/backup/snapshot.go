@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -160,20 +161,8 @@ func (c Config) send(ctx context.Context, subject string, data []byte) ([]byte, 
 		if err == nil {
 			return reply.Data, nil
 		}
-		if !errors.Is(err, nats.ErrNoResponders) || i == attempts || !pause(ctx) {
+		if !errors.Is(err, nats.ErrNoResponders) || i == attempts || !retry.Pause(ctx, pauseBefore) {
 			return nil, fmt.Errorf("request %.60s: %w", subject, err)
 		}
-	}
-}
-
-// pause waits for pauseBefore. It returns false if ctx ends before.
-func pause(ctx context.Context) bool {
-	timer := time.NewTimer(pauseBefore)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -9,13 +9,12 @@
 //	prefix := u.InboxPrefix()    // for nats.CustomInboxPrefix
 //	for _, x := range u.Probes() // acts that show whether a server has these permissions
 //
-// Answers need no row. If a role subscribes to a request, it may publish to the inboxes of the
-// roles that send the request. Each daemon has an inbox prefix of its own.
+// Answers need no row: a role that receives requests may answer each on its reply subject. Only
+// nodes have an inbox prefix of their own.
 //
-// Operators, viewers and the authentication service have accounts of their own. There each act
-// is also an import from the account of the daemons. They have no consumer: a consumer may
-// deliver to any subject of the account that has the stream. The durable consumers of a stream
-// are those of role Notify.
+// Each role has an account of its own. What crosses the border of an account is derived from the
+// same tables: see [Crossings]. No role but Admin creates a stream or a consumer: a consumer may
+// deliver to any subject of the account that has the stream.
 //
 // The package is pure. All functions may be called concurrently. A caller must not change the
 // slices of a table.

@@ -54,7 +54,7 @@ type User struct {
 	Pools []string
 	// LegacyDEAs: nodes of the classic protocol exist. They share one subject, so each of them can claim any name.
 	LegacyDEAs bool
-	// Local: the bus is that of a data folder. It has groups "local:", and these three roles read the streams of all pools.
+	// Local: the bus is that of a data folder. It has groups "local:", and notify, operator and viewer read the streams of all pools.
 	Local bool
 	// Requests are the subjects of a pool's workflows: a pool sends requests on them, and a workflow answers.
 	Requests []string

@@ -113,20 +113,6 @@ type Key struct {
 	Content string
 }
 
-// Buckets returns the names of all buckets of a cluster and its pools. Each has one owner: writers of one bucket can hinder
-// each other's conditional writes.
-func Buckets(cluster string, pools []string) (all []string) {
-	for _, key := range Keys() {
-		for _, pool := range append([]string{""}, pools...) {
-			if name := key.Bucket(cluster, pool); pool != "" || !key.ofPool() {
-				all = append(all, name)
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // ofPool reports whether each pool has a bucket of its own for the keys.
 func (k Key) ofPool() bool { return k.Bucket("c", "a") != k.Bucket("c", "b") }
 
@@ -177,7 +163,7 @@ func Keys() []Key {
 	}
 }
 
-// watches returns the subjects on which the user learns of changes to a bucket: of the headers that the bucket republishes.
+// watches returns the subjects on which the user receives changes of a bucket: of the headers that the bucket republishes.
 func (u User) watches() []string {
 	if u.Role == Harmonizer || u.Role == Placer {
 		return []string{names.ChangedSubject(u.Cluster, names.AppsBucket(u.Cluster))}

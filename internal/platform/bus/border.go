@@ -13,14 +13,15 @@ import (
 // permission to publish on its own inbox; on a subject that it may not publish on, the result is false.
 func (b *Bus) Crosses(ctx context.Context, subjects []string) (map[string]bool, error) {
 	inbox := b.conn.NewRespInbox()
-	reports, err := b.conn.SubscribeSync(inbox)
+	reports, err := b.conn.SubscribeSync(inbox + ".*")
 	if err != nil {
 		return nil, fmt.Errorf("receive traces: %w", err)
 	}
 	defer func() { _ = reports.Unsubscribe() }() // fails only on a closed connection
 	found := map[string]bool{}
-	for _, subject := range subjects {
-		m := &nats.Msg{Subject: subject, Header: nats.Header{traceDestination: {inbox}, traceOnly: {"true"}}}
+	for i, subject := range subjects {
+		destination := fmt.Sprintf("%s.%d", inbox, i)
+		m := &nats.Msg{Subject: subject, Header: nats.Header{traceDestination: {destination}, traceOnly: {"true"}}}
 		if err := b.conn.PublishMsg(m); err != nil {
 			return found, offline(err)
 		}
@@ -31,35 +32,44 @@ func (b *Bus) Crosses(ctx context.Context, subjects []string) (map[string]bool, 
 		if allowed == Denied {
 			continue
 		}
-		report, err := reports.NextMsgWithContext(ctx)
-		if err != nil {
-			return found, fmt.Errorf("trace a message to %s: %w; give this user the permission to publish on its own inbox", subject, err)
-		}
-		if found[subject], err = hasImport(report.Data); err != nil {
-			return found, fmt.Errorf("trace a message to %s: %w", subject, err)
+		for own := false; !own; { // each server on the path of the message sends a report
+			report, err := reports.NextMsgWithContext(ctx)
+			if err != nil {
+				return found, fmt.Errorf("trace a message to %s: %w; give this user the permission to publish on its own inbox", subject, err)
+			}
+			if report.Subject != destination {
+				continue // of another server, about an earlier subject
+			}
+			if found[subject], own, err = readTrace(report.Data); err != nil {
+				return found, fmt.Errorf("trace a message to %s: %w", subject, err)
+			}
 		}
 	}
 	return found, nil
 }
 
-// hasImport reports whether a trace has the import of a service.
-func hasImport(trace []byte) (bool, error) {
-	const serviceImport = "si"
+// readTrace reports whether a trace has the import of a service, and whether the server of the client sent the trace.
+func readTrace(trace []byte) (imported, own bool, err error) {
+	const (
+		ingress       = "in"
+		client        = 0 // kind of the connection that sent the message
+		serviceImport = "si"
+	)
 	if len(trace) > MaxPayload {
-		return false, fmt.Errorf("the trace has %d bytes", len(trace))
+		return false, false, fmt.Errorf("the trace has %d bytes", len(trace))
 	}
 	var report struct {
 		Events []struct {
 			Type string `json:"type"`
+			Kind int    `json:"kind"`
 		} `json:"events"`
 	}
 	if err := json.Unmarshal(trace, &report); err != nil {
-		return false, fmt.Errorf("read the trace: %w", err)
+		return false, false, fmt.Errorf("read the trace: %w", err)
 	}
 	for _, e := range report.Events {
-		if e.Type == serviceImport {
-			return true, nil
-		}
+		imported = imported || e.Type == serviceImport
+		own = own || e.Type == ingress && e.Kind == client
 	}
-	return false, nil
+	return imported, own, nil
 }

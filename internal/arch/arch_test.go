@@ -65,6 +65,7 @@ func TestRules(t *testing.T) {
 		{"subscription as a value", "pools/a.go", "// Package pools is.\npackage pools\nfunc f(c conn) any { return c.Subscribe }", "Subscribe subscribes to NATS"},
 		{"subscription of the bus", "internal/platform/bus/a.go", "// Package bus is.\npackage bus\nfunc f(c conn) { c.ChanSubscribe(\"a\", nil) }", ""},
 		{"subscription of a test", "pools/a_test.go", "package pools\nfunc f(c conn) { c.Subscribe(\"a\", nil) }", ""},
+		{"consumer", "pools/a.go", "// Package pools is.\npackage pools\nfunc f(js streams) { js.KeyValue(\"a\") }", "KeyValue needs a consumer"},
 		{"init", "pools/a.go", "// Package pools is.\npackage pools\nfunc init() {}", "init: wiring"},
 		{"method init", "pools/a.go", "// Package pools is.\npackage pools\ntype t int\nfunc (t) init() {}", ""},
 		{"state", "pools/a.go", "// Package pools is.\npackage pools\nimport \"sync\"\nvar mu sync.Mutex", "var mu"},

@@ -30,7 +30,7 @@ func check(tree fs.FS, exceptions map[string]size) ([]string, error) {
 	}
 	problems := slices.Concat(rows(sources), docs(sources), bounds(sources, exceptions))
 	for _, s := range sources {
-		problems = slices.Concat(problems, layers(s), sdkImports(s), purity(s), habits(s), subscriptions(s))
+		problems = slices.Concat(problems, layers(s), sdkImports(s), purity(s), habits(s), subscriptions(s), consumers(s))
 	}
 	return problems, nil
 }

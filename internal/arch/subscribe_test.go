@@ -12,6 +12,30 @@ var subscribers = []string{
 	"Subscribe", "SubscribeSync", "ChanSubscribe", "QueueSubscribe", "QueueSubscribeSync", "QueueSubscribeSyncWithChan", "ChanQueueSubscribe",
 }
 
+// consumerMakers are the methods of JetStream that create a consumer, or return buckets whose methods do.
+var consumerMakers = []string{
+	"KeyValue", "CreateKeyValue", "CreateOrUpdateKeyValue", "OrderedConsumer", "CreateConsumer", "CreateOrUpdateConsumer", "CreatePushConsumer",
+}
+
+// consumers requires that nothing creates a consumer: no role may.
+func consumers(s source) []string {
+	if s.test || s.generated {
+		return nil
+	}
+	var problems []string
+	ast.Inspect(s.file, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if sel, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains(consumerMakers, sel.Sel.Name) {
+			problems = append(problems, fmt.Sprintf("%s: %s needs a consumer, which no role may create: use package kvbucket, changes or streams", s.at(sel), sel.Sel.Name))
+		}
+		return true
+	})
+	return problems
+}
+
 // subscriptions requires that only internal/platform/bus subscribes. Its Inbox refuses messages that the server was made to
 // send; a receiver of its own would process them. Packages below it describe permissions, or answer the servers
 // themselves (authcallout).

@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
@@ -35,7 +35,7 @@ type Site struct {
 type kit struct {
 	*testing.T
 	Site
-	apps   jetstream.KeyValue
+	apps   *kvbucket.Bucket
 	agents *wire.Client
 	nudges int // sent ones
 
@@ -63,9 +63,7 @@ func newKit(t *testing.T, s Site) *kit {
 	if _, err := streams.Create(t.Context(), js, streams.Cluster{Name: s.Cluster}.Specs()); err != nil {
 		t.Fatal(err)
 	}
-	if k.apps, err = js.KeyValue(t.Context(), message.AppsBucket(s.Cluster)); err != nil {
-		t.Fatal(err)
-	}
+	k.apps = kvbucket.New(js, message.AppsBucket(s.Cluster))
 	nodes := message.Node{Pool: s.Pool, Name: "*"}
 	in, err := bus.Receive(s.Conn, bus.InboxConfig{
 		Events: []string{

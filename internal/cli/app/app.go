@@ -87,7 +87,7 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
 
 // setApp writes a row; flags that are not changed keep an old row's value.
 func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, changed func(string) bool) error {
-	if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
+	if err := checkBucket(ctx, b, cli.Cluster); err != nil {
 		return err
 	}
 	old, revision, err := readApp(ctx, b, cli.Cluster, want.Name)
@@ -146,7 +146,7 @@ func (cli *commands) getCommand() *cobra.Command {
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
+				if err := checkBucket(ctx, b, cli.Cluster); err != nil {
 					return err
 				}
 				row, _, err := readApp(ctx, b, cli.Cluster, args[0])
@@ -227,7 +227,7 @@ not needed.`,
 				c.User.Role = roles.Admin
 			}
 			return cli.On(ctx, c, func(ctx context.Context, b *bus.Bus) error {
-				if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
+				if err := checkBucket(ctx, b, cli.Cluster); err != nil {
 					return err
 				}
 				_, revision, err := readApp(ctx, b, cli.Cluster, args[0])

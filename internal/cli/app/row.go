@@ -34,14 +34,15 @@ func badAppName(name string) error {
 // errNoApp is the error of a name without a row in the bucket.
 var errNoApp = errors.New("no such application")
 
-func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyValue, error) {
+// checkBucket returns an error unless the cluster has a bucket of applications that can be written.
+func checkBucket(ctx context.Context, b *bus.Bus, cluster string) error {
 	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
-	kv, err := b.JetStream().KeyValue(ctx, message.AppsBucket(cluster))
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		return nil, fmt.Errorf("cluster %q has no applications bucket: \"weir nats streams\" creates it", cluster)
+	_, err := kvbucket.Check(ctx, b.JetStream(), message.AppsBucket(cluster))
+	if errors.Is(err, kvbucket.ErrMissing) {
+		return fmt.Errorf("cluster %q has no applications bucket: \"weir nats streams\" creates it", cluster)
 	}
-	return kv, err
+	return err
 }
 
 // readApp returns a row and its revision, which is 0 if the store cannot read it.
@@ -182,7 +183,7 @@ func announceApp(nc *nats.Conn, name string) error {
 
 // listApps returns the rows in order of name, and an error for each row that cannot be read.
 func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []api.App, bad []error, err error) {
-	if _, err := appsBucket(ctx, b, cluster); err != nil {
+	if err := checkBucket(ctx, b, cluster); err != nil {
 		return nil, nil, err
 	}
 	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster))

@@ -82,9 +82,6 @@ func (in *Inbox) Messages() <-chan *nats.Msg { return in.messages }
 // Refused returns the number of refused messages.
 func (in *Inbox) Refused() uint64 { return in.refused.Load() }
 
-// Limited returns the number of messages that their senders lost by the bounds of InboxConfig.Senders.
-func (in *Inbox) Limited() uint64 { return in.limited.Load() }
-
 // Losers returns the senders that lost messages in the last 30 s, those with the most losses first.
 func (in *Inbox) Losers() []LostOfSender { return in.losers.now(time.Now()) }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// JetStream returns the streams and buckets of a connection. A call whose subject the permissions reject returns a
-// *Violation at once instead of a timeout. Use it in place of jetstream.New.
+// JetStream returns the streams of a connection. A call whose subject the permissions reject returns a *Violation at once
+// instead of a timeout. Use it in place of jetstream.New, and package kvbucket for buckets.
 func JetStream(nc *nats.Conn) (jetstream.JetStream, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -123,49 +123,7 @@ func (s *streams) Stream(ctx context.Context, name string) (jetstream.Stream, er
 }
 
 func (s *streams) DeleteStream(ctx context.Context, name string) error {
-	return run(ctx, s.denied, ofStream(name, ""), func(ctx context.Context) error { return s.JetStream.DeleteStream(ctx, name) })
-}
-
-func (s *streams) OrderedConsumer(ctx context.Context, name string, c jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
-	return call(ctx, s.denied, ofStream(name, ""), func(ctx context.Context) (jetstream.Consumer, error) {
-		return s.JetStream.OrderedConsumer(ctx, name, c)
-	})
-}
-
-// bucket runs a call that returns a bucket.
-func (s *streams) bucket(ctx context.Context, name string, do func(context.Context) (jetstream.KeyValue, error)) (jetstream.KeyValue, error) {
-	out, err := call(ctx, s.denied, ofStream("KV_"+name, ""), do)
-	if err != nil {
-		return nil, err
-	}
-	return &bucket{out, s.denied, name}, nil
-}
-
-func (s *streams) KeyValue(ctx context.Context, name string) (jetstream.KeyValue, error) {
-	return s.bucket(ctx, name, func(ctx context.Context) (jetstream.KeyValue, error) { return s.JetStream.KeyValue(ctx, name) })
-}
-
-func (s *streams) CreateKeyValue(ctx context.Context, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
-	return s.bucket(ctx, c.Bucket, func(ctx context.Context) (jetstream.KeyValue, error) { return s.JetStream.CreateKeyValue(ctx, c) })
-}
-
-func (s *streams) UpdateKeyValue(ctx context.Context, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
-	return s.bucket(ctx, c.Bucket, func(ctx context.Context) (jetstream.KeyValue, error) { return s.JetStream.UpdateKeyValue(ctx, c) })
-}
-
-func (s *streams) CreateOrUpdateKeyValue(ctx context.Context, c jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
-	return s.bucket(ctx, c.Bucket, func(ctx context.Context) (jetstream.KeyValue, error) {
-		return s.JetStream.CreateOrUpdateKeyValue(ctx, c)
-	})
-}
-
-func (s *streams) DeleteKeyValue(ctx context.Context, name string) error {
-	return run(ctx, s.denied, ofStream("KV_"+name, ""), func(ctx context.Context) error { return s.JetStream.DeleteKeyValue(ctx, name) })
-}
-
-// run is call for a call without a result.
-func run(ctx context.Context, d *denials, concerns func(string) bool, do func(context.Context) error) error {
-	_, err := call(ctx, d, concerns, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
+	_, err := call(ctx, s.denied, ofStream(name, ""), func(ctx context.Context) (struct{}, error) { return struct{}{}, s.JetStream.DeleteStream(ctx, name) })
 	return err
 }
 
@@ -180,10 +138,6 @@ func (s *stream) Info(ctx context.Context, opts ...jetstream.StreamInfoOpt) (*je
 	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (*jetstream.StreamInfo, error) { return s.Stream.Info(ctx, opts...) })
 }
 
-func (s *stream) Purge(ctx context.Context, opts ...jetstream.StreamPurgeOpt) error {
-	return run(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) error { return s.Stream.Purge(ctx, opts...) })
-}
-
 func (s *stream) GetMsg(ctx context.Context, sequence uint64, opts ...jetstream.GetMsgOpt) (*jetstream.RawStreamMsg, error) {
 	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.Stream.GetMsg(ctx, sequence, opts...)
@@ -193,27 +147,5 @@ func (s *stream) GetMsg(ctx context.Context, sequence uint64, opts ...jetstream.
 func (s *stream) GetLastMsgForSubject(ctx context.Context, subject string) (*jetstream.RawStreamMsg, error) {
 	return call(ctx, s.denied, ofStream(s.name, subject), func(ctx context.Context) (*jetstream.RawStreamMsg, error) {
 		return s.Stream.GetLastMsgForSubject(ctx, subject)
-	})
-}
-
-func (s *stream) DeleteMsg(ctx context.Context, sequence uint64) error {
-	return run(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) error { return s.Stream.DeleteMsg(ctx, sequence) })
-}
-
-func (s *stream) OrderedConsumer(ctx context.Context, c jetstream.OrderedConsumerConfig) (jetstream.Consumer, error) {
-	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (jetstream.Consumer, error) { return s.Stream.OrderedConsumer(ctx, c) })
-}
-
-func (s *stream) CreateConsumer(ctx context.Context, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (jetstream.Consumer, error) { return s.Stream.CreateConsumer(ctx, c) })
-}
-
-func (s *stream) Consumer(ctx context.Context, name string) (jetstream.Consumer, error) {
-	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (jetstream.Consumer, error) { return s.Stream.Consumer(ctx, name) })
-}
-
-func (s *stream) CreateOrUpdateConsumer(ctx context.Context, c jetstream.ConsumerConfig) (jetstream.Consumer, error) {
-	return call(ctx, s.denied, ofStream(s.name, ""), func(ctx context.Context) (jetstream.Consumer, error) {
-		return s.Stream.CreateOrUpdateConsumer(ctx, c)
 	})
 }

@@ -1,0 +1,48 @@
+package fit
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// class has the copies of one footprint that have no place yet.
+type class struct {
+	footprint resource.Vector
+	share     float64 // the dominant share of one copy; infinite if nothing has such a resource
+	copies    []*Copy
+}
+
+// classes returns the copies by footprint, the largest first. Copies of one class are in order of app and index.
+func classes(copies []Copy, unit resource.Vector) []*class {
+	byFootprint := map[resource.Vector]*class{}
+	var all []*class
+	for i := range copies {
+		one := &copies[i]
+		c := byFootprint[one.Footprint]
+		if c == nil {
+			c = &class{footprint: one.Footprint, share: share(one.Footprint, unit)}
+			byFootprint[one.Footprint] = c
+			all = append(all, c)
+		}
+		c.copies = append(c.copies, one)
+	}
+	slices.SortFunc(all, func(a, b *class) int {
+		return cmp.Or(cmp.Compare(b.share, a.share), slices.Compare(b.footprint[:], a.footprint[:]))
+	})
+	for _, c := range all {
+		slices.SortFunc(c.copies, func(a, b *Copy) int {
+			return cmp.Or(strings.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index), strings.Compare(a.Leaves, b.Leaves))
+		})
+	}
+	return all
+}
+
+// take removes the first copies of the class.
+func (c *class) take(n int) []*Copy {
+	taken := c.copies[:n]
+	c.copies = c.copies[n:]
+	return taken
+}

@@ -1,0 +1,200 @@
+package fit
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// fewClasses is how many classes are examined for a machine beyond maxFillSteps.
+const fewClasses = 32
+
+// machines are empty machines of several kinds, to be filled with copies.
+type machines struct {
+	kinds []*kind
+	needs []api.PlacesNeed
+	steps int
+}
+
+// kind is a kind of machine of known size.
+type kind struct {
+	api.PlacesKind
+	left  int // machines that are not filled yet
+	order int // of its first need, 1 for the first one; 0: none
+}
+
+// machinesOf returns as many machines of each kind of known size as n returns.
+func machinesOf(kinds []api.PlacesKind, n func(api.PlacesKind) int) *machines {
+	m := &machines{}
+	for _, k := range kinds {
+		if !k.Unknown && n(k) > 0 {
+			m.kinds = append(m.kinds, &kind{PlacesKind: k, left: n(k)})
+		}
+	}
+	return m
+}
+
+// load is what one machine holds.
+type load struct {
+	parts []part
+	value float64 // the sum of the dominant shares, per weight
+}
+
+type part struct {
+	class *class
+	n     int
+}
+
+// fill puts the copies of the classes on machines, and returns the machines that hold them, in order of need. It fills one
+// machine after the other, with the largest copies first. Each is of the kind that holds most per weight. Of several such
+// kinds, it takes that of the lowest level.
+func (m *machines) fill(all []*class) []api.PlacesNeed {
+	rest := waitingOnly(all)
+	least := leastAfter(rest)
+	for first := 0; first < len(rest); {
+		var best *kind
+		var what load
+		var alone bool
+		if len(rest[first].copies) > 0 {
+			best, what, alone = m.best(rest[first:], least[first:])
+		}
+		if best == nil {
+			if first++; first > len(rest)/2 {
+				rest, first = waitingOnly(rest[first:]), 0
+				least = leastAfter(rest)
+			}
+			continue
+		}
+		times := 1
+		if alone {
+			times = best.left
+			for _, p := range what.parts {
+				times = min(times, len(p.class.copies)/p.n)
+			}
+		}
+		m.use(best, what, times)
+	}
+	return m.needs
+}
+
+// waitingOnly returns the classes with copies.
+func waitingOnly(all []*class) []*class {
+	var rest []*class
+	for _, c := range all {
+		if len(c.copies) > 0 {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+// leastAfter returns, for each class, the smallest value of each kind of resource of it and all later classes.
+func leastAfter(all []*class) []resource.Vector {
+	least := make([]resource.Vector, len(all))
+	for i := len(all) - 1; i >= 0; i-- {
+		least[i] = all[i].footprint
+		if i+1 < len(all) {
+			for k := range least[i] {
+				least[i][k] = min(least[i][k], least[i+1][k])
+			}
+		}
+	}
+	return least
+}
+
+// best returns the kind for the next machine, which holds a copy of the first class, and what the machine holds. It returns
+// nil if no such machine is left. alone: no other kind is as good.
+func (m *machines) best(rest []*class, least []resource.Vector) (best *kind, what load, alone bool) {
+	for _, k := range m.kinds {
+		if k.left == 0 || !fits(&rest[0].footprint, &k.Resources) {
+			continue
+		}
+		l := m.load(k, rest, least)
+		switch better := l.value - what.value; {
+		case best == nil || better > resource.Slack*what.value:
+			best, what, alone = k, l, true
+		case better >= -resource.Slack*what.value:
+			alone = false
+			if k.Level < best.Level {
+				best, what = k, l
+			}
+		}
+	}
+	return best, what, alone
+}
+
+// load returns the copies for one machine of a kind.
+func (m *machines) load(k *kind, rest []*class, least []resource.Vector) (l load) {
+	room := k.Resources
+	for i, c := range rest {
+		if m.steps++; m.steps > maxFillSteps && i >= fewClasses || !fits(&least[i], &room) {
+			break
+		}
+		if n := copiesIn(c, room); n > 0 {
+			l.parts = append(l.parts, part{c, n})
+			l.value += float64(n) * c.share / k.Weight
+			room = room.Sub(c.footprint.Scale(float64(n)))
+		}
+	}
+	return l
+}
+
+// copiesIn returns how many copies of the class fit into the room.
+func copiesIn(c *class, room resource.Vector) int {
+	n := float64(len(c.copies))
+	for k, x := range c.footprint {
+		if x > room[k]+resource.Slack {
+			return 0
+		}
+		if x > 0 {
+			n = min(n, max(1, math.Floor((room[k]+resource.Slack)/x)))
+		}
+	}
+	return int(n)
+}
+
+// use fills machines of a kind.
+func (m *machines) use(k *kind, what load, machines int) {
+	if k.order == 0 {
+		first := what.parts[0].class.copies[0]
+		m.needs = append(m.needs, api.PlacesNeed{Group: k.Group, First: name(first)})
+		k.order = len(m.needs)
+	}
+	need := &m.needs[k.order-1]
+	need.Nodes += machines
+	need.Weight = float64(need.Nodes) * k.Weight
+	for _, p := range what.parts {
+		need.Copies += len(p.class.take(p.n * machines))
+	}
+	k.left -= machines
+	k.Level += float64(machines) * k.Weight
+}
+
+// name returns "web/3".
+func name(c *Copy) string { return clip(c.App + "/" + strconv.Itoa(c.Index)) }
+
+// probe requests one machine of a kind of unknown size for the copies that no other machine holds, unless such a machine is
+// already ordered. All these copies count for it.
+func (s *solver) probe(rest []*class) {
+	rest = waitingOnly(rest)
+	var best *api.PlacesKind
+	for i := range s.Question.Kinds {
+		k := &s.Question.Kinds[i]
+		if k.Unknown && k.Coming > 0 {
+			return
+		}
+		if k.Unknown && k.Room > 0 && (best == nil || k.Level < best.Level) {
+			best = k
+		}
+	}
+	if best == nil || len(rest) == 0 {
+		return
+	}
+	need := api.PlacesNeed{Group: best.Group, Nodes: 1, Weight: best.Weight, First: name(rest[0].copies[0])}
+	for _, c := range rest {
+		need.Copies += len(c.take(len(c.copies)))
+	}
+	s.answer.Probe = []api.PlacesNeed{need}
+}

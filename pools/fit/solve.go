@@ -1,0 +1,171 @@
+package fit
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Bounds of the work.
+const (
+	maxPlaceSteps = 10_000_000 // vertices that are visited for copies that wait
+	maxEmptySteps = 5_000_000  // vertices that are visited to empty candidates
+	maxFillSteps  = 4_000_000  // classes that are examined for new machines
+)
+
+// role is what the question decides about a node.
+type role uint8
+
+const (
+	staying role = iota
+	aside
+	gone
+	candidate
+)
+
+// solver has the state of one solution.
+type solver struct {
+	World
+	unit       resource.Vector // the largest value of each kind of resource, on any node or machine
+	candidates []*Node         // in the order of Question.Leave; nil: unknown
+	at         []int           // of each candidate: its place in line, or -1
+	line       []*Node         // destinations: nodes that stay, then the candidates, the first of them last
+	tree       *tree           // the rooms of line
+	reserved   [][]*Copy       // copies that the plan puts on each node of line
+	answer     api.Places
+}
+
+// Solve returns the answer to the question of w.
+func Solve(w World) api.Places {
+	s := newSolver(w)
+	s.solve()
+	return s.answer
+}
+
+func (s *solver) solve() {
+	s.answer.Nodes = len(s.Nodes)
+	rest := s.place(s.setApart(classes(s.Waiting, s.unit)))
+	s.answer.Coming = machinesOf(s.Question.Kinds, func(k api.PlacesKind) int { return k.Coming }).fill(rest.classes)
+	s.answer.New = machinesOf(s.Question.Kinds, func(k api.PlacesKind) int { return k.Room }).fill(rest.classes)
+	s.probe(rest.classes)
+	s.short(rest)
+}
+
+func newSolver(w World) *solver {
+	s := &solver{World: w}
+	q := w.Question
+	type part struct {
+		role  role
+		index int
+	}
+	parts := make(map[string]part, len(q.Gone)+len(q.Aside)+len(q.Leave))
+	for r, nodes := range [...][]string{aside: q.Aside, gone: q.Gone, candidate: q.Leave} {
+		for i, id := range nodes {
+			parts[id] = part{role(r), i}
+		}
+	}
+	s.candidates, s.at = make([]*Node, len(q.Leave)), make([]int, len(q.Leave))
+	for _, k := range q.Kinds {
+		if !k.Unknown {
+			s.unit = larger(s.unit, k.Resources)
+		}
+	}
+	s.line = make([]*Node, 0, len(s.Nodes))
+	for _, n := range s.Nodes {
+		s.unit = larger(s.unit, n.Size)
+		switch p := parts[n.ID]; {
+		case p.role == candidate:
+			s.candidates[p.index] = n
+		case p.role == staying && !n.Closed:
+			s.line = append(s.line, n)
+		}
+	}
+	s.sortLine()
+	rooms := make([]resource.Vector, len(s.line))
+	for i, n := range s.line {
+		rooms[i] = n.Room
+	}
+	s.tree, s.reserved = newTree(rooms), make([][]*Copy, len(s.line))
+	return s
+}
+
+// sortLine orders the nodes that stay by their room, the smallest first, and appends the candidates. So the first fit is
+// about the best one, and the preferred candidates get as few copies as possible.
+func (s *solver) sortLine() {
+	type key struct {
+		n    *Node
+		room float64
+	}
+	keys := make([]key, len(s.line))
+	for i, n := range s.line {
+		keys[i] = key{n, share(n.Room, s.unit)}
+	}
+	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.room, b.room), cmp.Compare(a.n.ID, b.n.ID)) })
+	for i, k := range keys {
+		s.line[i] = k.n
+	}
+	for i, n := range slices.Backward(s.candidates) {
+		s.at[i] = -1
+		if n != nil && !n.Closed {
+			s.at[i] = len(s.line)
+			s.line = append(s.line, n)
+		}
+	}
+}
+
+// share returns the dominant share of a quantity.
+func share(v, unit resource.Vector) (most float64) {
+	for k, x := range v {
+		if x > 0 {
+			most = max(most, x/unit[k])
+		}
+	}
+	return most
+}
+
+// unplaced are the copies without a place on the nodes that exist.
+type unplaced struct {
+	classes    []*class
+	unexamined []*class // beyond the bound of the work
+}
+
+// place puts waiting copies into the free room of the nodes, the largest first, and returns the rest. A node of Gone is taken
+// back if one of its copies is among the rest.
+func (s *solver) place(all []*class) (rest unplaced) {
+	back := map[string]bool{}
+	for _, c := range all {
+		for i := 0; len(c.copies) > 0 && s.tree.steps < maxPlaceSteps; {
+			if i = s.tree.first(&c.footprint, i); i == s.tree.leaves {
+				break
+			}
+			s.put(i, c.copies[0])
+			c.copies = c.copies[1:]
+		}
+		if len(c.copies) == 0 {
+			continue
+		}
+		s.answer.Waiting += len(c.copies)
+		for _, one := range c.copies {
+			back[one.Leaves] = true
+		}
+		if s.tree.steps >= maxPlaceSteps {
+			rest.unexamined = append(rest.unexamined, c)
+		} else {
+			rest.classes = append(rest.classes, c)
+		}
+	}
+	for _, id := range s.Question.Gone {
+		if back[id] {
+			s.answer.Back = append(s.answer.Back, id)
+		}
+	}
+	return rest
+}
+
+// put reserves room for a copy.
+func (s *solver) put(i int, c *Copy) {
+	s.tree.set(i, s.tree.room(i).Sub(c.Footprint))
+	s.reserved[i] = append(s.reserved[i], c)
+}

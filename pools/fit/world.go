@@ -1,0 +1,31 @@
+package fit
+
+import (
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// World is a pool at one moment.
+type World struct {
+	Nodes    []*Node // with different ids
+	Waiting  []Copy  // copies without a node, or that are to leave a node of Question.Gone; each once
+	Question api.PlacesQuestion
+}
+
+// Node is a machine that exists.
+type Node struct {
+	ID     string
+	Size   resource.Vector // what it offers to copies, in total
+	Room   resource.Vector // the free part of Size; below 0 if it has too many copies
+	Copies []Copy          // that need another place when the node leaves, the largest first; unused for nodes of Gone
+	Closed bool            // it takes no further copy
+	Stays  string          // why it cannot be emptied, for people; empty: it may be
+}
+
+// Copy is a copy of an app that needs a place.
+type Copy struct {
+	App       string
+	Index     int
+	Footprint resource.Vector
+	Leaves    string // of a waiting copy: the node of Question.Gone that still has it; empty: none
+}

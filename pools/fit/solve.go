@@ -51,6 +51,7 @@ func (s *solver) solve() {
 	s.answer.New = machinesOf(s.Question.Kinds, func(k api.PlacesKind) int { return k.Room }).fill(rest.classes)
 	s.probe(rest.classes)
 	s.short(rest)
+	s.empty()
 }
 
 func newSolver(w World) *solver {

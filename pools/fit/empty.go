@@ -1,0 +1,125 @@
+package fit
+
+import (
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// move is a copy that a chosen candidate gives to another node.
+type move struct {
+	copy   *Copy
+	to     int
+	before resource.Vector // the room there
+	start  *int            // where the search for such a footprint starts
+	was    int             // its value before
+}
+
+// mover moves the copies of candidates. Rooms only get smaller, so the first fit of a footprint never goes back: its next
+// search starts there. A candidate that is not chosen restores both.
+type mover struct {
+	*solver
+	starts map[resource.Vector]*int
+	moves  []move // of the candidate in work
+}
+
+// empty chooses candidates, in their order. A candidate is chosen if all its copies, and those that the plan puts on it, fit
+// on nodes that are not chosen. Later candidates take copies; if one of them is chosen later, these copies move on.
+func (s *solver) empty() {
+	q, m := s.Question, mover{solver: s, starts: map[resource.Vector]*int{}}
+	limit := s.tree.steps + maxEmptySteps
+	for i, id := range q.Leave {
+		if len(s.answer.Leave) >= q.Most || s.tree.steps >= limit {
+			return
+		}
+		n := s.candidates[i]
+		switch {
+		case n == nil:
+			s.stay(id, "the scheduler has no facts of it", nil)
+		case n.Stays != "":
+			s.stay(id, n.Stays, nil)
+		default:
+			if left := m.moveAll(n, s.at[i]); left != nil {
+				s.stay(id, "", left)
+				continue
+			}
+			s.answer.Leave = append(s.answer.Leave, id)
+		}
+	}
+}
+
+// moveAll moves all copies of a candidate. If one of them has no other place, it moves none and returns that copy.
+func (m *mover) moveAll(n *Node, at int) (left *Copy) {
+	own, reserved := closed(), []*Copy(nil)
+	if at >= 0 {
+		own, reserved = m.tree.room(at), m.reserved[at]
+		m.tree.set(at, closed())
+	}
+	m.moves = m.moves[:0]
+	for i := range len(n.Copies) + len(reserved) {
+		if c := copyAt(n.Copies, reserved, i); !m.move(c, at) {
+			m.undo()
+			if at >= 0 {
+				m.tree.set(at, own)
+			}
+			return c
+		}
+	}
+	for _, one := range m.moves {
+		m.reserved[one.to] = append(m.reserved[one.to], one.copy)
+	}
+	if at >= 0 {
+		m.reserved[at] = nil
+	}
+	return nil
+}
+
+// move moves a copy away from the candidate at that place in line, and reports whether it has another place.
+func (m *mover) move(c *Copy, at int) bool {
+	start := m.starts[c.Footprint]
+	if start == nil {
+		start = new(int)
+		m.starts[c.Footprint] = start
+	}
+	to := m.tree.first(&c.Footprint, *start)
+	if to == m.tree.leaves {
+		if len(m.moves) == 0 { // only the candidate itself may hold the next one
+			*start = max(*start, at)
+		}
+		return false
+	}
+	before := m.tree.room(to)
+	m.tree.set(to, before.Sub(c.Footprint))
+	m.moves = append(m.moves, move{c, to, before, start, *start})
+	*start = to
+	return true
+}
+
+// undo takes back all moves of a candidate.
+func (m *mover) undo() {
+	for i := len(m.moves) - 1; i >= 0; i-- {
+		one := m.moves[i]
+		m.tree.set(one.to, one.before)
+		*one.start = one.was
+	}
+}
+
+// copyAt returns copy i of a candidate: its own ones, then those that the plan puts on it.
+func copyAt(own []Copy, reserved []*Copy, i int) *Copy {
+	if i < len(own) {
+		return &own[i]
+	}
+	return reserved[i-len(own)]
+}
+
+// stay records a candidate that cannot be emptied. left is a copy of it without another place, or nil.
+func (s *solver) stay(id, why string, left *Copy) {
+	if s.answer.Stays++; len(s.answer.Stay) == api.MaxPlacesStay {
+		return
+	}
+	if left != nil {
+		why = fmt.Sprintf("%s (%s) has no other place", name(left), amounts(left.Footprint))
+	}
+	s.answer.Stay = append(s.answer.Stay, api.PlacesStay{Node: id, Why: clip(why)})
+}

@@ -1,0 +1,223 @@
+package fit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// randomWorld returns a pool of a few nodes of two sizes, with copies on them and copies that wait.
+func randomWorld(r *rand.Rand) World {
+	sizes := []resource.Vector{{1, 1000, 100}, {4, 3000, 100}, {8, 16000, 100, 1}}
+	sizes = sizes[r.IntN(2):][:2]
+	footprint := func() resource.Vector {
+		switch r.IntN(20) {
+		case 0:
+			return resource.Vector{} // of size zero
+		case 1:
+			return resource.Vector{50, 10} // larger than all
+		}
+		return resource.Vector{float64(1+r.IntN(24)) / 10, float64(r.IntN(20)) * 64, 0, float64(r.IntN(12) / 11)}
+	}
+	apps := make([]resource.Vector, 1+r.IntN(6))
+	for i := range apps {
+		apps[i] = footprint()
+	}
+	one := func() Copy {
+		app := r.IntN(len(apps))
+		return Copy{App: fmt.Sprint("app", app), Index: r.IntN(100), Footprint: apps[app]}
+	}
+	var w World
+	for i := range r.IntN(13) {
+		n := &Node{ID: fmt.Sprint("n", i), Size: sizes[r.IntN(2)], Closed: r.IntN(8) == 0}
+		n.Room = n.Size
+		copies := r.IntN(8)
+		list := [...]*[]string{nil, nil, &w.Question.Gone, &w.Question.Aside, &w.Question.Leave, &w.Question.Leave, &w.Question.Leave}[r.IntN(7)]
+		if list != nil {
+			*list = append(*list, n.ID)
+		}
+		for range copies {
+			c := one()
+			if !c.Footprint.Fits(n.Room) {
+				continue
+			}
+			n.Room = n.Room.Sub(c.Footprint)
+			if list == &w.Question.Gone {
+				c.Leaves = n.ID
+				w.Waiting = append(w.Waiting, c)
+			} else {
+				n.Copies = append(n.Copies, c)
+			}
+		}
+		w.Nodes = append(w.Nodes, n)
+	}
+	if r.IntN(3) == 0 {
+		w.Question.Leave = append(w.Question.Leave, "unknown")
+	}
+	for range r.IntN(12) * r.IntN(2) {
+		w.Waiting = append(w.Waiting, one())
+	}
+	for i := range r.IntN(4) {
+		k := api.PlacesKind{Group: fmt.Sprint("g", i), Resources: sizes[r.IntN(2)], Weight: float64(1 + r.IntN(8)), Unknown: r.IntN(6) == 0,
+			Coming: r.IntN(3), Room: r.IntN(4), Level: float64(r.IntN(4)), Why: "is at its maximum"}
+		w.Question.Kinds = append(w.Question.Kinds, k)
+	}
+	w.Question.Most = max(r.IntN(len(w.Question.Leave)+1), r.IntN(len(w.Question.Leave)+1))
+	return w
+}
+
+// TestRandomWorlds compares the answers to random worlds with the rules of the protocol.
+func TestRandomWorlds(t *testing.T) {
+	const worlds = 20_000
+	r := rand.New(rand.NewPCG(1, 2))
+	emptied := 0
+	for i := range worlds {
+		w := randomWorld(r)
+		s := newSolver(w)
+		s.solve()
+		if err := check(s, r); err != nil {
+			t.Fatalf("world %d: %v\nanswer %+v\nquestion %+v", i, err, s.answer, w.Question)
+		}
+		emptied += len(s.answer.Leave)
+		r.Shuffle(len(w.Nodes), func(i, j int) { w.Nodes[i], w.Nodes[j] = w.Nodes[j], w.Nodes[i] })
+		r.Shuffle(len(w.Waiting), func(i, j int) { w.Waiting[i], w.Waiting[j] = w.Waiting[j], w.Waiting[i] })
+		if again := Solve(w); !reflect.DeepEqual(again, s.answer) {
+			t.Fatalf("world %d in another order: %+v, want %+v", i, again, s.answer)
+		}
+	}
+	if emptied < worlds/2 {
+		t.Errorf("%d nodes can be emptied in %d worlds: the worlds are too full", emptied, worlds)
+	}
+}
+
+// check compares an answer and its plan with the rules. It computes with the copies, the nodes and the question alone.
+func check(s *solver, r *rand.Rand) error {
+	a, q := s.answer, s.Question
+	if err := a.Validate(q); err != nil {
+		return err
+	}
+	to := map[*Copy]*Node{} // the plan
+	for i, n := range s.line {
+		for _, c := range s.reserved[i] {
+			if to[c] != nil {
+				return fmt.Errorf("%v has two places", *c)
+			}
+			to[c] = n
+		}
+	}
+	// Only what stays and is open takes copies.
+	for c, n := range to {
+		if n.Closed || slices.Contains(slices.Concat(q.Gone, q.Aside, a.Leave), n.ID) {
+			return fmt.Errorf("%v is put on %s, which takes no copy", *c, n.ID)
+		}
+	}
+	// Any subset of leave can be emptied, beside the copies that wait.
+	for range 4 {
+		room := map[string]resource.Vector{}
+		for _, n := range s.Nodes {
+			room[n.ID] = n.Room
+		}
+		move := func(c *Copy) {
+			room[to[c].ID] = room[to[c].ID].Sub(c.Footprint)
+		}
+		placed := 0
+		for i := range s.Waiting {
+			if c := &s.Waiting[i]; to[c] != nil {
+				placed++
+				move(c)
+			}
+		}
+		if placed+a.Waiting+a.NeverCopies != len(s.Waiting) {
+			return fmt.Errorf("%d of %d copies that wait have a place", placed, len(s.Waiting))
+		}
+		for _, n := range s.Nodes {
+			if !slices.Contains(a.Leave, n.ID) || r.IntN(3) == 0 {
+				continue
+			}
+			for i := range n.Copies {
+				if to[&n.Copies[i]] == nil {
+					return fmt.Errorf("%v of %s has no place", n.Copies[i], n.ID)
+				}
+				move(&n.Copies[i])
+			}
+		}
+		for _, n := range s.Nodes {
+			if !(resource.Vector{}).Fits(room[n.ID].Add(resource.Vector{1e-7, 1e-7, 1e-7, 1e-7})) {
+				return fmt.Errorf("node %s has room %v left", n.ID, room[n.ID])
+			}
+		}
+	}
+	return checkMissing(a, s.World, to)
+}
+
+// checkMissing checks the copies without a place.
+func checkMissing(a api.Places, w World, to map[*Copy]*Node) error {
+	used := map[string]int{}
+	for _, n := range a.New {
+		used[n.Group] = n.Nodes
+	}
+	for _, short := range a.Short {
+		for _, k := range w.Question.Kinds {
+			if !k.Unknown && short.Footprint.Fits(k.Resources) && used[k.Group] < k.Room {
+				return fmt.Errorf("%v is short, and group %s has room", short, k.Group)
+			}
+		}
+	}
+	for _, never := range a.Never {
+		for _, k := range w.Question.Kinds {
+			if k.Unknown || never.Footprint.Fits(k.Resources) {
+				return fmt.Errorf("group %s may hold %v", k.Group, never)
+			}
+		}
+		for _, n := range w.Nodes {
+			if never.Footprint.Fits(n.Size) {
+				return fmt.Errorf("node %s may hold %v", n.ID, never)
+			}
+		}
+	}
+	for _, id := range w.Question.Gone {
+		left := false
+		for i := range w.Waiting {
+			left = left || w.Waiting[i].Leaves == id && to[&w.Waiting[i]] == nil
+		}
+		if left != slices.Contains(a.Back, id) {
+			return fmt.Errorf("back %v, and a copy of %s has no place: %v", a.Back, id, left)
+		}
+	}
+	return nil
+}
+
+// Each machine holds what it is filled with, at least one copy of the first class.
+func TestLoadsFitTheirMachine(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		w := randomWorld(r)
+		all := waitingOnly(classes(w.Waiting, resource.Vector{8, 16000, 100, 1}))
+		if len(all) == 0 {
+			continue
+		}
+		m := machinesOf(w.Question.Kinds, func(api.PlacesKind) int { return 1 })
+		best, what, _ := m.best(all, leastAfter(all))
+		if best == nil {
+			if slices.ContainsFunc(m.kinds, func(k *kind) bool { return all[0].footprint.Fits(k.Resources) }) {
+				t.Fatalf("no machine for %v", all[0].footprint)
+			}
+			continue
+		}
+		var sum resource.Vector
+		for _, p := range what.parts {
+			if p.n > len(p.class.copies) {
+				t.Fatalf("%d copies of %d", p.n, len(p.class.copies))
+			}
+			sum = sum.Add(p.class.footprint.Scale(float64(p.n)))
+		}
+		if what.parts[0].class != all[0] || !sum.Fits(best.Resources.Add(resource.Vector{1e-7, 1e-7, 1e-7, 1e-7})) {
+			t.Fatalf("%v on a machine of %v, the first class is %v", sum, best.Resources, all[0].footprint)
+		}
+	}
+}

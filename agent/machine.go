@@ -215,7 +215,7 @@ func (m *machine) heartbeat() api.Heartbeat {
 // elsewhere.
 func (m *machine) facts(now time.Time, conditions []api.NodeCondition) api.NodeFacts {
 	return api.NodeFacts{
-		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot,
+		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot, Zone: m.cfg.Zone,
 		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies),
 		Draining: m.closed(), SafeToEvict: true, Priority: m.priority(),
 		Conditions: m.conditions(conditions), Heartbeat: m.cfg.Heartbeat, At: now,

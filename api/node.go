@@ -33,6 +33,7 @@ type NodeFacts struct {
 	Pool        string          `json:"pool"`
 	Group       string          `json:"group"`
 	BootID      string          `json:"boot_id"`
+	Zone        string          `json:"zone,omitempty"` // at the provider; empty: not published
 	Resources   resource.Vector `json:"resources"`
 	Allocated   resource.Vector `json:"allocated"`
 	Tasks       int             `json:"tasks"`

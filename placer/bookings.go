@@ -42,6 +42,7 @@ func (all *bookings) add(b *booking) {
 	all.byApp[b.app][b.instance] = b
 	b.node.booked[b.instance] = b
 	b.node.reserved = b.node.reserved.Add(b.footprint)
+	b.node.count(b.app, 1)
 }
 
 func (all *bookings) remove(b *booking) {
@@ -54,6 +55,7 @@ func (all *bookings) remove(b *booking) {
 	}
 	delete(b.node.booked, b.instance)
 	b.node.reserved = b.node.reserved.Sub(b.footprint)
+	b.node.count(b.app, -1)
 	if len(b.node.booked) == 0 {
 		b.node.reserved = resource.Vector{} // removes rounding errors
 	}

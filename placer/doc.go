@@ -13,7 +13,8 @@
 //
 // It checks a start against the app's row: the app is started, its package is staged, the version
 // is the row's, the index is below the number of instances, and no copy runs. The copy goes to the
-// node that last ran the index, or else to the node with the most room. The room is booked until
+// node that last ran the index. Otherwise it goes to the node with the fewest copies of the app; of these to the zone with the
+// fewest; of these to the node with the most room. The room is booked until
 // the node's heartbeat lists the copy. If no node has room, the copy is pending. The placer retries
 // it when there may be room, and drops it when it is no longer desired. Pending copies are written
 // to the sink as cpus_pending, mem_pending and disk_pending, and answered to a [Query].

@@ -16,6 +16,8 @@ type node struct {
 	copies     map[string]*copyOf  // of its latest heartbeat, by instance
 	booked     map[string]*booking // assigned since then, by instance
 	reserved   resource.Vector     // the sum of booked
+	apps       map[string]int      // copies and booked, by app
+	own        int                 // while a copy is placed: the copies of its app
 	blocked    bool                // it rejected a start: no more until its next facts
 	restored   bool                // its facts are unknown yet: it has only bookings of the previous placer
 }
@@ -26,9 +28,16 @@ func (n *node) room() resource.Vector {
 	return n.facts.Resources.Sub(n.facts.Allocated).Sub(n.reserved)
 }
 
+// count adds to the number of copies of an app.
+func (n *node) count(app string, more int) {
+	if n.apps[app] += more; n.apps[app] == 0 {
+		delete(n.apps, app)
+	}
+}
+
 // newNode returns a node without facts, which counts as draining. So its first facts count as new room.
 func newNode(id string, now time.Time) *node {
-	n := &node{copies: map[string]*copyOf{}, booked: map[string]*booking{}, receivedAt: now}
+	n := &node{copies: map[string]*copyOf{}, booked: map[string]*booking{}, apps: map[string]int{}, receivedAt: now}
 	n.facts.ID, n.facts.Draining = id, true
 	return n
 }
@@ -107,6 +116,7 @@ func (c *core) beat(now time.Time, n *node, beat api.Beat) {
 	if cp == nil {
 		cp = &copyOf{slot: s, instance: beat.Instance, node: n}
 		c.copies[beat.Instance], n.copies[beat.Instance] = cp, cp
+		n.count(s.app, 1)
 		if c.bySlot[s] == nil {
 			c.bySlot[s] = map[string]*copyOf{}
 		}
@@ -150,6 +160,7 @@ func (c *core) exited(now time.Time, e api.Exited) {
 func (c *core) dropCopy(cp *copyOf) {
 	delete(c.copies, cp.instance)
 	delete(cp.node.copies, cp.instance)
+	cp.node.count(cp.app, -1)
 	durable{c}.forgetAsked(cp.app, cp.instance)
 	if delete(c.bySlot[cp.slot], cp.instance); len(c.bySlot[cp.slot]) == 0 {
 		delete(c.bySlot, cp.slot)

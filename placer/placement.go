@@ -91,8 +91,8 @@ func (c *core) startOf(b *booking) action {
 	}
 }
 
-// pick returns the node that last ran the index, if it has room. Otherwise it returns the node with
-// the most room, or nil.
+// pick returns the node that last ran the index, if it has room. Otherwise it returns the node with the fewest copies of the
+// app, in the zone with the fewest, or nil.
 func (c *core) pick(s slot, footprint resource.Vector, noRoomFor map[resource.Vector]bool) *node {
 	if noRoomFor[footprint] {
 		return nil
@@ -100,9 +100,15 @@ func (c *core) pick(s slot, footprint resource.Vector, noRoomFor map[resource.Ve
 	if n := c.nodes[c.rows.ran[s.app][s.index]]; n != nil && n.takes(footprint) {
 		return n
 	}
+	zones := map[string]int{} // copies of the app
+	for _, n := range c.nodes {
+		if n.own = n.apps[s.app]; n.own > 0 && !n.facts.Draining {
+			zones[n.facts.Zone] += n.own
+		}
+	}
 	var best *node
 	for _, n := range c.nodes {
-		if n.takes(footprint) && (best == nil || n.before(best, footprint)) {
+		if n.takes(footprint) && (best == nil || n.before(best, zones, footprint)) {
 			best = n
 		}
 	}
@@ -113,10 +119,14 @@ func (n *node) takes(footprint resource.Vector) bool {
 	return !n.facts.Draining && !n.blocked && footprint.Fits(n.room())
 }
 
-// before reports whether n comes before m for such a copy: more room first, then fewer copies, then
-// order of id. So the result is always unique.
-func (n *node) before(m *node, footprint resource.Vector) bool {
+// before reports whether n comes before m for such a copy: fewer copies of the app first, on the node and then in its zone,
+// then more room, then fewer copies, then order of id. So the result is always unique.
+func (n *node) before(m *node, zones map[string]int, footprint resource.Vector) bool {
+	if n.own != m.own {
+		return n.own < m.own
+	}
 	return cmp.Or(
+		cmp.Compare(zones[n.facts.Zone], zones[m.facts.Zone]),
 		cmp.Compare(m.copiesThatFit(footprint), n.copiesThatFit(footprint)),
 		cmp.Compare(len(n.copies)+len(n.booked), len(m.copies)+len(m.booked)),
 		cmp.Compare(n.facts.ID, m.facts.ID),

@@ -2,6 +2,7 @@ package placer
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -56,7 +57,7 @@ func TestRowsDropNodesOfRemovedIndices(t *testing.T) {
 
 func TestBookingsReserveRoom(t *testing.T) {
 	c := newCore(Config{Pool: "p"}, "")
-	n := &node{booked: map[string]*booking{}}
+	n := newNode("n", time.Unix(1_000_000, 0))
 	s := slot{"web", "v1", 0}
 	a := &booking{slot: s, instance: "a", node: n, footprint: resource.Vector{0.1}}
 	b := &booking{slot: s, instance: "b", node: n, footprint: resource.Vector{0.2}}

@@ -222,6 +222,9 @@ func FactsOf(node message.Node, data []byte) (api.NodeFacts, error) {
 	return f, err
 }
 
+// maxZone bounds the zone in the facts of a node, in bytes.
+const maxZone = 255
+
 // DecodeFacts decodes the facts that a node published. It returns an error if they are too large,
 // or if the id is invalid. Negative and infinite quantities, and conditions beyond their bounds,
 // are errors too.
@@ -238,6 +241,9 @@ func DecodeFacts(data []byte) (api.NodeFacts, error) {
 	}
 	if len(f.Rival) > pools.MaxConditionWhy || !IsPrintable(f.Rival) {
 		return api.NodeFacts{}, fmt.Errorf("node facts: rival: want at most %d printable bytes", pools.MaxConditionWhy)
+	}
+	if len(f.Zone) > maxZone || !IsPrintable(f.Zone) {
+		return api.NodeFacts{}, fmt.Errorf("node facts: zone: want at most %d printable bytes", maxZone)
 	}
 	f.ClockAhead = 0 // only a receiver has it
 	if f.Tasks < 0 || f.BatchTasks < 0 || f.Heartbeat < 0 {

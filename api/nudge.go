@@ -72,6 +72,8 @@ type Pending struct {
 	Total     int             `json:"total"`
 	Resources resource.Vector `json:"resources"` // the sum of their footprints
 	Copies    []PendingCopy   `json:"copies"`    // oldest first, at most 1000
+	// Never is the part of Resources that no node and no machine of any kind can ever hold.
+	Never resource.Vector `json:"never,omitzero"`
 	// Rejected are copies whose last start was rejected as invalid by a node, oldest first, at most 1000. They are tried
 	// again after a heartbeat period, and are not part of Total.
 	Rejected []PendingCopy `json:"rejected,omitempty"`

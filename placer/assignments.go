@@ -211,7 +211,7 @@ func (c durable) resume(now time.Time) {
 		b.until = c.bookedUntil(now)
 		switch _, wanted := c.rows.current(b.slot); {
 		case b.stop || !wanted:
-			b.stop = true
+			b.toStop()
 			c.changed[b.app] = true
 			c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
 		case c.rows.startable(b.slot):

@@ -43,6 +43,13 @@ func (all *bookings) add(b *booking) {
 	b.node.booked[b.instance] = b
 	b.node.reserved = b.node.reserved.Add(b.footprint)
 	b.node.count(b.app, 1)
+	b.node.touch()
+}
+
+// toStop marks a booking whose copy is to be stopped when it is listed.
+func (b *booking) toStop() {
+	b.stop = true
+	b.node.touch()
 }
 
 func (all *bookings) remove(b *booking) {
@@ -56,6 +63,7 @@ func (all *bookings) remove(b *booking) {
 	delete(b.node.booked, b.instance)
 	b.node.reserved = b.node.reserved.Sub(b.footprint)
 	b.node.count(b.app, -1)
+	b.node.touch()
 	if len(b.node.booked) == 0 {
 		b.node.reserved = resource.Vector{} // removes rounding errors
 	}

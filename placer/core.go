@@ -57,6 +57,9 @@ type core struct {
 	swept   time.Time
 	// restoredNodes: bookings of restored nodes may be sent again.
 	restoredNodes bool
+	revision      uint64           // of wants, and of the set of nodes; see packer.total
+	kinds         []api.PlacesKind // of the latest question
+	last          answered
 	out           []action
 	foreign       []foreignCopy // listed, in the latest heartbeat, and not placed there
 }
@@ -126,6 +129,7 @@ func (c *core) want(now time.Time, s slot) {
 
 func (c *core) addWant(w *want) {
 	c.wants[w.slot] = w
+	c.revision++
 	if c.wantsOf[w.app] == nil {
 		c.wantsOf[w.app] = map[slot]*want{}
 	}
@@ -136,6 +140,7 @@ func (c *core) addWant(w *want) {
 
 func (c *core) removeWant(s slot) {
 	delete(c.wants, s)
+	c.revision++
 	if delete(c.wantsOf[s.app], s); len(c.wantsOf[s.app]) == 0 {
 		delete(c.wantsOf, s.app)
 	}
@@ -207,6 +212,7 @@ func (c *core) started(now time.Time, instance string, r Result, why string) {
 	}
 	if r != Rejected {
 		b.node.blocked = true
+		b.node.touch()
 	}
 	if b.stop {
 		return

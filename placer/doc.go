@@ -19,6 +19,10 @@
 // it when there may be room, and drops it when it is no longer desired. Pending copies are written
 // to the sink as cpus_pending, mem_pending and disk_pending, and answered to a [Query].
 //
+// It answers a [PlacesQuery] by package fit: which machines the waiting copies need, which nodes can be emptied, and which
+// copies no machine can hold. It keeps a view of each node, which every change of the node or of a row makes invalid, and
+// the latest answer. After the first such query, copies that no machine can hold are not part of the pending metrics.
+//
 // The placer also checks a stop. It rejects a stop of the last copy of a desired index, counts it,
 // and logs at most one a minute. It also rejects the stop of an earlier version while no copy of
 // the row's version runs at that index. It stops copies of unknown and stopped apps, copies beyond

@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 )
 
 // Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowsLoaded, Query,
-// PlacedQuery or Unusable.
+// PlacedQuery, PlacesQuery or Unusable.
 type Event interface {
 	// apply changes the placer, and reports whether its state may have changed.
 	apply(p *Placer, now time.Time) bool
@@ -50,6 +51,16 @@ type Query struct{ Answer func(api.Pending) }
 type PlacedQuery struct {
 	Copies []api.PlacedCopy
 	Answer func(api.PlacedAnswer)
+}
+
+// ErrNotReady: the placer may not have received all rows and heartbeats yet.
+var ErrNotReady = errors.New("the placer has begun, and has not received all rows and heartbeats yet")
+
+// PlacesQuery requests where the copies fit. Text is the question as it was received: an equal one has the same text.
+type PlacesQuery struct {
+	Question api.PlacesQuestion
+	Text     string
+	Answer   func(api.Places, error)
 }
 
 // Unusable is a message that cannot be read.
@@ -122,6 +133,16 @@ func (e Query) apply(p *Placer, _ time.Time) bool {
 
 func (e PlacedQuery) apply(p *Placer, _ time.Time) bool {
 	e.Answer(p.core.places.answer(e.Copies))
+	return false
+}
+
+// apply answers, but not in the first heartbeat period: copies of nodes that have not reported yet would seem to have no place.
+func (e PlacesQuery) apply(p *Placer, now time.Time) bool {
+	if !p.core.complete || now.Sub(p.began) < p.cfg.Heartbeat {
+		e.Answer(api.Places{}, ErrNotReady)
+		return false
+	}
+	e.Answer(packer{p.core}.places(now, e.Question, e.Text), nil)
 	return false
 }
 

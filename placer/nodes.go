@@ -16,10 +16,13 @@ type node struct {
 	copies     map[string]*copyOf  // of its latest heartbeat, by instance
 	booked     map[string]*booking // assigned since then, by instance
 	reserved   resource.Vector     // the sum of booked
-	apps       map[string]int      // copies and booked, by app
-	own        int                 // while a copy is placed: the copies of its app
-	blocked    bool                // it rejected a start: no more until its next facts
-	restored   bool                // its facts are unknown yet: it has only bookings of the previous placer
+	revision   uint64              // of all that its view has; see touch
+	view       view
+	apps       map[string]int // copies and booked, by app
+	own        int            // while a copy is placed: the copies of its app
+	late       bool           // its heartbeat was late when the latest question was answered
+	blocked    bool           // it rejected a start: no more until its next facts
+	restored   bool           // its facts are unknown yet: it has only bookings of the previous placer
 }
 
 // room returns the free resources. A booking counts until a heartbeat lists it. The agent publishes
@@ -37,7 +40,7 @@ func (n *node) count(app string, more int) {
 
 // newNode returns a node without facts, which counts as draining. So its first facts count as new room.
 func newNode(id string, now time.Time) *node {
-	n := &node{copies: map[string]*copyOf{}, booked: map[string]*booking{}, apps: map[string]int{}, receivedAt: now}
+	n := &node{copies: map[string]*copyOf{}, booked: map[string]*booking{}, apps: map[string]int{}, receivedAt: now, revision: 1}
 	n.facts.ID, n.facts.Draining = id, true
 	return n
 }
@@ -66,6 +69,9 @@ func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 		}
 		n = newNode(f.ID, now)
 		c.nodes[f.ID] = n
+	}
+	if n.restored || n.blocked || n.facts.Resources != f.Resources || n.facts.Allocated != f.Allocated || n.facts.Draining != f.Draining {
+		n.touch()
 	}
 	c.restoredNodes, n.restored = c.restoredNodes || n.restored, false
 	before, blocked := n.facts, n.blocked
@@ -117,6 +123,7 @@ func (c *core) beat(now time.Time, n *node, beat api.Beat) {
 		cp = &copyOf{slot: s, instance: beat.Instance, node: n}
 		c.copies[beat.Instance], n.copies[beat.Instance] = cp, cp
 		n.count(s.app, 1)
+		n.touch()
 		if c.bySlot[s] == nil {
 			c.bySlot[s] = map[string]*copyOf{}
 		}
@@ -161,6 +168,7 @@ func (c *core) dropCopy(cp *copyOf) {
 	delete(c.copies, cp.instance)
 	delete(cp.node.copies, cp.instance)
 	cp.node.count(cp.app, -1)
+	cp.node.touch()
 	durable{c}.forgetAsked(cp.app, cp.instance)
 	if delete(c.bySlot[cp.slot], cp.instance); len(c.bySlot[cp.slot]) == 0 {
 		delete(c.bySlot, cp.slot)
@@ -180,6 +188,7 @@ func (c *core) forgetNode(now time.Time, n *node) {
 		c.dropCopy(cp)
 	}
 	delete(c.nodes, n.facts.ID)
+	c.revision += n.revision + 1
 	c.retry = true // a nudge may wait for this
 }
 

@@ -10,21 +10,23 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // maxListed bounds the copies in a Pending.
 const maxListed = 1000
 
-// capacity is the total room of the nodes of a pool.
+// capacity is what the machines of a pool can hold.
 type capacity struct {
 	nodes   []resource.Vector // the resources of each node
-	largest resource.Vector   // the largest value of each kind, on any node
+	kinds   []api.PlacesKind  // of machines that may be added
+	largest resource.Vector   // the largest value of each kind of resource
 }
 
-// capacityOf returns the capacity of the nodes whose facts are known.
-func capacityOf(nodes map[string]*node) capacity {
-	var all capacity
+// capacityOf returns the capacity of the nodes whose facts are known, and of machines of these kinds.
+func capacityOf(nodes map[string]*node, kinds []api.PlacesKind) capacity {
+	all := capacity{kinds: kinds}
 	for _, n := range nodes {
 		if n.restored {
 			continue
@@ -34,7 +36,17 @@ func capacityOf(nodes map[string]*node) capacity {
 			all.largest[k] = max(all.largest[k], x)
 		}
 	}
+	for _, one := range kinds {
+		for k, x := range one.Resources {
+			all.largest[k] = max(all.largest[k], x)
+		}
+	}
 	return all
+}
+
+// canHold reports whether a machine may ever hold a footprint. It is true before the first question, which names the kinds.
+func (all capacity) canHold(footprint resource.Vector) bool {
+	return fit.CanHold(footprint, all.kinds, all.nodes)
 }
 
 // whyNot returns why no node has room for a footprint.
@@ -44,6 +56,9 @@ func (all capacity) whyNot(footprint resource.Vector) string {
 	}
 	if slices.ContainsFunc(all.nodes, footprint.Fits) {
 		return "no node has so much room now"
+	}
+	if len(all.kinds) > 0 && all.canHold(footprint) {
+		return "no node that exists can hold it, a further machine may"
 	}
 	var short []string
 	for _, k := range resource.Kinds() {
@@ -66,7 +81,11 @@ func amount(k resource.Kind, x float64) string {
 // pending returns the copies that wait for room, and those that nodes rejected.
 func (c *core) pending() api.Pending {
 	p := api.Pending{Copies: []api.PendingCopy{}}
-	all, why := capacityOf(c.nodes), map[resource.Vector]string{}
+	type cause struct {
+		why  string
+		held bool
+	}
+	all, causes := capacityOf(c.nodes, c.kinds), map[resource.Vector]cause{}
 	for _, w := range c.wants {
 		row, ok := c.rows.apps[w.app]
 		if !ok {
@@ -76,12 +95,16 @@ func (c *core) pending() api.Pending {
 		one := api.PendingCopy{App: w.app, Version: w.version, Index: w.index, Footprint: footprint, Since: w.since, Why: ""}
 		switch {
 		case w.noRoom:
-			if why[footprint] == "" {
-				why[footprint] = all.whyNot(footprint)
+			found, known := causes[footprint]
+			if !known {
+				found = cause{all.whyNot(footprint), all.canHold(footprint)}
+				causes[footprint] = found
 			}
-			one.Why = why[footprint]
+			one.Why = found.why
 			p.Total++
-			p.Resources = p.Resources.Add(footprint)
+			if p.Resources = p.Resources.Add(footprint); !found.held {
+				p.Never = p.Never.Add(footprint)
+			}
 			p.Copies = append(p.Copies, one)
 		case w.rejected != "":
 			one.Why = "a node rejects its start: " + w.rejected
@@ -103,8 +126,12 @@ func listed(all []api.PendingCopy) []api.PendingCopy {
 func pendingSamples(p api.Pending, now time.Time, cluster, pool string) []metrics.Sample {
 	var out []metrics.Sample
 	for _, k := range []resource.Kind{resource.CPUs, resource.Mem, resource.Disk} {
+		waits := p.Resources[k] - p.Never[k]
+		if waits < resource.Slack { // rounding errors
+			waits = 0
+		}
 		out = append(out, metrics.Sample{
-			Type: metrics.System, Name: k.String() + "_pending", Time: now, Value: p.Resources[k],
+			Type: metrics.System, Name: k.String() + "_pending", Time: now, Value: waits,
 			Dimensions: metrics.Dimensions{"cluster": cluster, "pool": pool},
 		})
 	}

@@ -206,7 +206,7 @@ func anyApp(t *rapid.T) string { return rapid.SampledFrom([]string{"web", "db"})
 
 func (s *sim) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
-		"":    func(*rapid.T) {},
+		"":    func(*rapid.T) { s.checkViews() },
 		"act": func(*rapid.T) { s.act() },
 		"set app": func(t *rapid.T) {
 			version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")

@@ -8,15 +8,19 @@ const maxApps = 100_000 // rows in memory
 
 // rows is the expected state of a pool, and the last node of each copy.
 type rows struct {
-	pool string
-	apps map[string]api.App
-	ran  map[string]map[int]string // app -> index -> node
+	pool     string
+	revision uint64 // grows with each change of a row
+	apps     map[string]api.App
+	ran      map[string]map[int]string // app -> index -> node
 }
 
 // setRow stores a row. The row of another pool removes the app. It reports whether nodes were forgotten.
 func (r *rows) setRow(row api.App) (changed bool) {
 	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
 		return r.remove(row.Name)
+	}
+	if old, ok := r.apps[row.Name]; !ok || !old.Equal(row) {
+		r.revision++
 	}
 	r.apps[row.Name] = row
 	for index := range r.ran[row.Name] {
@@ -31,6 +35,9 @@ func (r *rows) setRow(row api.App) (changed bool) {
 // remove removes an app, and reports whether nodes were forgotten.
 func (r *rows) remove(name string) bool {
 	known := len(r.ran[name]) > 0
+	if _, ok := r.apps[name]; ok {
+		r.revision++
+	}
 	delete(r.apps, name)
 	delete(r.ran, name)
 	return known

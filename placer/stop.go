@@ -67,7 +67,7 @@ func (c *core) findCopy(instance string) *copyOf {
 // endCopy stops a copy. A booked copy is stopped after the response of its node.
 func (c *core) endCopy(now time.Time, cp *copyOf) {
 	if b := c.bookings.byInstance[cp.instance]; b != nil {
-		b.stop = true
+		b.toStop()
 		c.changed[b.app] = true
 		return
 	}

@@ -3,6 +3,7 @@ package fit
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,30 +11,37 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// setApart removes the copies that nothing can ever hold, and returns the other classes. A copy that a machine of unknown size
-// may hold is not among them. Without any kind in the question, none is.
+// CanHold reports whether a node of one of these sizes, or a machine of one of these kinds, may hold such a copy. A machine of
+// unknown size may. Without any kind it is not known what the provider has, so one may.
+func CanHold(footprint resource.Vector, kinds []api.PlacesKind, sizes []resource.Vector) bool {
+	for _, k := range kinds {
+		if k.Unknown || fits(&footprint, &k.Resources) {
+			return true
+		}
+	}
+	return len(kinds) == 0 || slices.ContainsFunc(sizes, footprint.Fits)
+}
+
+// sizes returns the sizes of the nodes, each once.
+func (s *solver) sizes() (all []resource.Vector) {
+	seen := map[resource.Vector]bool{}
+	for _, n := range s.Nodes {
+		if !seen[n.Size] {
+			seen[n.Size] = true
+			all = append(all, n.Size)
+		}
+	}
+	return all
+}
+
+// setApart removes the copies that nothing can ever hold, and returns the other classes.
 func (s *solver) setApart(all []*class) (rest []*class) {
-	sizes := map[resource.Vector]bool{}
-	held := func(f *resource.Vector) bool {
-		for _, k := range s.Question.Kinds {
-			if k.Unknown || fits(f, &k.Resources) {
-				return true
-			}
-		}
-		if len(sizes) == 0 {
-			for _, n := range s.Nodes {
-				sizes[n.Size] = true
-			}
-		}
-		for size := range sizes {
-			if fits(f, &size) {
-				return true
-			}
-		}
-		return len(s.Question.Kinds) == 0
+	var sizes []resource.Vector
+	if len(all) > 0 {
+		sizes = s.sizes()
 	}
 	for _, c := range all {
-		if held(&c.footprint) {
+		if CanHold(c.footprint, s.Question.Kinds, sizes) {
 			rest = append(rest, c)
 			continue
 		}

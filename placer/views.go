@@ -1,0 +1,208 @@
+package placer
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// view is what package fit needs of a node. It is kept until the node or a row changes.
+type view struct {
+	fit.Node
+	node, rows uint64 // revisions of the node and of the rows that it was made from
+}
+
+// touch marks a change of a node that its view has.
+func (n *node) touch() { n.revision++ }
+
+// packer answers where the copies of a core fit.
+type packer struct{ *core }
+
+// answered is the latest answer of a packer.
+type answered struct {
+	question string // as it was received
+	revision uint64
+	places   api.Places
+}
+
+// places answers a question, which was received as text.
+func (c packer) places(now time.Time, q api.PlacesQuestion, text string) api.Places {
+	c.noteLate(now)
+	revision := c.total()
+	if last := &c.last; last.revision == revision && last.question == text {
+		return last.places
+	}
+	c.kinds = q.Kinds
+	w := fit.World{Question: q, Nodes: make([]*fit.Node, 0, len(c.nodes)), Waiting: c.waiting(now, q.Gone)}
+	for _, n := range c.nodes {
+		if !n.restored {
+			w.Nodes = append(w.Nodes, c.view(n))
+		}
+	}
+	answer := fit.Solve(w)
+	answer.Held = c.heldSum()
+	c.last = answered{text, revision, answer}
+	return answer
+}
+
+// total returns the revision of all that an answer depends on. It grows with each change.
+func (c packer) total() uint64 {
+	sum := c.revision + c.rows.revision
+	for _, n := range c.nodes {
+		sum += n.revision
+	}
+	return sum
+}
+
+// noteLate marks the nodes whose heartbeat is late: what they run and their room are not certain.
+func (c packer) noteLate(now time.Time) {
+	for _, n := range c.nodes {
+		if late := !c.fresh(now, n); late != n.late {
+			n.late = late
+			n.touch()
+		}
+	}
+}
+
+// view returns the view of a node, and makes it anew after a change.
+func (c packer) view(n *node) *fit.Node {
+	if n.view.node != n.revision || n.view.rows != c.rows.revision {
+		n.view.node, n.view.rows = n.revision, c.rows.revision
+		c.fill(&n.view.Node, n)
+	}
+	return &n.view.Node
+}
+
+// fill makes the view of a node. Each desired copy needs another place when the node leaves, also one of an earlier version or
+// a second one in a slot: both end soon.
+func (c packer) fill(v *fit.Node, n *node) {
+	*v = fit.Node{
+		ID: n.facts.ID, Size: n.facts.Resources, Room: n.room(), Copies: v.Copies[:0],
+		Closed: n.facts.Draining || n.blocked || n.restored || n.late,
+	}
+	for s := range n.slots() {
+		if _, desired := c.rows.current(s); desired {
+			v.Copies = append(v.Copies, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint()})
+		}
+	}
+	slices.SortFunc(v.Copies, func(a, b fit.Copy) int {
+		return cmp.Or(cmp.Compare(part(b.Footprint, v.Size), part(a.Footprint, v.Size)), strings.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index))
+	})
+	v.Stays = c.whyStays(n, v.Copies)
+}
+
+// whyStays returns why a node with these copies cannot be emptied now, whatever room there is. It is empty if it may be.
+func (c packer) whyStays(n *node, copies []fit.Copy) string {
+	if n.late {
+		return "its latest heartbeat is late"
+	}
+	for _, one := range copies {
+		if !c.rows.startable(slot{one.App, c.rows.apps[one.App].Version, one.Index}) {
+			return "the expected state of " + one.App + "/" + strconv.Itoa(one.Index) + " does not allow to start it elsewhere"
+		}
+	}
+	return ""
+}
+
+// part returns the dominant part of a footprint in the size of a node.
+func part(footprint, size resource.Vector) (most float64) {
+	for k, x := range footprint {
+		if x > 0 {
+			most = max(most, x/size[k])
+		}
+	}
+	return most
+}
+
+// slots yields the slots of the copies that the node runs, and is to run.
+func (n *node) slots() func(yield func(slot) bool) {
+	return func(yield func(slot) bool) {
+		for _, cp := range n.copies {
+			if !yield(cp.slot) {
+				return
+			}
+		}
+		for _, b := range n.booked {
+			if !b.stop && !yield(b.slot) {
+				return
+			}
+		}
+	}
+}
+
+// waiting returns the copies without a node, and those of nodes that leave or drain. Each slot counts once.
+func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
+	gone := map[*node]bool{}
+	for _, n := range c.nodes {
+		if n.facts.Draining && !n.restored {
+			gone[n] = true
+		}
+	}
+	for _, id := range leaving {
+		if n := c.nodes[id]; n != nil {
+			gone[n] = true
+		}
+	}
+	seen := map[slot]bool{}
+	for n := range gone {
+		for s := range n.slots() {
+			live, desired := c.rows.current(s)
+			if !desired || seen[live] || !c.rows.startable(live) || c.elsewhere(live, gone) {
+				continue
+			}
+			seen[live] = true
+			all = append(all, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint(), Leaves: n.facts.ID})
+		}
+	}
+	for s := range c.wants {
+		if live, _ := c.live(now, s); live || seen[s] || !c.rows.startable(s) {
+			continue
+		}
+		all = append(all, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint()})
+	}
+	return all
+}
+
+// elsewhere reports whether a copy of the slot runs, or is to run, on a node that stays.
+func (c packer) elsewhere(s slot, gone map[*node]bool) bool {
+	for _, b := range c.bookings.bySlot[s] {
+		if !gone[b.node] && !b.stop {
+			return true
+		}
+	}
+	for _, cp := range c.bySlot[s] {
+		if !gone[cp.node] {
+			return true
+		}
+	}
+	return false
+}
+
+// heldSum returns the sum of the footprints of all desired copies that a machine can hold. It adds millionths, which are whole
+// numbers: so the order does not matter.
+func (c packer) heldSum() (sum resource.Vector) {
+	const millionth = 1e6
+	all, held := capacityOf(c.nodes, c.kinds), map[resource.Vector]bool{}
+	for _, row := range c.rows.apps {
+		footprint := row.Footprint()
+		can, known := held[footprint]
+		if !known {
+			can = all.canHold(footprint)
+			held[footprint] = can
+		}
+		if row.State == api.AppStopped || !can {
+			continue
+		}
+		for k, x := range footprint {
+			sum[k] += math.Round(x*millionth) * float64(row.Instances)
+		}
+	}
+	return sum.Scale(1 / millionth)
+}

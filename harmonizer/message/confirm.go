@@ -26,6 +26,11 @@ func ConfirmedSubject(cluster, pool string) string {
 	return names.Subject(cluster, "placer", pool, "confirmed")
 }
 
+// PlacesSubject returns the subject on which the scheduler of a pool answers an api.PlacesQuestion.
+func PlacesSubject(cluster, pool string) string {
+	return names.Subject(cluster, "placer", pool, "places")
+}
+
 // PlacedSubject returns the subject on which the scheduler of a pool answers an api.PlacedQuery.
 func PlacedSubject(cluster, pool string) string {
 	return names.Subject(cluster, "placer", pool, "placed")

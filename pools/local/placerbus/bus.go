@@ -28,6 +28,9 @@ import (
 
 const inbox = 65_536 // waiting messages
 
+// codeNotReady: the placer has begun, and cannot answer yet.
+const codeNotReady = "not_ready"
+
 // maxPlacedQuery bounds a request for the placed copies, in bytes.
 const maxPlacedQuery = 1 << 20
 
@@ -76,7 +79,7 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 			message.FactsSubject(cluster, nodes), message.HeartbeatSubject(cluster, nodes), message.ExitedSubject(cluster, nodes),
 			message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition),
 		},
-		Requests: []string{pendingSubject(cluster, b.cfg.Pool), message.PlacedSubject(cluster, b.cfg.Pool)}, Messages: inbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: b.log,
+		Requests: []string{pendingSubject(cluster, b.cfg.Pool), message.PlacedSubject(cluster, b.cfg.Pool), message.PlacesSubject(cluster, b.cfg.Pool)}, Messages: inbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: b.log,
 	})
 	if err != nil {
 		return err
@@ -159,10 +162,13 @@ func (b *Bus) decode(m *nats.Msg) (placer.Event, error) {
 		start, stop, err := cloudfoundry.DecodeNudge(m.Subject, m.Data)
 		return placer.Nudge{ID: nudgeID(m), Start: start, Stop: stop}, err
 	case pendingSubject(b.cfg.Cluster, b.cfg.Pool):
-		return placer.Query{Answer: func(p api.Pending) { b.respond(m, p) }}, nil
+		return placer.Query{Answer: func(p api.Pending) { b.answer(m, p, nil) }}, nil
 	}
-	if m.Subject == message.PlacedSubject(b.cfg.Cluster, b.cfg.Pool) {
+	switch m.Subject {
+	case message.PlacedSubject(b.cfg.Cluster, b.cfg.Pool):
 		return b.placedQuery(m)
+	case message.PlacesSubject(b.cfg.Cluster, b.cfg.Pool):
+		return b.placesQuery(m)
 	}
 	return nil, errUnknownSubject
 }
@@ -175,11 +181,33 @@ func (b *Bus) placedQuery(m *nats.Msg) (placer.Event, error) {
 	if err := json.Unmarshal(m.Data, &q); err != nil {
 		return nil, fmt.Errorf("decode request: %w", err)
 	}
-	return placer.PlacedQuery{Copies: q.Copies, Answer: func(a api.PlacedAnswer) {
-		if err := call.Respond(m, b.nc.MaxPayload(), a, nil); err != nil {
-			b.log.Warn("response not sent", "err", err)
+	return placer.PlacedQuery{Copies: q.Copies, Answer: func(a api.PlacedAnswer) { b.answer(m, a, nil) }}, nil
+}
+
+// placesQuery returns a question where copies fit. An invalid one is answered with its error.
+func (b *Bus) placesQuery(m *nats.Msg) (placer.Event, error) {
+	var q api.PlacesQuestion
+	err := json.Unmarshal(m.Data, &q)
+	if err == nil {
+		err = q.Validate()
+	}
+	if err != nil {
+		b.answer(m, nil, call.Invalid("question: %v", err))
+		return nil, fmt.Errorf("decode question: %w", err)
+	}
+	return placer.PlacesQuery{Question: q, Text: string(m.Data), Answer: func(p api.Places, err error) {
+		if errors.Is(err, placer.ErrNotReady) {
+			err = &call.Error{Code: codeNotReady, Message: err.Error()}
 		}
+		b.answer(m, p, err)
 	}}, nil
+}
+
+// answer responds to a request, with err if it is not nil.
+func (b *Bus) answer(m *nats.Msg, body any, err error) {
+	if err := call.Respond(m, b.nc.MaxPayload(), body, err); err != nil {
+		b.log.Warn("response not sent", "err", err)
+	}
 }
 
 // heartbeat returns a heartbeat from the subject of a node.
@@ -201,12 +229,6 @@ func facts(node message.Node, data []byte) (placer.Event, error) {
 		return nil, err
 	}
 	return placer.Facts{NodeFacts: f}, nil
-}
-
-func (b *Bus) respond(m *nats.Msg, p api.Pending) {
-	if err := call.Respond(m, b.nc.MaxPayload(), p, nil); err != nil {
-		b.log.Warn("response not sent", "err", err)
-	}
 }
 
 // Start implements placer.Bus.

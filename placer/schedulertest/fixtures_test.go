@@ -22,6 +22,10 @@ const folder = "testdata/v1"
 // withRelease has the messages of an app with a release, an optional key that was added to version 1.
 const withRelease = "testdata/v1-release"
 
+// withPlaces has the messages of the question where copies fit, an optional part that was added to version 1, and facts with
+// a zone.
+const withPlaces = "testdata/v1-places"
+
 // fixture is one message of version 1, with the value that it stands for.
 type fixture struct {
 	value  any // a pointer, or a value that is not decoded
@@ -88,10 +92,42 @@ func all() map[string]fixture {
 		filepath.Join(withRelease, "app_release.json"):        {row, as(message.DecodeApp)},
 		filepath.Join(withRelease, "node_start_release.json"): {start, as(plain[wire.StartRequest])},
 	}
+	facts := fixtures()["node_facts"].value.(api.NodeFacts)
+	facts.Zone = "eu-1a"
+	files[filepath.Join(withPlaces, "node_facts_zone.json")] = fixture{facts, as(wire.DecodeFacts)}
+	files[filepath.Join(withPlaces, "places_question.json")] = fixture{placesQuestion(), as(plain[api.PlacesQuestion])}
+	files[filepath.Join(withPlaces, "places.json")] = fixture{placesAnswer(), as(func(data []byte) (api.Places, error) {
+		return api.DecodePlaces(data, placesQuestion())
+	})}
 	for name, f := range fixtures() {
 		files[filepath.Join(folder, name+".json")] = f
 	}
 	return files
+}
+
+func placesQuestion() api.PlacesQuestion {
+	return api.PlacesQuestion{
+		Kinds: []api.PlacesKind{
+			{Group: "a", Resources: resource.Vector{4, 8192, 10000}, Weight: 1, Coming: 1, Room: 2, Level: 3},
+			{Group: "b", Resources: resource.Vector{8, 16384, 10000}, Weight: 2, Why: "in backoff until 12:05: no capacity"},
+			{Group: "c", Unknown: true, Weight: 4, Room: 5},
+		},
+		Gone: []string{"i-01"}, Aside: []string{"i-02"}, Leave: []string{"i-03", "i-04", "i-05"}, Most: 2,
+	}
+}
+
+func placesAnswer() api.Places {
+	web := resource.Vector{3, 256, 100}
+	return api.Places{
+		Nodes: 5, Waiting: 6,
+		Coming: []api.PlacesNeed{{Group: "a", Nodes: 1, Weight: 1, Copies: 1, First: "web/0"}},
+		New:    []api.PlacesNeed{{Group: "a", Nodes: 2, Weight: 2, Copies: 2, First: "web/1"}},
+		Probe:  []api.PlacesNeed{{Group: "c", Nodes: 1, Weight: 4, Copies: 1, First: "gpu/0"}},
+		Short:  []api.PlacesApp{{App: "wide", Copies: 2, Footprint: resource.Vector{6, 256, 100}, Why: "group b in backoff until 12:05: no capacity"}}, ShortCopies: 2,
+		Never: []api.PlacesApp{{App: "typo", Copies: 1, Footprint: resource.Vector{50, 64}, Why: "it needs 50 cpus, the largest machine (group b) has 8 cpus"}}, NeverCopies: 1,
+		Unplaceable: resource.Vector{50, 64}, Held: web.Scale(12), Leave: []string{"i-04"},
+		Stay: []api.PlacesStay{{Node: "i-03", Why: "web/4 (cpus=3 mem=256 disk=100) has no other place"}}, Stays: 1, Back: []string{"i-01"},
+	}
 }
 
 func as[T any](decode func([]byte) (T, error)) func([]byte) (any, error) {

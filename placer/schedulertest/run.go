@@ -2,9 +2,13 @@ package schedulertest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
@@ -29,6 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) Site) {
 		{"NudgesOfAnotherPoolAreIgnored", anotherPool},
 		{"PlacedCopies", placed},
 		{"PendingResources", pending},
+		{"PlacesHold", places},
 		{"DrainMovesCopiesWithoutAGap", drain},
 		{"UnknownFieldsAreIgnored", unknownFields},
 		{"MalformedMessagesChangeNothing", malformed},
@@ -261,4 +266,100 @@ func malformed(k *kit) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.bad = nil // they are ours
+}
+
+// places: the scheduler answers where copies fit. Without this optional part of the protocol it does not respond.
+func places(k *kit) {
+	if _, err := placerbus.GetPlaces(k.Context(), k.Conn, k.Cluster, k.Pool, api.PlacesQuestion{}); errors.Is(err, nats.ErrNoResponders) {
+		k.Log("the scheduler does not answer where copies fit")
+		return
+	}
+	k.start(k.app("web", 2))
+	k.nextHeartbeats()
+	nodes := k.nodes()
+	size := resource.Vector{2, 1000}
+	kind := api.PlacesKind{Group: "g", Resources: size, Weight: 1, Room: 10}
+	asks := func(q api.PlacesQuestion) (p api.Places) {
+		k.Helper()
+		k.until("the scheduler answers where copies fit", func() bool {
+			var err error
+			p, err = placerbus.GetPlaces(k.Context(), k.Conn, k.Cluster, k.Pool, q)
+			return err == nil
+		})
+		return p
+	}
+	// Copies of all nodes at once have no other place, and need machines.
+	p := asks(api.PlacesQuestion{Kinds: []api.PlacesKind{kind}, Gone: nodes})
+	if p.Nodes != len(nodes) || p.Waiting != 2 || len(p.New) != 1 || p.New[0].Nodes > 2 || p.New[0].Copies != 2 || len(p.Back) == 0 {
+		k.Errorf("all nodes leave: %+v, want that 2 copies need machines of group g, and nodes back", p)
+	}
+	waitingCopies(k, asks, kind)
+	emptied(k, asks(api.PlacesQuestion{Kinds: []api.PlacesKind{kind}, Leave: append(slices.Clone(nodes), "unknown"), Most: len(nodes) + 1}), nodes)
+
+	var answer api.Places
+	invalid := api.PlacesQuestion{Gone: []string{"n"}, Leave: []string{"n"}}
+	if err := call.Request(k.Context(), k.Conn, message.PlacesSubject(k.Cluster, k.Pool), invalid, &answer); err == nil {
+		k.Errorf("a node that is gone and a candidate: %+v, want an error", answer)
+	}
+}
+
+// waitingCopies: a copy that waits needs a machine of a kind that holds it, or a probe of an unknown kind. Nothing is ordered
+// for a copy that no kind can hold.
+func waitingCopies(k *kit, asks func(api.PlacesQuestion) api.Places, small api.PlacesKind) {
+	row := k.app("large", 1)
+	row.CPUs = 1e6
+	k.write(row)
+	k.awaitConfirmation(k.nudge(message.SubjectStart, api.Start{App: "large", Version: "v1", Indices: []int{0}}))
+	large := api.PlacesKind{Group: "large", Resources: resource.Vector{2e6, 1e6}, Weight: 8, Room: 1}
+	full, unknown := large, api.PlacesKind{Group: "new", Unknown: true, Weight: 1, Room: 1}
+	full.Room, full.Why = 0, "is at its maximum"
+	var p api.Places
+	k.until("large/0 waits for a machine", func() bool {
+		p = asks(api.PlacesQuestion{Kinds: []api.PlacesKind{small, large}})
+		return p.Waiting == 1
+	})
+	if len(p.New) != 1 || p.New[0].Group != "large" || p.New[0].Nodes != 1 {
+		k.Errorf("new %+v, want one machine of group large", p.New)
+	}
+	if p = asks(api.PlacesQuestion{Kinds: []api.PlacesKind{small, full}}); p.ShortCopies != 1 || len(p.New) != 0 || p.Short[0].App != "large" || p.Short[0].Why == "" {
+		k.Errorf("without room in its group: %+v, want that large is short, and why", p)
+	}
+	if p = asks(api.PlacesQuestion{Kinds: []api.PlacesKind{small, unknown}}); len(p.Probe) != 1 || len(p.New) != 0 || p.NeverCopies != 0 {
+		k.Errorf("with a kind of unknown size: %+v, want a probe of it", p)
+	}
+	p = asks(api.PlacesQuestion{Kinds: []api.PlacesKind{small}})
+	if p.NeverCopies != 1 || p.Waiting != 0 || len(p.New) != 0 || p.Never[0].App != "large" || p.Never[0].Why == "" || p.Unplaceable[resource.CPUs] != 1e6 {
+		k.Errorf("without a kind that holds it: %+v, want that large never has a place, and why", p)
+	}
+	if err := k.apps.Delete(k.Context(), "large"); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// emptied: all nodes that the scheduler names can be emptied at the same time, and each copy that runs elsewhere stays.
+func emptied(k *kit, p api.Places, nodes []string) {
+	if len(p.Leave) == 0 || len(p.Leave) == len(nodes) || slices.Contains(p.Leave, "unknown") {
+		k.Fatalf("leave %v of %v, want some of the nodes", p.Leave, nodes)
+	}
+	for i, id := range p.Leave {
+		if err := k.agents.Cordon(k.Context(), id, true, pools.Sequence{Epoch: 1, Number: uint64(i + 1)}); err != nil {
+			k.Fatal(err)
+		}
+	}
+	k.until(fmt.Sprintf("nodes %v are empty, and the copies run elsewhere", p.Leave), func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		running := map[string]int{}
+		for node, beats := range k.beats {
+			for _, b := range beats {
+				if slices.Contains(p.Leave, node) {
+					return false
+				}
+				if b.State == api.CopyRunning {
+					running[indexOf(b)]++
+				}
+			}
+		}
+		return running["web/0"] == 1 && running["web/1"] == 1
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -211,6 +212,13 @@ func (k *kit) confirmations(id string) int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.confirmed[id]
+}
+
+// nodes returns the nodes that send heartbeats, in order.
+func (k *kit) nodes() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(maps.Keys(k.beats))
 }
 
 // app returns the row of an app whose copies run until they are stopped.

@@ -399,7 +399,8 @@ type AppCount struct {
 	Flapping int     `json:"flapping"`
 	Crashed  int     `json:"crashed"`
 	Extra    int     `json:"extra"`
-	CPUs     float64 `json:"cpus_expected"` // of Expected copies
+	Never    int     `json:"never,omitempty"` // part of Expected that no machine of the pool can hold; 0 if unknown
+	CPUs     float64 `json:"cpus_expected"`   // of Expected copies without Never
 	Mem      float64 `json:"mem_expected"`
 	Disk     float64 `json:"disk_expected"`
 }
@@ -413,6 +414,7 @@ func (a AppCount) Add(b AppCount) AppCount {
 		Flapping: a.Flapping + b.Flapping,
 		Crashed:  a.Crashed + b.Crashed,
 		Extra:    a.Extra + b.Extra,
+		Never:    a.Never + b.Never,
 		CPUs:     a.CPUs + b.CPUs,
 		Mem:      a.Mem + b.Mem,
 		Disk:     a.Disk + b.Disk,

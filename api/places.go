@@ -19,6 +19,8 @@ const (
 	MaxPlacesApps  = 100     // entries in Places.Short, and in Places.Never
 	MaxPlacesText  = 300     // bytes of a text for people, and of a name
 
+	MaxNeverApps = 1000 // entries in NeverPlaced.Apps
+
 	maxPlacesCount = 10_000_000 // copies, and machines
 )
 
@@ -91,6 +93,13 @@ type PlacesApp struct {
 	Copies    int             `json:"copies"`    // above 0
 	Footprint resource.Vector `json:"footprint"` // of one copy
 	Why       string          `json:"why"`       // for people
+}
+
+// NeverPlaced lists all copies of a pool that wait, and that no node and no kind can ever hold. The scheduler publishes it in
+// each heartbeat period, after the first PlacesQuestion. The harmonizer leaves these copies out of the expected resources.
+type NeverPlaced struct {
+	Pool string      `json:"pool"`
+	Apps []PlacesApp `json:"apps"` // each app once, at most MaxNeverApps
 }
 
 // PlacesStay is a candidate that cannot be emptied.
@@ -245,6 +254,29 @@ func (p Places) validateNeeds(q PlacesQuestion) (copies int, err error) {
 	return copies, nil
 }
 
+// Validate returns an error that names the first invalid field.
+func (n NeverPlaced) Validate() error {
+	if len(n.Apps) > MaxNeverApps {
+		return fmt.Errorf("apps: %d entries, at most %d are allowed", len(n.Apps), MaxNeverApps)
+	}
+	for i, a := range n.Apps {
+		if err := a.validate(fmt.Sprintf("apps[%d]", i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a PlacesApp) validate(field string) error {
+	if a.App == "" {
+		return fmt.Errorf("%s.app is empty", field)
+	}
+	if err := a.Footprint.Validate(); err != nil {
+		return fmt.Errorf("%s.footprint: %w", field, err)
+	}
+	return errors.Join(placesText(field+".app", a.App), placesText(field+".why", a.Why), placesCount(field+".copies", a.Copies, 1, maxPlacesCount))
+}
+
 // validateApps checks a list of copies without a place. total counts these copies and those that are not listed.
 func validateApps(name string, apps []PlacesApp, total int) error {
 	if len(apps) > MaxPlacesApps {
@@ -252,16 +284,8 @@ func validateApps(name string, apps []PlacesApp, total int) error {
 	}
 	listed := 0
 	for i, a := range apps {
-		field := fmt.Sprintf("%s[%d]", name, i)
-		if a.App == "" {
-			return fmt.Errorf("%s.app is empty", field)
-		}
-		if err := errors.Join(placesText(field+".app", a.App), placesText(field+".why", a.Why),
-			placesCount(field+".copies", a.Copies, 1, maxPlacesCount)); err != nil {
+		if err := a.validate(fmt.Sprintf("%s[%d]", name, i)); err != nil {
 			return err
-		}
-		if err := a.Footprint.Validate(); err != nil {
-			return fmt.Errorf("%s.footprint: %w", field, err)
 		}
 		listed += a.Copies
 	}

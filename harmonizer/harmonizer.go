@@ -57,6 +57,7 @@ type Harmonizer struct {
 	probedAt     time.Time
 	nodesSavedAt time.Time // when the nodes were last saved to the memory
 	reading      time.Time // start of the current pass of a polled source; zero: no pass
+	never        never
 	refused      []apps.Nudge
 	published    publications
 	found        map[cause]uint64
@@ -94,6 +95,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		machine:     apps.NewMachine(cfg.Apps),
 		published:   publications{period: cfg.Apps.HeartbeatPeriod, last: map[string]publication{}},
 		found:       map[cause]uint64{},
+		never:       never{},
 		logLimit:    oncePerMinute(),
 		noLeader:    noLeaderAlarm{after: noLeaderLeases * cfg.LeaseTTL},
 	}

@@ -117,6 +117,9 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 			h.watched.confirm(ev, h.machine.View().PoolOf)
 		}
 		return
+	case apps.Never:
+		h.never.note(ev)
+		return
 	}
 	began := time.Now()
 	nudges, findings := h.machine.Step(now, ev)
@@ -235,12 +238,12 @@ func (h *Harmonizer) saveNodes(now time.Time) {
 // heartbeat period.
 func (h *Harmonizer) publish(now time.Time) {
 	for _, pool := range h.pools() {
-		revision := h.machine.View().Revision(pool)
+		revision := h.machine.View().Revision(pool) + h.never.revision(pool)
 		due, whole := h.published.due(now, pool, revision)
 		if !due {
 			continue
 		}
-		counts := h.machine.View().Counts(now, pool)
+		counts := h.never.without(h.machine.View().Counts(now, pool))
 		h.published.record(now, pool, revision, len(counts.Apps), whole)
 		h.publisher.queueCounts(counts)
 		h.countWriter.queueCounts(counts, whole)

@@ -29,7 +29,7 @@ func (h *Harmonizer) Counts(ctx context.Context, pool string) (api.InstanceCount
 		return api.InstanceCounts{}, ErrShadow
 	}
 	var c api.InstanceCounts
-	err := h.call(ctx, func(now time.Time) { c = h.machine.View().Counts(now, pool) })
+	err := h.call(ctx, func(now time.Time) { c = h.never.without(h.machine.View().Counts(now, pool)) })
 	return c, err
 }
 

@@ -39,6 +39,10 @@ type Confirmed struct {
 	Nudges []string // ids
 }
 
+// Never: no machine of a pool can hold these copies, by its scheduler. It changes no decision; the harmonizer leaves them out
+// of the expected resources.
+type Never struct{ api.NeverPlaced }
+
 // ExpectedBegin: a polled source begins to read all rows now.
 type ExpectedBegin struct{}
 
@@ -123,6 +127,7 @@ func (Heartbeat) event()          {}
 func (Exit) event()               {}
 func (Updated) event()            {}
 func (Nudged) event()             {}
+func (Never) event()              {}
 func (Confirmed) event()          {}
 func (ExpectedBegin) event()      {}
 func (ExpectedRows) event()       {}

@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -19,6 +20,7 @@ const (
 	MaxConfirmed = 1000
 
 	maxConfirmation = 128 << 10 // bytes
+	maxNever        = 512 << 10 // bytes
 )
 
 // ConfirmedSubject returns the subject of the confirmations of a pool's scheduler.
@@ -29,6 +31,11 @@ func ConfirmedSubject(cluster, pool string) string {
 // PlacesSubject returns the subject on which the scheduler of a pool answers an api.PlacesQuestion.
 func PlacesSubject(cluster, pool string) string {
 	return names.Subject(cluster, "placer", pool, "places")
+}
+
+// NeverSubject returns the subject of the copies of a pool that no machine can hold.
+func NeverSubject(cluster, pool string) string {
+	return names.Subject(cluster, "placer", pool, "never")
 }
 
 // PlacedSubject returns the subject on which the scheduler of a pool answers an api.PlacedQuery.
@@ -57,4 +64,20 @@ func DecodeConfirmation(data []byte) (api.Confirmation, error) {
 		}
 	}
 	return c, nil
+}
+
+// DecodeNever decodes an api.NeverPlaced. Unknown fields are ignored.
+func DecodeNever(data []byte) (api.NeverPlaced, error) {
+	if len(data) > maxNever {
+		return api.NeverPlaced{}, fmt.Errorf("decode copies without a place: %d bytes, at most %d are allowed", len(data), maxNever)
+	}
+	var n api.NeverPlaced
+	err := json.Unmarshal(data, &n)
+	if err == nil {
+		err = errors.Join(names.CheckToken("pool", n.Pool), n.Validate())
+	}
+	if err != nil {
+		return api.NeverPlaced{}, fmt.Errorf("decode copies without a place: %w", err)
+	}
+	return n, nil
 }

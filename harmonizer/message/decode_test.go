@@ -199,7 +199,7 @@ func FuzzDecode(f *testing.F) {
 		`{"droplet":"a","version":"v","indices":[1,2],"running":{"v":1},"flapping":false}`,
 		`{"droplet":"a","instances":{"i":"v"}}`, `{"droplet":"a","instances":["i",null]}`,
 		`{"droplet":"a","op":"START","indices":[1]}`,
-		`{"name":"web","pool":"p","instances":1,"command":"c"}`, `{"apps":{"a":{"running":1}}}`, `{`, `null`,
+		`{"pool":"p","apps":[{"app":"web","copies":2,"footprint":{"cpus":50}}]}`, `{"name":"web","pool":"p","instances":1,"command":"c"}`, `{"apps":{"a":{"running":1}}}`, `{`, `null`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -226,6 +226,9 @@ func FuzzDecode(f *testing.F) {
 		}
 		if c, err := DecodeCounts(data); err == nil && (c.Part < 0 || c.Part >= max(c.Parts, 1)) {
 			t.Errorf("DecodeCounts(%q) took part %d of %d", data, c.Part, c.Parts)
+		}
+		if n, err := DecodeNever(data); err == nil && (n.Pool == "" || n.Validate() != nil) {
+			t.Errorf("DecodeNever(%q) took %+v", data, n)
 		}
 		_, _ = DecodeStop(data)
 		_, _ = DecodeUpdated(data)

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 func TestNudgeRequestsAConfirmation(t *testing.T) {
@@ -47,6 +48,25 @@ func TestConfirmationOfAnotherPoolIsRefused(t *testing.T) {
 		{"no id", `{"pool": "p", "nudges": ["a b"]}`, nil},
 	} {
 		got := b.event(&nats.Msg{Subject: message.ConfirmedSubject(cluster, "p"), Data: []byte(tt.data)})
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestNeverOfAnotherPoolIsRefused(t *testing.T) {
+	b := &Bus{cfg: Config{Cluster: cluster}, tally: newTally(logger(t))}
+	list := api.NeverPlaced{Pool: "p", Apps: []api.PlacesApp{{App: "web", Copies: 2, Footprint: resource.Vector{50}}}}
+	for _, tt := range []struct {
+		name, data string
+		want       apps.Event
+	}{
+		{"own", `{"pool": "p", "apps": [{"app": "web", "copies": 2, "footprint": {"cpus": 50}}], "later": 1}`, apps.Never{NeverPlaced: list}},
+		{"another pool", `{"pool": "q", "apps": []}`, nil},
+		{"malformed", `{`, nil},
+		{"negative", `{"pool": "p", "apps": [{"app": "web", "copies": -2}]}`, nil},
+	} {
+		got := b.event(&nats.Msg{Subject: message.NeverSubject(cluster, "p"), Data: []byte(tt.data)})
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}

@@ -30,10 +30,14 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 	case message.SubjectUpdated:
 		ev, err = b.updated(m.Data)
 	default:
-		if pool := confirmedBy(m.Subject); pool != "" {
+		switch pool, what := ofScheduler(m.Subject); what {
+		case "confirmed":
 			subject = "placer.confirmed"
 			ev, err = confirmed(pool, m.Data)
-		} else {
+		case "never":
+			subject = "placer.never"
+			ev, err = never(pool, m.Data)
+		default:
 			ev, err = b.nudged(m)
 		}
 	}
@@ -72,13 +76,25 @@ func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
 	return apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}}, nil
 }
 
-// confirmedBy returns the pool of a subject of confirmations; empty for another subject.
-func confirmedBy(subject string) string {
+// ofScheduler returns the pool and the last token of a subject of a scheduler; empty for another subject.
+func ofScheduler(subject string) (pool, what string) {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) == 5 && tokens[0] == "weir" && tokens[2] == "placer" {
-		return tokens[3]
+		return tokens[3], tokens[4]
 	}
-	return ""
+	return "", ""
+}
+
+// never returns the copies that no machine can hold, from a pool's scheduler, which speaks for its own pool only.
+func never(pool string, data []byte) (apps.Event, error) {
+	n, err := message.DecodeNever(data)
+	if err == nil && n.Pool != pool {
+		err = fmt.Errorf("subject of pool %.80q: the list is of pool %.80q", pool, n.Pool)
+	}
+	if err != nil {
+		return nil, &message.FieldError{Field: "never", Problem: err.Error()}
+	}
+	return apps.Never{NeverPlaced: n}, nil
 }
 
 // confirmed returns the confirmation of a pool's scheduler, which speaks for its own pool only.

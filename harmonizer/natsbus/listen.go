@@ -74,7 +74,7 @@ func (b *Bus) nodeSubjects() []string {
 func (b *Bus) eventSubjects() []string {
 	return slices.Concat(b.nodeSubjects(), b.cfg.CloudFoundry.NudgeSubjects(), []string{
 		message.SubjectUpdated, message.SubjectStart, message.SubjectStop,
-		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"),
+		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"), message.NeverSubject(b.cfg.Cluster, "*"),
 	})
 }
 

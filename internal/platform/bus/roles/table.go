@@ -67,6 +67,7 @@ func Rows() []Row {
 		{c + "placer.{pool}.confirmed", []Role{Placer}, []Role{Harmonizer}, NoAnswer, false, "nudges that the placer has"},
 		{c + "placer.{pool}.placed", []Role{Harmonizer}, []Role{Placer}, OneAnswer, false, "which copies the placer put on their nodes"},
 		{c + "placer.{pool}.places", []Role{Pool}, []Role{Placer}, OneAnswer, false, "where copies fit"},
+		{c + "placer.{pool}.never", []Role{Placer}, []Role{Harmonizer}, NoAnswer, false, "copies that no machine can hold"},
 		{c + "placer.{pool}.pending", people, []Role{Placer}, OneAnswer, false, "waiting app instances"},
 		{c + "health.{pool}.events", []Role{Pool}, []Role{Notify, Operator, Viewer}, NoAnswer, false, "findings, stored"},
 		{c + "health.{pool}.loopback", []Role{Pool}, []Role{Pool}, NoAnswer, false, "loopback probe"},

@@ -210,6 +210,7 @@ func (p *Placer) serve(ctx context.Context, wg *sync.WaitGroup, failed <-chan er
 		case now := <-tick.C:
 			p.endAdoption(now)
 			p.offer(pendingSamples(p.core.pending(), now, p.cfg.Cluster, p.cfg.Pool))
+			p.reportNever(now)
 		case err := <-p.saved:
 			p.saving, changed, p.again = false, p.again, false
 			if p.noteSave(err); err != nil {
@@ -269,6 +270,16 @@ func (p *Placer) offer(samples []metrics.Sample) {
 	default:
 	}
 	p.samples <- samples
+}
+
+// reportNever reports the copies that no machine can hold, after the first question, which names the kinds of machines.
+func (p *Placer) reportNever(now time.Time) {
+	if p.ports.Reporter == nil || p.core.last.question == "" {
+		return
+	}
+	if err := p.ports.Reporter.Never(packer{p.core}.neverPlaced(now)); err != nil {
+		p.log.Warn("copies that no machine can hold not reported", "err", err) // the next tick repeats it
+	}
 }
 
 // report writes samples in a separate goroutine, so that a slow store does not block placing.

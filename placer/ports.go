@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -20,6 +21,12 @@ type Bus interface {
 	Stop(ctx context.Context, node, instance string, epoch uint64) (ended bool, err error)
 	// Confirm reports that the placer has these nudges, and will carry them out or has refused them.
 	Confirm(epoch uint64, nudges []string) error
+}
+
+// Reporter reports copies that no machine can hold to the harmonizer.
+type Reporter interface {
+	// Never reports all such copies. It does not wait.
+	Never(apps []api.PlacesApp) error
 }
 
 // Lease is the right to place the copies of the pool.
@@ -73,10 +80,11 @@ const (
 
 // Ports are the dependencies of a Placer.
 type Ports struct {
-	Bus    Bus
-	Sink   Sink   // nil: no metrics are written
-	Lease  Lease  // nil: this placer is the only one of the pool
-	Memory Memory // nil: nothing is saved
+	Bus      Bus
+	Reporter Reporter // nil: nothing is reported
+	Sink     Sink     // nil: no metrics are written
+	Lease    Lease    // nil: this placer is the only one of the pool
+	Memory   Memory   // nil: nothing is saved
 }
 
 // Sink stores the metrics of pending copies, for example in a metrics.Store.

@@ -2,6 +2,7 @@ package placer
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -205,4 +206,26 @@ func (c packer) heldSum() (sum resource.Vector) {
 		}
 	}
 	return sum.Scale(1 / millionth)
+}
+
+// neverPlaced returns the copies without a node that no machine can ever hold, in order of app.
+func (c packer) neverPlaced(now time.Time) []api.PlacesApp {
+	all, byApp := capacityOf(c.nodes, c.kinds), map[string]api.PlacesApp{}
+	for s := range c.wants {
+		one, known := byApp[s.app]
+		if live, _ := c.live(now, s); live || !c.rows.startable(s) {
+			continue
+		}
+		if !known {
+			row := c.rows.apps[s.app]
+			if one.App, one.Footprint = s.app, row.Footprint(); all.canHold(one.Footprint) {
+				continue
+			}
+		}
+		one.Copies++
+		byApp[s.app] = one
+	}
+	list := slices.Collect(maps.Values(byApp))
+	slices.SortFunc(list, func(a, b api.PlacesApp) int { return strings.Compare(a.App, b.App) })
+	return list[:min(len(list), api.MaxNeverApps)]
 }

@@ -176,9 +176,15 @@ func TestCopiesThatNothingCanHold(t *testing.T) {
 			t.Errorf("%s: %q, want %q", one.App, one.Why, want)
 		}
 	}
+	if got := (packer{w.c}).neverPlaced(w.now); len(got) != 1 || got[0].App != "typo" || got[0].Copies != 1 || got[0].Footprint != (resource.Vector{50}) {
+		t.Errorf("no machine can hold %+v, want one copy of typo", got)
+	}
 	w.places(api.PlacesQuestion{Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{64}, Weight: 1}}})
 	if got := w.c.pending(); !got.Never.IsZero() || !strings.Contains(got.Copies[0].Why+got.Copies[1].Why, "a further machine may") {
 		t.Errorf("pending %+v, want that a larger machine may hold it", got)
+	}
+	if got := (packer{w.c}).neverPlaced(w.now); len(got) != 0 {
+		t.Errorf("no machine can hold %+v, want none", got)
 	}
 }
 

@@ -99,6 +99,7 @@ func all() map[string]fixture {
 	files[filepath.Join(withPlaces, "places.json")] = fixture{placesAnswer(), as(func(data []byte) (api.Places, error) {
 		return api.DecodePlaces(data, placesQuestion())
 	})}
+	files[filepath.Join(withPlaces, "never.json")] = fixture{api.NeverPlaced{Pool: "p", Apps: placesAnswer().Never}, as(message.DecodeNever)}
 	for name, f := range fixtures() {
 		files[filepath.Join(folder, name+".json")] = f
 	}

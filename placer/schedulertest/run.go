@@ -331,9 +331,18 @@ func waitingCopies(k *kit, asks func(api.PlacesQuestion) api.Places, small api.P
 	if p.NeverCopies != 1 || p.Waiting != 0 || len(p.New) != 0 || p.Never[0].App != "large" || p.Never[0].Why == "" || p.Unplaceable[resource.CPUs] != 1e6 {
 		k.Errorf("without a kind that holds it: %+v, want that large never has a place, and why", p)
 	}
+	listed := func(copies int) func() bool {
+		return func() bool {
+			k.mu.Lock()
+			defer k.mu.Unlock()
+			return len(k.never) == copies && (copies == 0 || k.never[0].App == "large" && k.never[0].Copies == 1)
+		}
+	}
+	k.until("the scheduler lists large as an app that no machine can hold", listed(1))
 	if err := k.apps.Delete(k.Context(), "large"); err != nil {
 		k.Fatal(err)
 	}
+	k.until("the list is empty", listed(0))
 }
 
 // emptied: all nodes that the scheduler names can be emptied at the same time, and each copy that runs elsewhere stays.

@@ -47,6 +47,7 @@ type kit struct {
 	exits     []api.Exited
 	confirmed map[string]int // nudge -> confirmations
 	bad       []string       // messages that break the protocol
+	never     []api.PlacesApp
 	gaps      map[string]bool
 	watched   string // an index that must have a copy all the time; empty: none
 }
@@ -69,7 +70,7 @@ func newKit(t *testing.T, s Site) *kit {
 	in, err := bus.Receive(s.Conn, bus.InboxConfig{
 		Events: []string{
 			message.FactsSubject(s.Cluster, nodes), message.HeartbeatSubject(s.Cluster, nodes), message.ExitedSubject(s.Cluster, nodes),
-			message.ConfirmedSubject(s.Cluster, s.Pool),
+			message.ConfirmedSubject(s.Cluster, s.Pool), message.NeverSubject(s.Cluster, s.Pool),
 		},
 		Messages: 100_000, Log: slog.New(slog.DiscardHandler),
 	})
@@ -128,6 +129,12 @@ func (k *kit) receive(m *nats.Msg) {
 		if e, err = message.DecodeExited(m.Data); err == nil {
 			k.exits = append(k.exits, e)
 		}
+	case message.NeverSubject(k.Cluster, k.Pool):
+		var n api.NeverPlaced
+		if n, err = message.DecodeNever(m.Data); err == nil && n.Pool != k.Pool {
+			err = fmt.Errorf("the list is of pool %q", n.Pool)
+		}
+		k.never = n.Apps
 	default:
 		var c api.Confirmation
 		if c, err = message.DecodeConfirmation(m.Data); err == nil && c.Pool != k.Pool {

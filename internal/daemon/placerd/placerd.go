@@ -84,7 +84,7 @@ func (p Parts) Wire(ctx context.Context) (*Placer, error) {
 	}, p.Bus.Conn(), p.Log)
 	one, err := placer.New(placer.Config{
 		Cluster: p.Cluster, Pool: p.Pool, Heartbeat: p.Heartbeat, StartTimeout: min(startTimeout, lease.TTL()/startsPerLease),
-	}, placer.Ports{Bus: connection, Sink: p.Sink, Lease: lease, Memory: memory}, p.Log)
+	}, placer.Ports{Bus: connection, Reporter: connection, Sink: p.Sink, Lease: lease, Memory: memory}, p.Log)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,10 @@ type Bus struct {
 	log    *slog.Logger
 }
 
-var _ placer.Bus = (*Bus)(nil)
+var (
+	_ placer.Bus      = (*Bus)(nil)
+	_ placer.Reporter = (*Bus)(nil)
+)
 
 // New returns the bus of a pool's placer.
 func New(cfg Config, nc *nats.Conn, log *slog.Logger) *Bus {
@@ -276,6 +279,18 @@ func (b *Bus) Confirm(epoch uint64, nudges []string) error {
 		if err != nil {
 			return fmt.Errorf("confirm nudges: %w", err)
 		}
+	}
+	return nil
+}
+
+// Never implements placer.Reporter.
+func (b *Bus) Never(apps []api.PlacesApp) error {
+	data, err := json.Marshal(api.NeverPlaced{Pool: b.cfg.Pool, Apps: apps})
+	if err == nil {
+		err = bus.Publish(b.nc, message.NeverSubject(b.cfg.Cluster, b.cfg.Pool), data)
+	}
+	if err != nil {
+		return fmt.Errorf("report copies that no machine can hold: %w", err)
 	}
 	return nil
 }

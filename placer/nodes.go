@@ -20,7 +20,7 @@ type node struct {
 	view       view
 	apps       map[string]int // copies and booked, by app
 	own        int            // while a copy is placed: the copies of its app
-	late       bool           // its heartbeat was late when the latest question was answered
+	missed     int            // heartbeats that were missing when the latest question was answered, at most 2
 	blocked    bool           // it rejected a start: no more until its next facts
 	restored   bool           // its facts are unknown yet: it has only bookings of the previous placer
 }

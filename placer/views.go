@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/fit"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -35,7 +36,7 @@ type answered struct {
 
 // places answers a question, which was received as text.
 func (c packer) places(now time.Time, q api.PlacesQuestion, text string) api.Places {
-	c.noteLate(now)
+	c.noteMissed(now)
 	revision := c.total()
 	if last := &c.last; last.revision == revision && last.question == text {
 		return last.places
@@ -62,11 +63,18 @@ func (c packer) total() uint64 {
 	return sum
 }
 
-// noteLate marks the nodes whose heartbeat is late: what they run and their room are not certain.
-func (c packer) noteLate(now time.Time) {
+// noteMissed notes the missing heartbeats of each node.
+func (c packer) noteMissed(now time.Time) {
 	for _, n := range c.nodes {
-		if late := !c.fresh(now, n); late != n.late {
-			n.late = late
+		missed, age, period := 0, now.Sub(n.receivedAt), liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))
+		switch {
+		case age > liveness.SilentAfter(period):
+			missed = 2
+		case age > liveness.ConfirmedFor(period):
+			missed = 1
+		}
+		if missed != n.missed {
+			n.missed = missed
 			n.touch()
 		}
 	}
@@ -82,11 +90,12 @@ func (c packer) view(n *node) *fit.Node {
 }
 
 // fill makes the view of a node. Each desired copy needs another place when the node leaves, also one of an earlier version or
-// a second one in a slot: both end soon.
+// a second one in a slot: both end soon. The placer puts copies on a node whose heartbeat is late, so this one is open too. But
+// what runs on it is not certain, so it stays.
 func (c packer) fill(v *fit.Node, n *node) {
 	*v = fit.Node{
 		ID: n.facts.ID, Size: n.facts.Resources, Room: n.room(), Copies: v.Copies[:0],
-		Closed: n.facts.Draining || n.blocked || n.restored || n.late,
+		Closed: n.facts.Draining || n.blocked || n.restored || n.missed > 1,
 	}
 	for s := range n.slots() {
 		if _, desired := c.rows.current(s); desired {
@@ -101,7 +110,7 @@ func (c packer) fill(v *fit.Node, n *node) {
 
 // whyStays returns why a node with these copies cannot be emptied now, whatever room there is. It is empty if it may be.
 func (c packer) whyStays(n *node, copies []fit.Copy) string {
-	if n.late {
+	if n.missed > 0 {
 		return "its latest heartbeat is late"
 	}
 	for _, one := range copies {
@@ -140,19 +149,9 @@ func (n *node) slots() func(yield func(slot) bool) {
 
 // waiting returns the copies without a node, and those of nodes that leave or drain. Each slot counts once.
 func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
-	gone := map[*node]bool{}
-	for _, n := range c.nodes {
-		if n.facts.Draining && !n.restored {
-			gone[n] = true
-		}
-	}
-	for _, id := range leaving {
-		if n := c.nodes[id]; n != nil {
-			gone[n] = true
-		}
-	}
+	list, gone := c.leaving(leaving)
 	seen := map[slot]bool{}
-	for n := range gone {
+	for _, n := range list {
 		for s := range n.slots() {
 			live, desired := c.rows.current(s)
 			if !desired || seen[live] || !c.rows.startable(live) || c.elsewhere(live, gone) {
@@ -169,6 +168,27 @@ func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
 		all = append(all, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint()})
 	}
 	return all
+}
+
+// leaving returns the nodes with these ids, and then those that drain, in order of id; and the set of all of them.
+func (c packer) leaving(ids []string) (list []*node, set map[*node]bool) {
+	set = make(map[*node]bool, len(ids))
+	add := func(n *node) {
+		list, set[n] = append(list, n), true
+	}
+	for _, id := range ids {
+		if n := c.nodes[id]; n != nil {
+			add(n)
+		}
+	}
+	named := len(list)
+	for _, n := range c.nodes {
+		if n.facts.Draining && !n.restored && !set[n] {
+			add(n)
+		}
+	}
+	slices.SortFunc(list[named:], func(a, b *node) int { return strings.Compare(a.facts.ID, b.facts.ID) })
+	return list, set
 }
 
 // elsewhere reports whether a copy of the slot runs, or is to run, on a node that stays.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -109,13 +110,25 @@ func TestPlacesOfThePool(t *testing.T) {
 			w.node("a", false, "0/x=RUNNING")
 			w.node("b", false)
 		}, api.PlacesQuestion{Leave: []string{"a", "b"}, Most: 2}, "0 0 [b] [{a the expected state of web/0 does not allow to start it elsewhere}] []"},
-		{"late nodes stay, and take no copy", func(w *world) {
+		{"late nodes stay, and take copies", func(w *world) {
 			w.app(1, "v1")
 			w.node("a", false)
 			w.now = w.now.Add(16 * time.Second)
 			w.node("b", false, "0/x=RUNNING")
-		}, api.PlacesQuestion{Leave: []string{"a", "b"}, Most: 2},
-			"0 0 [] [{a its latest heartbeat is late} {b web/0 (cpus=1) has no other place}] []"},
+		}, api.PlacesQuestion{Leave: []string{"a", "b"}, Most: 2}, "0 0 [b] [{a its latest heartbeat is late}] []"},
+		{"silent nodes take no copy", func(w *world) {
+			w.app(1, "v1")
+			w.node("a", false)
+			w.now = w.now.Add(26 * time.Second)
+			w.node("b", false, "0/x=RUNNING")
+		}, api.PlacesQuestion{Leave: []string{"b"}, Most: 2}, "0 0 [] [{b web/0 (cpus=1) has no other place}] []"},
+		{"a node with a longer period is not late", func(w *world) {
+			w.node("a", false)
+			f := w.c.nodes["a"].facts
+			f.Heartbeat = 30 * time.Second
+			w.c.nodeFacts(w.now, f)
+			w.now = w.now.Add(40 * time.Second)
+		}, api.PlacesQuestion{Leave: []string{"a"}, Most: 2}, "0 0 [a] [] []"},
 		{"a node that refused a start takes no copy", func(w *world) {
 			w.app(2, "v1")
 			w.node("a", false, "1/y=RUNNING")
@@ -226,7 +239,9 @@ func BenchmarkPlaces(b *testing.B) {
 		b.Run(bench.name, func(b *testing.B) {
 			c, now, q := poolOf(2000, 10, 1000)
 			q.Most = bench.most
-			text := fmt.Sprint(q)
+			text, before := fmt.Sprint(q), heap()
+			packer{c}.places(now, q, text)
+			kept := heap() - before
 			b.ReportAllocs()
 			for b.Loop() {
 				if bench.touch {
@@ -242,8 +257,17 @@ func BenchmarkPlaces(b *testing.B) {
 			took := b.Elapsed() / time.Duration(b.N)
 			b.ReportMetric(took.Seconds()*1e3, "ms")
 			b.ReportMetric(float64(took)/float64(bench.limit), "x_limit")
+			b.ReportMetric(float64(kept)/1e6, "MB_kept")
 		})
 	}
+}
+
+// heap returns the bytes of all living objects.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // poolOf returns a pool whose nodes are half full, and a question with all nodes as candidates.

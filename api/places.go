@@ -43,7 +43,7 @@ type PlacesKind struct {
 	Coming    int             `json:"coming,omitempty"`  // machines that are ordered and have not joined
 	Room      int             `json:"room,omitempty"`    // further machines that the group may get now
 	Level     float64         `json:"level,omitempty"`   // weight of the group: of equal kinds, the lowest level goes first
-	Why       string          `json:"why,omitempty"`     // why Room is not larger, for people
+	Why       string          `json:"why,omitempty"`     // why Room is not larger, after the name of the group: "is at its maximum"
 }
 
 // Places is the answer to a PlacesQuestion. It describes the pool at one moment, without any change. Each copy that waits

@@ -3,6 +3,7 @@ package fit_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -174,5 +175,26 @@ func TestWorkIsBounded(t *testing.T) {
 	}
 	if a.Waiting != 10_000 || len(a.Leave) > 0 || a.ShortCopies == 0 || !strings.HasPrefix(a.Short[0].Why, "not examined") {
 		t.Errorf("%d wait, %d leave, %d are short, want all, none, and some that are not examined", a.Waiting, len(a.Leave), a.ShortCopies)
+	}
+}
+
+// Machines for copies of random sizes are few: near the bound by volume.
+func TestPackingIsNearTheBound(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	nodes, bound := 0.0, 0.0
+	for range 60 {
+		var w fit.World
+		var sum resource.Vector
+		for i := range 100 + r.IntN(200) {
+			f := resource.Vector{float64(1+r.IntN(30)) / 10, float64(1+r.IntN(30)) * 100}
+			w.Waiting, sum = append(w.Waiting, fit.Copy{App: fmt.Sprint(i), Footprint: f}), sum.Add(f)
+		}
+		w.Question.Kinds = []api.PlacesKind{{Group: "g", Resources: resource.Vector{16, 16000}, Weight: 1, Room: 1000}}
+		nodes += float64(fit.Solve(w).New[0].Nodes)
+		bound += math.Ceil(max(sum[resource.CPUs], sum[resource.Mem]/1000) / 16)
+	}
+	t.Logf("%.0f machines, at least %.0f are needed", nodes, bound)
+	if nodes > 1.05*bound {
+		t.Errorf("%.0f machines, want at most 5 %% above the bound of %.0f", nodes, bound)
 	}
 }

@@ -70,7 +70,8 @@ func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 		n = newNode(f.ID, now)
 		c.nodes[f.ID] = n
 	}
-	if n.restored || n.blocked || n.facts.Resources != f.Resources || n.facts.Allocated != f.Allocated || n.facts.Draining != f.Draining {
+	if n.restored || n.blocked || n.facts.Resources != f.Resources || n.facts.Allocated != f.Allocated ||
+		n.facts.Draining != f.Draining || n.facts.Tasks != f.Tasks || n.facts.BatchTasks != f.BatchTasks {
 		n.touch()
 	}
 	c.restoredNodes, n.restored = c.restoredNodes || n.restored, false

@@ -113,6 +113,9 @@ func (c packer) whyStays(n *node, copies []fit.Copy) string {
 	if n.missed > 0 {
 		return "its latest heartbeat is late"
 	}
+	if n.facts.Tasks-n.facts.BatchTasks > len(n.copies)+len(n.booked) {
+		return "it runs tasks that the scheduler has not received or not placed"
+	}
 	for _, one := range copies {
 		if !c.rows.startable(slot{one.App, c.rows.apps[one.App].Version, one.Index}) {
 			return "the expected state of " + one.App + "/" + strconv.Itoa(one.Index) + " does not allow to start it elsewhere"

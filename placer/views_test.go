@@ -116,6 +116,14 @@ func TestPlacesOfThePool(t *testing.T) {
 			w.now = w.now.Add(16 * time.Second)
 			w.node("b", false, "0/x=RUNNING")
 		}, api.PlacesQuestion{Leave: []string{"a", "b"}, Most: 2}, "0 0 [b] [{a its latest heartbeat is late}] []"},
+		{"a node with tasks that no heartbeat lists", func(w *world) {
+			w.node("a", false)
+			w.node("b", false)
+			f := w.c.nodes["b"].facts
+			f.Tasks, f.BatchTasks = 2, 1
+			w.c.nodeFacts(w.now, f)
+		}, api.PlacesQuestion{Leave: []string{"a", "b"}, Most: 2},
+			"0 0 [a] [{b it runs tasks that the scheduler has not received or not placed}] []"},
 		{"silent nodes take no copy", func(w *world) {
 			w.app(1, "v1")
 			w.node("a", false)

@@ -108,6 +108,10 @@ type DecisionInput struct {
 	NoScaleIn string `json:"no_scale_in,omitempty"`
 	// Barred, if not empty, is why the node-health policy blocks scale-in.
 	Barred string `json:"barred,omitempty"`
+	// Places is the answer of the pool's scheduler; nil: no answer. Staying is the weight of the nodes that must stay by it. The
+	// Input of a Case has neither: [Case.Resolve] sets both.
+	Places  *Places `json:"places,omitempty"`
+	Staying float64 `json:"staying,omitempty"`
 }
 
 // TargetLimits of the target and its change, all in weight. Unlimited means no limit, and is "inf" in
@@ -194,6 +198,7 @@ const (
 	RuleCombine     Rule = "combine"
 	RuleTarget      Rule = "target"
 	RuleUnknownNeed Rule = "never shrink on ignorance"
+	RulePlaces      Rule = "places"      // only with an answer of the pool's scheduler
 	RuleHealth      Rule = "node health" // only where Input.Barred is not empty
 	RulePinned      Rule = "pinned"      // by an operator
 	RuleOffset      Rule = "offset"

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -77,6 +78,9 @@ type Places struct {
 	// Back are nodes of Gone with a copy that has no other place.
 	Back []string `json:"back,omitempty"`
 }
+
+// Machines returns New and Probe: the machines that copies need in addition, in order of need.
+func (p Places) Machines() []PlacesNeed { return slices.Concat(p.New, p.Probe) }
 
 // PlacesNeed is a number of machines of one group that copies need.
 type PlacesNeed struct {

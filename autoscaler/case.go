@@ -28,7 +28,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		of.Surge = min(of.Surge, c.Stale[group])
 		state.Groups[group] = of
 	}
-	c.State = updateBackoffs(now, r.Groups, state, ruleClock(state.DecisionState, now), l.writer.Raised)
+	c.State = updateBackoffs(now, r.Groups, state, decide.ClockAt(state.DecisionState, now), l.writer.Raised)
 	account := r.Account(c.State)
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
@@ -65,15 +65,6 @@ func mark(c *api.Case, s *snapshot.Snapshot, marks []api.StaleMark, leaving map[
 		c.Stale[group] = resolve.Whole(w)
 	}
 	return ids
-}
-
-// ruleClock returns the monotonic clock of the rules at now: its value at the last tick, plus the
-// time since, which is 0 if the clock went back.
-func ruleClock(s api.DecisionState, now time.Time) time.Time {
-	if s.Clock.IsZero() || s.Wall.IsZero() {
-		return now
-	}
-	return s.Clock.Add(max(0, now.Sub(s.Wall)))
 }
 
 // ordered returns the operators' orders about the target.

@@ -29,7 +29,7 @@ func Blockers(in api.DecisionInput, steps []api.Step) []Blocker {
 		if step.Rule != api.RuleLimits {
 			continue
 		}
-		s := recalledState(in.State, clockAt(in.State, in.Now.Round(0)), in.Now.Round(0), in.Policy)
+		s := recalledState(in.State, ClockAt(in.State, in.Now.Round(0)), in.Now.Round(0), in.Policy)
 		_, blockers := blockedTarget(in, s, clip(in.Capacity.Target+s.Offset), step.Before)
 		return blockers
 	}

@@ -8,8 +8,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
-// clockAt returns the rules' monotonic clock at that wall time.
-func clockAt(s api.DecisionState, wall time.Time) time.Time {
+// ClockAt returns the rules' monotonic clock at that wall time.
+func ClockAt(s api.DecisionState, wall time.Time) time.Time {
+	wall = wall.Round(0) // a monotonic reading would not survive the ledger
 	if s.Clock.IsZero() || s.Wall.IsZero() {
 		return wall
 	}

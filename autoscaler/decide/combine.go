@@ -15,6 +15,7 @@ type combined struct {
 	// byDefault is set if the default signal's request counts too.
 	byDefault bool
 	how       api.Combine
+	left      string // out of the request, for people
 }
 
 // combine joins the requests of the apps, which are sorted by name, into one. The default signal's
@@ -64,7 +65,7 @@ func (c combined) why() string {
 	switch len(c.names) {
 	case 0:
 		if c.byDefault {
-			text = "the default signal alone: " + amounts(c.request)
+			text = "the default signal alone: " + amounts(c.request) + c.left
 		}
 		return text
 	case 1:
@@ -79,7 +80,7 @@ func (c combined) why() string {
 	if c.byDefault {
 		text += "; or the default signal where it requests more: " + amounts(c.request)
 	}
-	return text
+	return text + c.left
 }
 
 // appNames returns the names of the apps whose requests count, as the subject of a sentence.

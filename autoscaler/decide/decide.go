@@ -13,7 +13,7 @@ import (
 // the pool or of an operator is not finite, it keeps the target. The last step then has the reason.
 func Decide(in api.DecisionInput) Decision {
 	t, wall := in.Capacity.Target, in.Now.Round(0) // a monotonic reading would not survive the ledger
-	now := clockAt(in.State, wall)
+	now := ClockAt(in.State, wall)
 	s := recalledState(in.State, now, wall, in.Policy)
 	whole := t // the pool's target, with the offset
 	if finite(t) {
@@ -21,7 +21,7 @@ func Decide(in api.DecisionInput) Decision {
 	}
 	standby := checked(in.Default)
 	apps, held := resolve(in, now, standby)
-	requested := combine(apps, standby, in.Policy.Combine)
+	requested := combine(apps, standby, in.Policy.Combine).without(in.Places)
 	s.Held, s.UnknownNeed = held, unknownNeeds(apps, s.UnknownNeed, now)
 	d := Decision{
 		Target:  t,
@@ -41,6 +41,9 @@ func Decide(in api.DecisionInput) Decision {
 	}
 	d.apply(target(in, requested))
 	d.apply(keepWhileUnknown(t, d.Target, s.UnknownNeed, now, in.Policy.UnknownNeedMax))
+	if in.Places != nil {
+		d.apply(places(t, d.Target, in.Staying, *in.Places))
+	}
 	if in.Barred != "" {
 		d.apply(healthy(t, d.Target, in.Barred))
 	}

@@ -11,6 +11,8 @@
 //	combine    many requests become one
 //	target     the request becomes a target capacity
 //	ignorance  a pool with unknown need does not shrink, or not for long
+//	places     nor below the nodes whose copies have no other place; it grows for
+//	           copies without a place
 //	health     nor does a pool with too many unhealthy nodes, if a policy forbids it
 //	pinned     an operator's target replaces the target so far
 //	offset     an operator's offset is added

@@ -1,0 +1,116 @@
+package decide
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// without returns c without the copies that no machine can ever hold. A signal may not count them at all, so the request
+// never falls below what the other copies need.
+func (c combined) without(p *api.Places) combined {
+	if p == nil || len(p.Never) == 0 {
+		return c
+	}
+	before := c.request
+	for k, never := range p.Unplaceable {
+		kind := resource.Kind(k)
+		if x, named := before.Get(kind); named && never > 0 {
+			c.request = c.request.With(kind, max(x-never, min(x, quantity(p.Held[k]))))
+		}
+	}
+	if c.request != before {
+		first := p.Never[0]
+		c.left = fmt.Sprintf("; without %s, which no machine can ever hold: %s", copiesOf(p.NeverCopies, first, len(p.Never)-1), OneLine(first.Why))
+		c.left += ": " + amounts(c.request)
+	}
+	return c
+}
+
+// copiesOf returns "3 copies of web", or "3 copies of web and 2 more apps".
+func copiesOf(copies int, first api.PlacesApp, more int) string {
+	text := count(copies, "copy", "copies") + " of " + OneLine(first.App)
+	if more > 0 {
+		text += " and " + count(more, "more app", "more apps")
+	}
+	return text
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// places keeps the target from falling below staying, the weight of the nodes that must stay, and raises it by the machines
+// that copies need. Nodes that stay never raise it above t: not all of them were examined.
+func places(t, wanted, staying float64, p api.Places) api.Step {
+	needed := 0.0
+	for _, n := range p.Machines() {
+		needed += quantity(n.Weight)
+	}
+	step := api.Step{Rule: api.RulePlaces, Before: wanted, After: wanted}
+	least := clip(min(quantity(staying), t) + needed)
+	switch {
+	case needed > 0 && least > wanted:
+		step.After = least
+		step.Why = fmt.Sprintf("%s -> %s", neededWhy(p), num(least))
+	case needed > 0:
+		step.Why = fmt.Sprintf("%s: the target of %s includes it", neededWhy(p), num(wanted))
+	case least > wanted && least == t:
+		step.After = least
+		step.Why = fmt.Sprintf("nodes of the weight %s stay for their copies: %s is not lowered to %s, kept", num(least), num(t), num(wanted))
+	case least > wanted:
+		step.After = least
+		step.Why = fmt.Sprintf("nodes of the weight %s stay for their copies: -> %s in place of %s", num(least), num(least), num(wanted))
+	case len(p.Coming) > 0:
+		step.Why = comingWhy(p)
+	case p.Waiting > 0:
+		step.Why = count(p.Waiting, "copy waits", "copies wait")
+	case p.NeverCopies > 0:
+		step.Why = "every copy that a machine can hold has a place"
+	default:
+		step.Why = "every copy has a place"
+	}
+	if p.ShortCopies > 0 && len(p.Short) > 0 {
+		first := p.Short[0]
+		step.Why += fmt.Sprintf("; no room for %s: %s", copiesOf(p.ShortCopies, first, len(p.Short)-1), OneLine(first.Why))
+	}
+	return step
+}
+
+// neededWhy returns "5 copies need 1 more in group green, frag/4 first".
+func neededWhy(p api.Places) string {
+	copies, first, parts := 0, "", []string(nil)
+	for i, n := range p.Machines() {
+		if copies += n.Copies; i == 0 {
+			first = OneLine(n.First)
+		}
+		part := fmt.Sprintf("%d more in group %s", n.Nodes, OneLine(n.Group))
+		if i >= len(p.New) {
+			part = fmt.Sprintf("a machine of group %s, whose size is unknown", OneLine(n.Group))
+		}
+		parts = append(parts, part)
+	}
+	verb := " need "
+	if copies == 1 {
+		verb = " needs "
+	}
+	return count(copies, "copy", "copies") + verb + strings.Join(parts, " and ") + ", " + first + " first"
+}
+
+// comingWhy returns "5 copies wait for 2 ordered machines".
+func comingWhy(p api.Places) string {
+	copies, machines := 0, 0
+	for _, n := range p.Coming {
+		copies, machines = copies+n.Copies, machines+n.Nodes
+	}
+	verb := " wait for "
+	if copies == 1 {
+		verb = " waits for "
+	}
+	return count(copies, "copy", "copies") + verb + count(machines, "ordered machine", "ordered machines")
+}

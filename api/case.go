@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Case is the whole input of a tick's decision and plan. It is in the ledger unchanged, and
@@ -30,6 +32,19 @@ type Case struct {
 	Disruption *int `json:"disruption,omitempty"`
 	// Refuse, if not empty, is why no node may be removed.
 	Refuse string `json:"refuse,omitempty"`
+	// Places is the answer of the pool's scheduler; nil: no answer. NoPlaces is why there is none.
+	Places   *CasePlaces `json:"places,omitempty"`
+	NoPlaces string      `json:"no_places,omitempty"`
+}
+
+// CasePlaces is where the copies of the pool fit, by its scheduler. The Input of a decision has the answer, so a Case is
+// complete without the question.
+type CasePlaces struct {
+	Places
+	// Offered is the sum of what the joined nodes of Case.Nodes offer.
+	Offered resource.Vector `json:"offered,omitzero"`
+	// PerWeight is the most that a node of each group offers for a unit of its weight.
+	PerWeight map[string]resource.Vector `json:"per_weight,omitempty"`
 }
 
 // Leaver is a leaving node.
@@ -64,6 +79,8 @@ type PoolState struct {
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
+	// PlacesAnswered: the pool's scheduler has answered once where copies fit. From then on, a missing answer is unknown.
+	PlacesAnswered bool `json:"places_answered,omitempty"`
 }
 
 // GroupState is the state of one group.
@@ -86,6 +103,20 @@ type GroupState struct {
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
 	Surge int `json:"surge,omitempty"`
+	// Seen is the machine that joined last; nil: none. It is dropped when the provider offers others.
+	Seen *SeenMachine `json:"seen,omitempty"`
+}
+
+// Machine is the next machine of a group, which does not exist yet.
+type Machine struct {
+	Resources resource.Vector `json:"resources"` // that its node offers; zero: unknown
+	Weight    float64         `json:"weight"`
+}
+
+// SeenMachine is the smallest that a group had.
+type SeenMachine struct {
+	Machine
+	Offers string `json:"offers,omitempty"` // of the provider at that time
 }
 
 // UnansweredTarget is a requested target whose response was lost and that no reading has shown yet. The
@@ -158,6 +189,8 @@ const (
 	KeptUnderTarget   KeptCause = "joined nodes would be under the target capacity"
 	KeptNoScaleIn     KeptCause = "scale-in is barred"
 	KeptReplacement   KeptCause = "replaces a stale instance"
+	KeptNoPlace       KeptCause = "no other place is proved for its copies"
+	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"
 )
 
 // Distribution is a target that is distributed over groups.
@@ -251,4 +284,5 @@ const (
 	ShareAtMin   ShareBound = "min"   // its minimum prevents a lower target
 	ShareAtMax   ShareBound = "max"   // its maximum prevents a higher target
 	ShareStale   ShareBound = "stale" // a roll replaces it: its target is 0
+	ShareAtStay  ShareBound = "stay"  // nodes that stay for their copies prevent a lower target
 )

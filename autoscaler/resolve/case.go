@@ -41,11 +41,14 @@ type Outcome struct {
 func Resolve(c api.Case) Outcome {
 	in := c.Input
 	in.State = c.State.DecisionState
+	if c.Places != nil {
+		in.Places, in.Staying = &c.Places.Places, stayingWeight(c)
+	}
 	o := Outcome{Decision: decide.Decide(in)}
 	groups, has := takenBack(c, &o)
 	held := heldGroups(c, c.State.Backoffs, o.Decision.State.Clock)
 	bound := boundGroups(c, groups, held, has)
-	distribution, err := plan.Distribute(bound, o.Decision.Target)
+	distribution, err := distribute(c, o, bound)
 	if err != nil {
 		o.Refused = err.Error()
 		o.State = Conclude(c, o, Done{Surge: surgeByGroup(c.State)})
@@ -138,7 +141,7 @@ func (o Outcome) Result() api.CaseResult {
 // that they have, with these nodes.
 func takenBack(c api.Case, o *Outcome) ([]api.GroupTarget, map[string]int) {
 	need, kept := o.Decision.Target-SumOfTargets(c), map[string]float64{}
-	for _, l := range c.Leaving {
+	for _, l := range firstBack(c) {
 		if !(need > resource.Slack) {
 			break
 		}
@@ -206,7 +209,7 @@ func chooseNodes(c api.Case, o *Outcome) {
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
 		Spent: plan.Spent{Weight: weight, Tasks: tasks}, OnlyStale: o.Decision.NoScaleIn != "", Disruption: c.Disruption,
-		Surge: SurgeLeft(c, o.Surge, nil),
+		Surge: SurgeLeft(c, o.Surge, nil), Places: prunePlaces(c, o.Decision),
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
 		chooseOrphans(c, o)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -149,10 +150,42 @@ func (a anyCase) draw(t *rapid.T) api.Case {
 	if rapid.Bool().Draw(t, "has") {
 		c.Has, c.Stale = map[string]int{"a": rapid.IntRange(-1, 30).Draw(t, "a has")}, map[string]int{"b": rapid.IntRange(-1, 30).Draw(t, "stale")}
 	}
+	if rapid.Bool().Draw(t, "answered") {
+		c.Places = a.places(t)
+	}
 	if rapid.IntRange(0, 4).Draw(t, "is busy") == 0 {
 		c.Busy = map[string]string{"a": "refresh"}
 	}
 	return c
+}
+
+func (a anyCase) needs(t *rapid.T, what string) (needs []api.PlacesNeed) {
+	for _, group := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "z"}), 0, 2, rapid.ID[string]).Draw(t, what) {
+		needs = append(needs, api.PlacesNeed{Group: group, Nodes: rapid.IntRange(-1, 5).Draw(t, "machines"), Weight: a.number(t, "needed"), Copies: 1, First: "web/0"})
+	}
+	return needs
+}
+
+func (a anyCase) places(t *rapid.T) *api.CasePlaces {
+	ids := rapid.SliceOfDistinct(rapid.SampledFrom([]string{"n0", "n1", "n2", "n3", "n4", "x"}), rapid.ID[string])
+	p := &api.CasePlaces{
+		Places: api.Places{
+			Nodes: 5, Waiting: rapid.IntRange(0, 2).Draw(t, "waiting"), Leave: ids.Draw(t, "leave"), Back: []string{"l1"},
+			Coming: a.needs(t, "coming"), New: a.needs(t, "new"), Probe: a.needs(t, "probe"),
+		},
+		Offered: resource.Vector{a.number(t, "offered")}, PerWeight: map[string]resource.Vector{"a": {a.number(t, "per weight")}},
+	}
+	if rapid.Bool().Draw(t, "never") {
+		p.Never, p.NeverCopies = []api.PlacesApp{{App: "large", Copies: 1, Why: "why"}}, 1
+		p.Unplaceable, p.Held = resource.Vector{a.number(t, "unplaceable")}, resource.Vector{a.number(t, "held")}
+	}
+	if !a.hostile {
+		for _, v := range []*float64{&p.Offered[0], &p.Unplaceable[0], &p.Held[0]} {
+			*v = math.Abs(*v)
+		}
+		p.PerWeight["a"] = resource.Vector{math.Abs(p.PerWeight["a"][0])}
+	}
+	return p
 }
 
 // A case from the ledger resolves to the same answer as before, byte for byte, and Resolve does not
@@ -206,7 +239,22 @@ func TestResolveIsTotal(t *testing.T) {
 			t.Errorf("nothing is refused though %s", barred)
 		}
 		wantOnlyStale(t, c, o)
+		wantProved(t, c, o)
 	})
+}
+
+// wantProved checks that a prune chooses only nodes whose copies have another place, or that have nothing to lose, or that a
+// roll replaces.
+func wantProved(t interface{ Errorf(string, ...any) }, c api.Case, o Outcome) {
+	if c.Places == nil {
+		return
+	}
+	for _, one := range o.Pruned.Choices {
+		n := c.Nodes[slices.IndexFunc(c.Nodes, func(n api.Candidate) bool { return n.ID == one.ID })]
+		if !slices.Contains(c.Places.Leave, n.ID) && n.Node.Joined() && !n.Stale && !n.Draining {
+			t.Errorf("%s is let go, and its copies have no other place", n.ID)
+		}
+	}
 }
 
 func TestSurvived(t *testing.T) {

@@ -88,7 +88,7 @@ func (r *Round) Planned() map[string]int {
 func (r *Round) Next() []TargetChange {
 	if r.refused {
 		r.refused = false
-		r.distribution, r.err = plan.Distribute(boundGroups(r.c, r.shares, r.groupsInBackoff(), r.has), r.o.Decision.Target)
+		r.distribution, r.err = distribute(r.c, r.o, boundGroups(r.c, r.shares, r.groupsInBackoff(), r.has))
 	}
 	if r.lowered {
 		return nil

@@ -18,14 +18,24 @@ type rank struct {
 	index    int32 // of the candidate
 }
 
+// Order returns the ids of all nodes that a prune may choose, the first to go first.
+func Order(nodes []api.Candidate, limits api.PruneLimits) []string {
+	q := newQueue(nodes, limits, nil)
+	ids := make([]string, 0, len(q.heap))
+	for len(q.heap) > 0 {
+		ids = append(ids, q.pop().ID)
+	}
+	return ids
+}
+
 // queue is a binary heap of ranks. It finds a few candidates without sorting all of them.
 type queue struct {
 	nodes []api.Candidate
 	heap  []rank
 }
 
-// newQueue returns a queue of all candidates that may be chosen. It calls barred, if not nil, for
-// each of the others.
+// newQueue returns a queue of all candidates that may be chosen. It calls excluded, if not nil,
+// for each of the others.
 func newQueue(nodes []api.Candidate, limits api.PruneLimits, excluded func(*api.Candidate, api.KeptCause)) *queue {
 	q := &queue{nodes: nodes, heap: make([]rank, 0, len(nodes))}
 	for i := range nodes {

@@ -29,6 +29,36 @@ type PruneInput struct {
 	OnlyStale bool `json:"only_stale,omitempty"`
 	// Disruption is how many more nodes may be taken out of service now. nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
+	// Places, if not nil, is where the copies of the nodes fit.
+	Places *PrunePlaces `json:"places,omitempty"`
+}
+
+// PrunePlaces are further limits of a prune, for a pool whose scheduler proves places.
+type PrunePlaces struct {
+	// Proved are the nodes whose copies have another place, all at the same time. Another joined node goes only if it is stale:
+	// a roll forces that.
+	Proved map[string]bool `json:"proved"`
+	// Offered is what all joined nodes offer, and Needed what the rest must still offer. A kind of 0 in Needed has no limit.
+	Offered resource.Vector `json:"offered,omitzero"`
+	Needed  resource.Vector `json:"needed,omitzero"`
+	// PerWeight is the most that a node of each group offers for a unit of its weight.
+	PerWeight map[string]resource.Vector `json:"per_weight,omitempty"`
+}
+
+// offers returns at most what the node takes with it.
+func (p *PrunePlaces) offers(c *api.Candidate) resource.Vector {
+	return p.PerWeight[c.Group].Scale(c.Weight)
+}
+
+// spares reports whether the rest offers enough without the node.
+func (p *PrunePlaces) spares(offered resource.Vector, c *api.Candidate) bool {
+	goes := p.offers(c)
+	for k, needed := range p.Needed {
+		if needed > 0 && goes[k] > 0 && !(offered[k]-goes[k] >= needed-resource.Slack*max(1, needed)) {
+			return false
+		}
+	}
+	return true
 }
 
 // Spent is the used part of the limits.
@@ -70,8 +100,8 @@ func (p Pruned) ByGroup() map[string][]string {
 // Prune chooses instances to terminate, in the order of [Order], until the existing weight is at
 // most the target. It keeps an instance whose loss would exceed a limit or bring its group under
 // its target. It also keeps one whose loss would bring the joined nodes under the pool's target;
-// for a fit node, unfit ones do not count. It keeps the replacements of stale instances that exist. Comparisons allow resource.Slack, as the distribution
-// does.
+// for a fit node, unfit ones do not count. It keeps the replacements of stale instances that exist, and by Places the nodes
+// whose copies have no proved place, and what the rest needs. Comparisons allow resource.Slack, as the distribution does.
 func Prune(in PruneInput) Pruned {
 	p := newPruning(in)
 	if !p.above() {
@@ -110,6 +140,7 @@ type pruning struct {
 	fulfilled float64
 	joined    float64
 	fit       float64 // of the joined nodes
+	offered   resource.Vector
 	out       Pruned
 }
 
@@ -118,6 +149,9 @@ type room struct{ fulfilled, target, surge float64 }
 
 func newPruning(in PruneInput) *pruning {
 	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, fit: in.Joined, groups: make(map[string]*room, len(in.Targets))}
+	if in.Places != nil {
+		p.offered = in.Places.Offered
+	}
 	for id, target := range in.Targets {
 		p.groups[id] = &room{target: float64(target), surge: float64(max(0, in.Surge[id]))}
 	}
@@ -161,6 +195,11 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return api.KeptReplacement
 	case c.Node != api.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
 		return api.KeptUnderTarget
+	case p.in.Places == nil || c.Stale || c.Node == api.NodeOrphaned:
+	case !p.in.Places.Proved[c.ID]:
+		return api.KeptNoPlace
+	case !p.in.Places.spares(p.offered, c):
+		return api.KeptSetpoint
 	}
 	return ""
 }
@@ -173,6 +212,9 @@ func (p *pruning) pruneCandidate(c *api.Candidate) {
 		g.surge = max(0, g.surge-c.Weight)
 	}
 	if c.Node != api.NodeOrphaned {
+		if p.in.Places != nil {
+			p.offered = p.offered.Sub(p.in.Places.offers(c))
+		}
 		p.joined -= c.Weight
 		if !isUnfit(c) {
 			p.fit -= c.Weight

@@ -48,6 +48,15 @@ type GroupSnapshot struct {
 	// Weirkeeper does not change the group meanwhile.
 	Busy      string     `json:"busy,omitempty"`
 	Instances []Instance `json:"instances"`
+	// Offers are the machines that a larger target may launch, one for each type; empty: unknown.
+	Offers []Offer `json:"offers,omitempty"`
+}
+
+// Offer is a type of machine that a group may launch.
+type Offer struct {
+	InstanceType string          `json:"instance_type"`
+	Weight       float64         `json:"weight"`             // of one machine
+	Resources    resource.Vector `json:"resources,omitzero"` // of one machine, at most; zero: unknown
 }
 
 // Fulfilled returns the weight of all instances that are not terminating.

@@ -114,6 +114,7 @@ func (m *machines) kept() savedGroup {
 func (m *machines) snapshot() pools.GroupSnapshot {
 	s := pools.GroupSnapshot{
 		ID: m.cfg.ID, Kind: "local", Target: m.target, Min: m.cfg.Min, Max: m.cfg.Max, Instances: []pools.Instance{},
+		Offers: []pools.Offer{{InstanceType: m.cfg.Market.InstanceType, Weight: m.cfg.Weight, Resources: m.cfg.Resources}},
 	}
 	for _, i := range m.sorted() {
 		s.Instances = append(s.Instances, i.Instance)

@@ -32,7 +32,7 @@ type Case struct {
 	Disruption *int `json:"disruption,omitempty"`
 	// Refuse, if not empty, is why no node may be removed.
 	Refuse string `json:"refuse,omitempty"`
-	// Places is the answer of the pool's scheduler; nil: no answer. NoPlaces is why there is none.
+	// Places is the answer of the pool's scheduler; nil: no answer, because of NoPlaces.
 	Places   *CasePlaces `json:"places,omitempty"`
 	NoPlaces string      `json:"no_places,omitempty"`
 }
@@ -103,8 +103,8 @@ type GroupState struct {
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
 	Surge int `json:"surge,omitempty"`
-	// Seen is the machine that joined last; nil: none. It is dropped when the provider offers others.
-	Seen *SeenMachine `json:"seen,omitempty"`
+	// Seen are the machines that the group has or had, by instance type. One is dropped when the provider offers others.
+	Seen map[string]SeenMachine `json:"seen,omitempty"`
 }
 
 // Machine is the next machine of a group, which does not exist yet.
@@ -113,10 +113,10 @@ type Machine struct {
 	Weight    float64         `json:"weight"`
 }
 
-// SeenMachine is the smallest that a group had.
+// SeenMachine is the smallest joined machine of a type.
 type SeenMachine struct {
 	Machine
-	Offers string `json:"offers,omitempty"` // of the provider at that time
+	Offer resource.Vector `json:"offer,omitzero"` // of the provider at that time; zero: unknown
 }
 
 // UnansweredTarget is a requested target whose response was lost and that no reading has shown yet. The

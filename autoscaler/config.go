@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -26,6 +27,8 @@ type Config struct {
 	// OrphansAfter is how long an instance may run before its node joins; then it is removed. 0: no
 	// limit.
 	OrphansAfter time.Duration
+	// Machines is what one machine of a group offers, by group, if no better source is known.
+	Machines map[string]resource.Vector
 	// CallTimeout is the timeout of each call that changes something. A call begins only if the
 	// lease outlasts it. 0: 5 s, or the tick if that is shorter.
 	CallTimeout time.Duration

@@ -2,6 +2,7 @@ package autoscaler
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -18,6 +19,9 @@ import (
 type Ledger interface {
 	Append(ctx context.Context, record []byte) error
 }
+
+// ErrNoPlaces: no scheduler of the pool answers where copies fit.
+var ErrNoPlaces = errors.New("no scheduler answers where copies fit")
 
 // World holds the ports of a loop.
 type World struct {
@@ -36,6 +40,9 @@ type World struct {
 	// sent again.
 	Notices <-chan pools.Notice
 	Health  Health // nil: no policy
+	// Places returns the valid answer of the pool's scheduler where the copies fit. If the scheduler does not have this part, the
+	// error wraps ErrNoPlaces. nil: the scheduler receives no question.
+	Places func(ctx context.Context, q api.PlacesQuestion) (api.Places, error)
 	// Summarize stores the summary of a tick after its record was written. It may wait until its context ends. A failure
 	// is logged and changes no decision. It may be nil.
 	Summarize func(ctx context.Context, r api.TickRecord) error

@@ -133,6 +133,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
 	addProblem(r, err)
 	c.Input.History = history
+	addPlaces(ctx, l.world.Places, l.config, &c, reading)
 	o := resolve.Resolve(c)
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
 		addProblem(r, fmt.Errorf("group %s is at its maximum, so its marked instances are replaced one by one, and now no instance can be removed: %s", group, o.Stuck[group]))

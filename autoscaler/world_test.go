@@ -56,6 +56,7 @@ type world struct {
 	health  *health          // nil: no policy
 	loop    *Loop
 	trace   trace.Tracer
+	places  func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
 
 	processes processes // of spawn
 }
@@ -191,7 +192,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
 		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
-		Trace: w.trace,
+		Trace: w.trace, Places: w.places,
 		Now: func() time.Time {
 			if w.clock != nil {
 				return w.clock()

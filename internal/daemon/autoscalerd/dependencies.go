@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -24,13 +26,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
+	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
 // poolDependencies has the dependencies that live as long as the process, as holder or standby.
 type poolDependencies struct {
-	nodes    *local.Nodes
-	provider pools.Provider
+	conn          *nats.Conn
+	cluster, pool string
+	nodes         *local.Nodes
+	provider      pools.Provider
 	// receive sends the provider's warnings and hints to two channels until its context ends. Either channel may be nil.
 	// receive is nil if the provider sends neither.
 	receive func(ctx context.Context, warnings, hints chan<- pools.Notice) error
@@ -47,7 +52,7 @@ type poolDependencies struct {
 // openDependencies opens the dependencies and starts those that run.
 func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*poolDependencies, error) {
 	cluster, pool := a.pool.Cluster, a.pool.Name
-	p := &poolDependencies{nodes: local.NewNodes(b.Conn(), cluster, pool, receiptAge, log)}
+	p := &poolDependencies{conn: b.Conn(), cluster: cluster, pool: pool, nodes: local.NewNodes(b.Conn(), cluster, pool, receiptAge, log)}
 	parts.Run("nodes", p.nodes.Run)
 	opening := daemon.NewServices(parts.Context())
 	opening.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, a.directory) })
@@ -154,6 +159,15 @@ func (p *poolDependencies) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
 		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Summarize: p.summarize, Orders: p.orders,
-		Version: daemon.BuildVersion(),
+		Version: daemon.BuildVersion(), Places: p.places,
 	}
+}
+
+// places implements autoscaler.World.Places.
+func (p *poolDependencies) places(ctx context.Context, q api.PlacesQuestion) (api.Places, error) {
+	answer, err := placerbus.GetPlaces(ctx, p.conn, p.cluster, p.pool, q)
+	if errors.Is(err, nats.ErrNoResponders) {
+		err = fmt.Errorf("%w: %w", autoscaler.ErrNoPlaces, err)
+	}
+	return answer, err
 }

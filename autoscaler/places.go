@@ -1,0 +1,188 @@
+package autoscaler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+const (
+	// neverAnswered is Case.NoPlaces for a scheduler that has no such part.
+	neverAnswered = "the scheduler of this pool does not answer where copies fit: the target follows the sums of the requests alone"
+	// placesTimeout bounds the wait for the scheduler, because the tick waits for it.
+	placesTimeout = 2 * time.Second
+)
+
+// placesOf is World.Places.
+type placesOf = func(ctx context.Context, q api.PlacesQuestion) (api.Places, error)
+
+// addPlaces requests from the pool's scheduler where the copies fit, and adds the answer to the case. Without an answer it is
+// unknown where they would go: no node is removed. The exception is a pool whose scheduler has never answered.
+func addPlaces(ctx context.Context, get placesOf, config Config, c *api.Case, r apply.Reading) {
+	next := nextMachines(c.State.Groups, config.Machines, r)
+	if get == nil {
+		return
+	}
+	gone, aside := outsiders(r)
+	q := resolve.Question(*c, next, gone, aside)
+	ctx, cancel := context.WithTimeout(ctx, min(placesTimeout, config.stepTimeout()))
+	defer cancel()
+	answer, err := get(ctx, q)
+	switch {
+	case err == nil:
+		c.State.PlacesAnswered = true
+		c.Places = &api.CasePlaces{Places: answer}
+		offered(c.Places, c, r)
+	case errors.Is(err, ErrNoPlaces) && !c.State.PlacesAnswered:
+		c.NoPlaces = neverAnswered
+	default:
+		c.NoPlaces = "the scheduler of this pool does not answer where copies would go, so no machine is removed: " + decide.OneLine(err.Error())
+		c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, c.NoPlaces)
+		c.Refuse = cmp.Or(c.Refuse, c.NoPlaces)
+	}
+}
+
+// outsiders returns the nodes that are not in a case: the leaving ones, and those in quarantine.
+func outsiders(r apply.Reading) (gone, aside []string) {
+	leaving := r.Records.Leaving()
+	for _, n := range r.Nodes {
+		switch id := n.Instance.ID; {
+		case leaving[id]:
+			gone = append(gone, id)
+		case r.Quarantined(id):
+			aside = append(aside, id)
+		}
+	}
+	return gone, aside
+}
+
+// offered fills in what the joined nodes of the case offer.
+func offered(p *api.CasePlaces, c *api.Case, r apply.Reading) {
+	in := make(map[string]bool, len(c.Nodes))
+	for i := range c.Nodes {
+		in[c.Nodes[i].ID] = true
+	}
+	p.PerWeight = map[string]resource.Vector{}
+	for _, n := range r.Nodes {
+		if !in[n.Instance.ID] || !n.State.Joined() {
+			continue
+		}
+		p.Offered = p.Offered.Add(n.Facts.Resources)
+		if w := n.Instance.Weight; w > 0 {
+			p.PerWeight[n.Instance.Group] = extreme(p.PerWeight[n.Instance.Group], n.Facts.Resources.Scale(1/w), 1)
+		}
+	}
+}
+
+// extreme returns the larger value of each kind, or the smaller one if sign is -1.
+func extreme(a, b resource.Vector, sign float64) resource.Vector {
+	for k := range a {
+		if (b[k]-a[k])*sign > 0 {
+			a[k] = b[k]
+		}
+	}
+	return a
+}
+
+// nextMachines returns the next machine of each group: the smallest and heaviest that a larger target may launch. The first known
+// size of a type counts: that of its joined nodes, of nodes that the group had, of the offer, and of the configuration. It updates
+// what the groups had.
+func nextMachines(states map[string]api.GroupState, configured map[string]resource.Vector, r apply.Reading) map[string]api.Machine {
+	joined := joinedMachines(r)
+	out := make(map[string]api.Machine, len(r.Groups))
+	for _, g := range r.Groups {
+		of := states[g.ID]
+		of.Seen = seenMachines(of.Seen, joined[g.ID], g.Offers)
+		if _, known := states[g.ID]; known {
+			states[g.ID] = of
+		}
+		out[g.ID] = smallest(of.Seen, g.Offers, configured[g.ID])
+	}
+	return out
+}
+
+// joinedMachines returns the smallest machine of each type, by group, of the joined healthy nodes.
+func joinedMachines(r apply.Reading) map[string]map[string]api.SeenMachine {
+	out := map[string]map[string]api.SeenMachine{}
+	for _, n := range r.Nodes {
+		i := n.Instance
+		if !n.State.Joined() || n.Unhealthy || r.Quarantined(i.ID) || n.Facts.Resources.IsZero() {
+			continue
+		}
+		if out[i.Group] == nil {
+			out[i.Group] = map[string]api.SeenMachine{}
+		}
+		m, another := out[i.Group][i.Market.InstanceType]
+		if !another {
+			m = api.SeenMachine{Machine: api.Machine{Resources: n.Facts.Resources}, Offer: i.Offers}
+		}
+		m.Resources, m.Weight = extreme(m.Resources, n.Facts.Resources, -1), max(m.Weight, i.Weight)
+		out[i.Group][i.Market.InstanceType] = m
+	}
+	return out
+}
+
+// seenMachines returns the machines that a group has or had, by type. It drops those of types that the provider does not offer
+// any more, or offers in another size. Without offers it drops those without a joined node, if another type has one.
+func seenMachines(before, joined map[string]api.SeenMachine, offers []pools.Offer) map[string]api.SeenMachine {
+	out := map[string]api.SeenMachine{}
+	if len(offers) == 0 {
+		if len(joined) == 0 {
+			joined = before
+		}
+		maps.Copy(out, joined)
+	}
+	for _, o := range offers {
+		m, is := joined[o.InstanceType]
+		if is && (m.Offer.IsZero() || o.Resources.IsZero()) {
+			m.Offer = o.Resources // the provider does not report what this machine has
+		}
+		if !is || m.Offer != o.Resources {
+			m, is = before[o.InstanceType]
+		}
+		if is && m.Offer == o.Resources {
+			out[o.InstanceType] = m
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// smallest returns the smallest value of each kind of resource, with the largest weight, of all machines that a group may launch.
+func smallest(seen map[string]api.SeenMachine, offers []pools.Offer, configured resource.Vector) (least api.Machine) {
+	var all []api.Machine
+	for _, kind := range slices.Sorted(maps.Keys(seen)) {
+		all = append(all, seen[kind].Machine)
+	}
+	for _, o := range offers {
+		if _, known := seen[o.InstanceType]; !known && o.Resources.Validate() == nil {
+			all = append(all, api.Machine{Resources: o.Resources, Weight: o.Weight})
+		}
+	}
+	for _, m := range all {
+		least.Weight = max(least.Weight, m.Weight)
+		switch {
+		case m.Resources.IsZero(): // unknown
+		case least.Resources.IsZero():
+			least.Resources = m.Resources
+		default:
+			least.Resources = extreme(least.Resources, m.Resources, -1)
+		}
+	}
+	if least.Resources.IsZero() {
+		least.Resources = configured
+	}
+	return least
+}

@@ -1,0 +1,216 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// places answers as a scheduler whose copies are the tasks of the nodes, of one cpu each, and the waiting copies.
+func (n *nodes) places(q api.PlacesQuestion, facts []api.NodeFacts, waiting []fit.Copy) api.Places {
+	w := fit.World{Question: q, Waiting: slices.Clone(waiting)}
+	for _, f := range facts {
+		one := &fit.Node{ID: f.ID, Size: f.Resources, Room: f.Resources.Sub(f.Allocated), Closed: f.Draining}
+		for i := range f.Tasks {
+			c := fit.Copy{App: f.ID, Index: i, Footprint: resource.Vector{resource.CPUs: 1}}
+			one.Copies = append(one.Copies, c)
+			if slices.Contains(q.Gone, f.ID) || f.Draining {
+				c.Leaves = f.ID
+				w.Waiting = append(w.Waiting, c)
+			}
+		}
+		w.Nodes = append(w.Nodes, one)
+	}
+	return fit.Solve(w)
+}
+
+// scheduler is a scheduler of a world, with waiting copies.
+type scheduler struct {
+	w       *world
+	waiting []fit.Copy
+	err     error
+	asked   []api.PlacesQuestion
+}
+
+// schedule adds a scheduler to the world, before its loop starts.
+func (w *world) schedule() *scheduler {
+	s := &scheduler{w: w}
+	w.places = s.answer
+	return s
+}
+
+func (s *scheduler) answer(_ context.Context, q api.PlacesQuestion) (api.Places, error) {
+	s.asked = append(s.asked, q)
+	if s.err != nil {
+		return api.Places{}, s.err
+	}
+	p := s.w.nodes.places(q, s.w.nodes.Facts(s.w.now), s.waiting)
+	return p, p.Validate(q)
+}
+
+// wait makes so many copies of that many cpus wait.
+func (s *scheduler) wait(copies int, cpus float64) {
+	s.waiting = nil
+	for i := range copies {
+		s.waiting = append(s.waiting, fit.Copy{App: "web", Index: i, Footprint: resource.Vector{resource.CPUs: cpus}})
+	}
+}
+
+// scheduled returns a pool of so many nodes with a scheduler, after its first tick.
+func scheduled(t *testing.T, nodes int) (*world, *scheduler, *need) {
+	w := newWorld(t, []int{nodes}, "web")
+	s := w.schedule()
+	w.asks(sigproto.DefaultApp, 1)
+	web := w.asks("web", float64(nodes*cpusPerNode))
+	w.tick()
+	return w, s, web
+}
+
+func stepOf(t *testing.T, r api.TickRecord, rule api.Rule) api.Step {
+	t.Helper()
+	i := slices.IndexFunc(r.Result.Steps, func(s api.Step) bool { return s.Rule == rule })
+	if i < 0 {
+		t.Fatalf("no step %q: %+v", rule, r.Result.Steps)
+	}
+	return r.Result.Steps[i]
+}
+
+// A copy without a place orders a machine once, whatever the signals request.
+func TestPlacesOrderAMachine(t *testing.T) {
+	t.Parallel()
+	w, s, _ := scheduled(t, 4)
+	for _, id := range w.instances() {
+		w.nodes.change(func(n *nodes) { n.tasks[id] = 4 })
+	}
+	s.wait(1, 2)
+	r := w.tick()
+	wantOps(t, r, "set target a: 5")
+	if why := stepOf(t, r, api.RulePlaces).Why; why != "1 copy needs 1 more in group a, web/0 first -> 5" {
+		t.Errorf("the reason is %q", why)
+	}
+	wantOps(t, w.tick()) // the copy has room on the new node
+	w.wantTarget(5)
+}
+
+// Without a proof no node is removed, although the signals request less.
+func TestScaleInNeedsAProof(t *testing.T) {
+	t.Parallel()
+	w, _, web := scheduled(t, 3)
+	for _, id := range w.instances() {
+		w.nodes.change(func(n *nodes) { n.tasks[id] = 3 })
+	}
+	web.set(cpus(2*cpusPerNode), nil)
+	r := w.tick()
+	wantOps(t, r)
+	if step := stepOf(t, r, api.RulePlaces); step.After != 3 || !strings.Contains(step.Why, "3 is not lowered to 2, kept") {
+		t.Errorf("the step is %+v", step)
+	}
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
+	wantOps(t, w.tick(), "remove a-2: fewest tasks", "drain a-2: chosen -> cordoned: waiting for the node to confirm its cordon")
+}
+
+// A scheduler that never had this part changes nothing. One that has answered, and does not answer any more, is unknown: nothing
+// is removed, also after a restart, and the pool still grows.
+func TestSilentSchedulerHoldsScaleIn(t *testing.T) {
+	t.Parallel()
+	w, s, web := scheduled(t, 3)
+	s.err = fmt.Errorf("no answer: %w", ErrNoPlaces)
+	web.set(cpus(2*cpusPerNode), nil)
+	for range 2 {
+		r := w.tick()
+		wantOps(t, r)
+		if r.Result.Target != 3 || !strings.Contains(r.Detail.Refused, "the scheduler of this pool does not answer where copies would go") {
+			t.Errorf("target %v, refused %q", r.Result.Target, r.Detail.Refused)
+		}
+		w.start()
+	}
+	web.set(cpus(4*cpusPerNode), nil)
+	wantOps(t, w.tick(), "set target a: 4")
+}
+
+func TestSchedulerWithoutPlaces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{3}, "web")
+	s := w.schedule()
+	s.err = ErrNoPlaces
+	w.asks(sigproto.DefaultApp, 1)
+	web := w.asks("web", 3*cpusPerNode)
+	w.tick()
+	web.set(cpus(2*cpusPerNode), nil)
+	r := w.tick()
+	if r.Result.Target != 2 || r.Case.NoPlaces != neverAnswered || r.Case.Places != nil {
+		t.Errorf("target %v, places %v, %q", r.Result.Target, r.Case.Places, r.Case.NoPlaces)
+	}
+	s.err = errors.New("not ready") // it has this part
+	if r = w.tick(); r.Detail.Refused == "" {
+		t.Errorf("a scheduler that is not ready refuses nothing: %+v", r.Detail)
+	}
+}
+
+func TestNextMachines(t *testing.T) {
+	t.Parallel()
+	size := func(cpus, mem float64) resource.Vector {
+		return resource.Vector{resource.CPUs: cpus, resource.Mem: mem}
+	}
+	offers := []pools.Offer{{InstanceType: "s", Weight: 1, Resources: size(2, 4000)}, {InstanceType: "l", Weight: 4, Resources: size(8, 8000)}}
+	seen := func(cpus, mem, weight float64, offer resource.Vector) api.SeenMachine {
+		return api.SeenMachine{Machine: api.Machine{Resources: size(cpus, mem), Weight: weight}, Offer: offer}
+	}
+	node := func(kind string, weight, cpus, mem float64) pools.Node {
+		return pools.Node{
+			Instance: pools.Instance{ID: kind + fmt.Sprint(cpus, mem), Group: "a", Market: pools.Market{InstanceType: kind}, Weight: weight},
+			State:    api.NodeRunning, Facts: api.NodeFacts{Resources: size(cpus, mem)},
+		}
+	}
+	for _, test := range []struct {
+		name   string
+		offers []pools.Offer
+		nodes  []pools.Node
+		seen   map[string]api.SeenMachine
+		config resource.Vector
+		want   api.Machine
+		keeps  map[string]api.SeenMachine
+	}{
+		{name: "unknown"},
+		{name: "by the configuration", config: size(3, 3), want: api.Machine{Resources: size(3, 3)}},
+		{name: "by the offer", offers: offers[:1], want: api.Machine{Resources: size(2, 4000), Weight: 1}, config: size(3, 3)},
+		{name: "mixed: the smallest and heaviest", offers: offers, want: api.Machine{Resources: size(2, 4000), Weight: 4}},
+		{name: "a joined node has less than the offer", offers: offers, nodes: []pools.Node{node("s", 1, 1.9, 3500), node("s", 1, 2, 3400)},
+			want: api.Machine{Resources: size(1.9, 3400), Weight: 4}, keeps: map[string]api.SeenMachine{"s": seen(1.9, 3400, 1, size(2, 4000))}},
+		{name: "no node any more", offers: offers[:1], seen: map[string]api.SeenMachine{"s": seen(1.9, 3400, 1, size(2, 4000))},
+			want: api.Machine{Resources: size(1.9, 3400), Weight: 1}, keeps: map[string]api.SeenMachine{"s": seen(1.9, 3400, 1, size(2, 4000))}},
+		{name: "another offer of that type", offers: offers[:1], seen: map[string]api.SeenMachine{"s": seen(0.9, 900, 1, size(1, 1000))},
+			want: api.Machine{Resources: size(2, 4000), Weight: 1}},
+		{name: "another type", offers: offers[1:], nodes: []pools.Node{node("s", 1, 1.9, 3500)}, want: api.Machine{Resources: size(8, 8000), Weight: 4}},
+		{name: "no offers: what has joined", nodes: []pools.Node{node("s", 1, 2, 4000)}, seen: map[string]api.SeenMachine{"old": seen(9, 9, 9, resource.Vector{})},
+			want: api.Machine{Resources: size(2, 4000), Weight: 1}, keeps: map[string]api.SeenMachine{"s": seen(2, 4000, 1, resource.Vector{})}},
+		{name: "no offers: what had joined", seen: map[string]api.SeenMachine{"old": seen(9, 9, 2, resource.Vector{})},
+			want: api.Machine{Resources: size(9, 9), Weight: 2}, keeps: map[string]api.SeenMachine{"old": seen(9, 9, 2, resource.Vector{})}},
+		{name: "an offer of unknown size", offers: []pools.Offer{{InstanceType: "s", Weight: 3}}, want: api.Machine{Weight: 3}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := apply.Reading{Snapshot: &snapshot.Snapshot{Groups: []pools.GroupSnapshot{{ID: "a", Offers: test.offers}}, Nodes: test.nodes}}
+			states := map[string]api.GroupState{"a": {Seen: test.seen}}
+			got := nextMachines(states, map[string]resource.Vector{"a": test.config}, r)
+			if diff := cmp.Diff(test.want, got["a"]); diff != "" {
+				t.Errorf("the next machine (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.keeps, states["a"].Seen); diff != "" {
+				t.Errorf("kept (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

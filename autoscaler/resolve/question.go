@@ -1,0 +1,133 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// maxMachines is the most machines of one kind in a question.
+const maxMachines = 100_000
+
+// Question returns the question to the scheduler of the pool where its copies fit. machines are the next machines by group. gone
+// are the leaving nodes, and aside nodes that take no more copies; both are not in c.Nodes.
+func Question(c api.Case, machines map[string]api.Machine, gone, aside []string) api.PlacesQuestion {
+	q := api.PlacesQuestion{Most: api.MaxPlacesLeave, Kinds: kindsOf(c, machines), Gone: slices.Clone(gone), Aside: slices.Clone(aside)}
+	q.Leave = candidates(c)
+	leave := set(q.Leave)
+	for i := range c.Nodes {
+		switch n := &c.Nodes[i]; {
+		case leave[n.ID]:
+		case n.Instance == api.InstanceTerminating:
+			q.Gone = append(q.Gone, n.ID)
+		case n.Stale || n.Unhealthy || n.Repairing:
+			q.Aside = append(q.Aside, n.ID)
+		}
+	}
+	return q
+}
+
+// candidates returns the nodes that a prune may choose only with a proof. They are in its order, but the groups take turns: a
+// group that is at its target would use up all answers.
+func candidates(c api.Case) []string {
+	scaled := make(map[string]bool, len(c.Groups))
+	for _, g := range c.Groups {
+		scaled[g.ID] = !g.Stale && c.Busy[g.ID] == ""
+	}
+	nodes := make(map[string]*api.Candidate, len(c.Nodes))
+	for i := range c.Nodes {
+		nodes[c.Nodes[i].ID] = &c.Nodes[i]
+	}
+	type candidate struct {
+		id   string
+		turn int
+	}
+	var all []candidate
+	turns := map[string]int{}
+	for _, id := range plan.Order(c.Nodes, c.Limits) {
+		n := nodes[id]
+		if !scaled[n.Group] || !n.Node.Joined() || n.Stale || n.Draining {
+			continue
+		}
+		all = append(all, candidate{id, turns[n.Group]})
+		turns[n.Group]++
+	}
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.turn, b.turn) })
+	ids := make([]string, min(len(all), api.MaxPlacesNodes))
+	for i := range ids {
+		ids[i] = all[i].id
+	}
+	return ids
+}
+
+// kindsOf returns the kinds of machines that the groups can add.
+func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
+	there := presentWeight(c)
+	var kinds []api.PlacesKind
+	for _, g := range c.Groups {
+		if g.Stale {
+			continue
+		}
+		m := machines[g.ID]
+		k := api.PlacesKind{Group: g.ID, Resources: m.Resources, Unknown: m.Resources.IsZero(), Weight: m.Weight, Level: float64(g.Target)}
+		if !(k.Weight > 0) {
+			k.Weight = 1
+		}
+		ordered := g.Target + max(0, c.State.Groups[g.ID].Surge)
+		fixed, short := fixedWhy(c, g.ID)
+		switch has, known := c.Has[g.ID]; {
+		case fixed == "":
+			if k.Room = machinesIn(float64(g.Max-g.Target), k.Weight); k.Room == 0 {
+				k.Why = "is at its maximum"
+			}
+		case short && known:
+			ordered = min(ordered, has) // the rest of the target does not come
+			fallthrough
+		default:
+			k.Why = fixed
+		}
+		k.Coming = machinesIn(float64(ordered)-there[g.ID], k.Weight)
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
+// fixedWhy returns why the group gets no higher target now, or an empty string. short is set if it may not get its target either.
+func fixedWhy(c api.Case, group string) (why string, short bool) {
+	if busy := c.Busy[group]; busy != "" {
+		return "is being changed: " + decide.OneLine(busy), true
+	}
+	clock := decide.ClockAt(c.State.DecisionState, c.Input.Now)
+	b, held := plan.InBackoff(c.State.Backoffs, clock)[group]
+	if !held {
+		return "", false
+	}
+	until := c.Input.Now.Add(b.Until.Sub(clock))
+	return fmt.Sprintf("is in backoff until %s: %s", until.UTC().Format("15:04:05"), decide.OneLine(b.Why)), !b.KeepsTarget
+}
+
+// machinesIn returns how many whole machines of that weight are in a weight.
+func machinesIn(weight, machine float64) int {
+	if n := resource.Floor(weight / machine); n > 0 {
+		return int(min(n, maxMachines))
+	}
+	return 0
+}
+
+// presentWeight returns the weight of the nodes of each group that have joined, or are silent.
+func presentWeight(c api.Case) map[string]float64 {
+	out := map[string]float64{}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		boots := n.Instance == api.InstancePending || n.Node == api.NodeOrphaned
+		if !boots && n.Instance != api.InstanceTerminating {
+			out[n.Group] += n.Weight
+		}
+	}
+	return out
+}

@@ -1,0 +1,48 @@
+package resolve
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+func TestQuestion(t *testing.T) {
+	t.Parallel()
+	c := placesCase(3, 4, 4, api.Places{})
+	c.Input.Now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	c.Groups[0].Target, c.Groups[0].Max = 4, 4 // one more is ordered
+	c.Groups = append(c.Groups, api.GroupTarget{ID: "c", Target: 2, Max: 9}, api.GroupTarget{ID: "d", Stale: true}, api.GroupTarget{ID: "e", Target: 3, Max: 9},
+		api.GroupTarget{ID: "f", Max: api.Unbounded})
+	c.Has["c"], c.Has["e"], c.Busy = 0, 1, map[string]string{"e": "instance refresh"}
+	c.State.Backoffs = []api.GroupBackoff{{Group: "c", Why: "no capacity", Until: c.Input.Now.Add(5 * time.Minute)}}
+	for i, change := range map[int]func(*api.Candidate){
+		1: func(n *api.Candidate) { n.Node = api.NodeOrphaned }, 2: func(n *api.Candidate) { n.Unhealthy, n.Cordoned = true, true },
+		3: func(n *api.Candidate) { n.Stale = true }, 4: func(n *api.Candidate) { n.Draining = true }, 6: func(n *api.Candidate) { n.Unhealthy = true },
+	} {
+		change(&c.Nodes[i])
+	}
+	c.Nodes = append(c.Nodes, api.Candidate{ID: "e0", Group: "e", Weight: 1, Instance: api.InstanceRunning, Node: api.NodeRunning, Safe: true},
+		api.Candidate{ID: "b9", Group: "b", Weight: 1, Instance: api.InstanceTerminating, Node: api.NodeUnknown})
+	one := resource.Vector{resource.CPUs: 1}
+	got := Question(c, map[string]api.Machine{"a": {Resources: one, Weight: 1}, "b": {Resources: one, Weight: 2}, "f": {Resources: one, Weight: 1}}, []string{"x1"}, []string{"x2"})
+	want := api.PlacesQuestion{
+		Kinds: []api.PlacesKind{
+			{Group: "a", Resources: one, Weight: 1, Coming: 2, Level: 4, Why: "is at its maximum"},
+			{Group: "b", Resources: one, Weight: 2, Room: 3, Level: 4},
+			{Group: "c", Unknown: true, Weight: 1, Level: 2, Why: "is in backoff until 12:05:00: no capacity"},
+			{Group: "e", Unknown: true, Weight: 1, Level: 3, Why: "is being changed: instance refresh"},
+			{Group: "f", Resources: one, Weight: 1, Room: maxMachines},
+		},
+		Gone: []string{"x1", "b9"}, Aside: []string{"x2", "a2", "b0"}, Leave: []string{"b3", "a0", "b2"}, Most: api.MaxPlacesLeave,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the question (-want +got):\n%s", diff)
+	}
+	if err := got.Validate(); err != nil {
+		t.Error(err)
+	}
+}

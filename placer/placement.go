@@ -40,9 +40,13 @@ func (c *core) place(now time.Time) {
 		todo = slices.Collect(maps.Values(c.wants))
 	}
 	c.untried, c.retry = nil, false
-	slices.SortFunc(todo, func(a, b *want) int {
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.app, b.app),
-			cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
+	var largest resource.Vector
+	if len(todo) > 1 {
+		largest = capacityOf(c.nodes, nil).largest
+	}
+	slices.SortFunc(todo, func(a, b *want) int { // of the copies of one node, the largest first: so they fit as they did there
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(part(c.rows.apps[b.app].Footprint(), largest), part(c.rows.apps[a.app].Footprint(), largest)),
+			cmp.Compare(a.app, b.app), cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
 	})
 	noRoomFor := map[resource.Vector]bool{} // room only shrinks during place
 	for _, w := range todo {

@@ -1,0 +1,601 @@
+package placer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sort"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
+	provider "github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// autoscaled is a pool with a placer and an autoscaler, both real. The provider, the agents, the harmonizer and the signal are
+// simulated.
+type autoscaled struct {
+	*sim      // of the placer; its t is not used
+	r         *rand.Rand
+	seed      uint64
+	groups    []*sizedGroup
+	machines  map[string]resource.Vector // what the node of an instance has
+	loop      *autoscaler.Loop
+	config    autoscaler.Config
+	saved     []byte     // state of the autoscaler
+	mu        sync.Mutex // of drains and of the marks of nodes
+	drains    map[string]api.Drain
+	pending   float64 // the signal requests so much of the pending copies too
+	silent    bool    // the scheduler does not answer
+	tick      time.Duration
+	last      api.TickRecord
+	lostNodes map[string]bool // ended by a crash
+	problems  []string
+	changed   []string // of the latest tick
+	bySize    bool     // weights are in proportion to sizes
+}
+
+// sizedGroup is a group of the provider with the size of its next machines.
+type sizedGroup struct {
+	*provider.Group
+	size    resource.Vector
+	weight  float64
+	max     int
+	offered bool // the provider reports the size
+}
+
+func (g *sizedGroup) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	s, err := g.Group.Snapshot(ctx)
+	s.Offers = []pools.Offer{{InstanceType: "m", Weight: g.weight}}
+	if g.offered {
+		s.Offers[0].Resources = g.size
+	}
+	return s, err
+}
+
+// newAutoscaled draws a pool.
+func newAutoscaled(seed uint64) *autoscaled {
+	r := rand.New(rand.NewPCG(seed, 7))
+	w := &autoscaled{
+		sim: &sim{now: time.Unix(1_700_000_000, 0).UTC(), rows: map[string]api.App{}, nodes: map[string]*simNode{}, saved: map[string]Assignments{}},
+		r:   r, seed: seed, machines: map[string]resource.Vector{}, drains: map[string]api.Drain{}, pending: []float64{0, 0, 2}[r.IntN(3)],
+		tick: 10 * time.Second, lostNodes: map[string]bool{},
+	}
+	w.c = newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed")
+	w.c.loaded()
+	w.bySize = r.IntN(3) > 0
+	for i := range 1 + r.IntN(3) {
+		cpus := []float64{1, 2, 4, 8}[r.IntN(4)]
+		g := &sizedGroup{size: resource.Vector{cpus, cpus * 1000}, weight: 1, max: 100, offered: r.IntN(3) > 0}
+		if w.bySize {
+			g.weight = cpus
+		}
+		g.Group = provider.New(provider.Config{
+			ID: string(rune('a' + i)), Max: g.max, Target: r.IntN(3) * int(g.weight), Join: time.Duration(r.IntN(6)) * w.tick, Leave: w.tick,
+			Offers: []provider.Offer{{Market: pools.Market{InstanceType: "m", Zone: "z" + strconv.Itoa(i%2)}, Weight: g.weight}},
+		}, w.now)
+		w.groups = append(w.groups, g)
+	}
+	w.config = autoscaler.Config{
+		Cluster: "c", Pool: "p", Tick: w.tick, Drain: drain.Config{Threshold: 10 * time.Minute}, OrphansAfter: 10 * time.Minute,
+		Policy: api.DecisionPolicy{
+			Setpoint: []float64{0.8, 0.9, 1}[r.IntN(3)], MarginUp: 0.1, MarginDown: 0.1, Combine: api.CombineSum, Period: w.tick,
+			Limits: api.TargetLimits{Max: 300, MaxAdd: []float64{20, api.Unlimited}[r.IntN(2)], MaxRemove: []float64{8, 20, api.Unlimited}[r.IntN(3)]},
+		},
+		Prune:   api.PruneLimits{MaxWeight: 40, MaxTasks: api.Unbounded},
+		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: w.tick},
+	}
+	w.begin()
+	return w
+}
+
+// begin starts a new process of the autoscaler.
+func (w *autoscaled) begin() {
+	if w.loop != nil {
+		w.loop.Close()
+	}
+	w.loop = autoscaler.NewLoop(w.config, autoscaler.World{
+		Provider: w, Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: nothing{}, Memory: memoryOf{w}, Orders: nothing{}, Lease: nothing{},
+		Records: recordsOf{w}, Cordon: w, Places: w.answer, Ticked: func(r api.TickRecord, _ error) { w.last = r },
+		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return signalOf{w} }, Now: func() time.Time { return w.now },
+	}, slog.New(slog.DiscardHandler))
+}
+
+func (w *autoscaled) Groups(context.Context) (out []pools.Group, err error) {
+	for _, g := range w.groups {
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+func (w *autoscaled) Facts(time.Time) (out []api.NodeFacts) {
+	for _, id := range slices.Sorted(maps.Keys(w.nodes)) {
+		out = append(out, w.factsOf(id))
+	}
+	return out
+}
+
+func (w *autoscaled) factsOf(id string) api.NodeFacts {
+	n := w.nodes[id]
+	return api.NodeFacts{
+		ID: id, Pool: "p", Group: id[:1], BootID: "b", Resources: w.machines[id], Allocated: n.used(), Tasks: len(n.copies), Draining: n.draining,
+		SafeToEvict: true, At: w.now, Zone: "z" + strconv.Itoa(int(id[0])%2),
+	}
+}
+
+func (w *autoscaled) Cordon(_ context.Context, node string, on bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := w.nodes[node]; n != nil {
+		n.draining = on
+	}
+	return nil
+}
+
+func (w *autoscaled) Listing() ask.Listing {
+	return ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{sigproto.DefaultApp: {Address: "here"}}}
+}
+func (w *autoscaled) Report(ask.Report) {}
+func (w *autoscaled) Alive()            {}
+
+// answer is the scheduler.
+func (w *autoscaled) answer(_ context.Context, q api.PlacesQuestion) (api.Places, error) {
+	if w.silent {
+		return api.Places{}, fmt.Errorf("%w: silent", autoscaler.ErrNoPlaces)
+	}
+	if err := q.Validate(); err != nil {
+		w.problem("the question: %v", err)
+	}
+	p := packer{w.c}.places(w.now, q, fmt.Sprint(q))
+	if err := p.Validate(q); err != nil {
+		w.problem("the answer: %v", err)
+	}
+	return p, nil
+}
+
+func (w *autoscaled) problem(format string, args ...any) {
+	w.problems = append(w.problems, fmt.Sprintf("world %d, %s: ", w.seed, w.now.Format(time.TimeOnly))+fmt.Sprintf(format, args...))
+}
+
+type signalOf struct{ w *autoscaled }
+
+// Evaluate requests what the copies use that run, and some of what waits.
+func (s signalOf) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
+	var sum resource.Vector
+	for _, n := range s.w.nodes {
+		sum = sum.Add(n.used())
+	}
+	for _, p := range s.w.c.pending().Copies {
+		if s.w.held(p.Footprint) {
+			sum = sum.Add(p.Footprint.Scale(s.w.pending))
+		}
+	}
+	return sigproto.Response{Resources: sigproto.Resources{CPUs: new(sum[0]), Mem: new(sum[1])}, Verdict: sigproto.VerdictValue}, nil
+}
+func (signalOf) Close() error { return nil }
+
+type nothing struct{}
+
+func (nothing) Append(context.Context, []byte) error                { return nil }
+func (nothing) Read(context.Context, time.Time) (api.Orders, error) { return api.Orders{}, nil }
+func (nothing) Removed(context.Context, string) error               { return nil }
+func (nothing) Rolled(context.Context, string) error                { return nil }
+func (nothing) Left() time.Duration                                 { return time.Hour }
+func (nothing) Epoch() uint64                                       { return 1 }
+
+type memoryOf struct{ w *autoscaled }
+
+func (m memoryOf) Load(context.Context) ([]byte, bool, error) {
+	return m.w.saved, m.w.saved != nil, nil
+}
+func (m memoryOf) Save(_ context.Context, data []byte) error {
+	m.w.saved = slices.Clone(data)
+	return nil
+}
+
+type recordsOf struct{ w *autoscaled }
+
+func (r recordsOf) Load(context.Context) ([]api.Drain, error) {
+	return slices.Collect(maps.Values(r.w.drains)), nil
+}
+func (r recordsOf) Put(_ context.Context, d api.Drain) error {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	r.w.drains[d.Node] = d
+	return nil
+}
+func (r recordsOf) Delete(_ context.Context, node string) error {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	delete(r.w.drains, node)
+	return nil
+}
+
+// held reports whether a machine of any group can hold the footprint.
+func (w *autoscaled) held(footprint resource.Vector) bool {
+	for _, g := range w.groups {
+		if footprint.Fits(g.size) {
+			return true
+		}
+	}
+	for _, size := range w.machines {
+		if footprint.Fits(size) {
+			return true
+		}
+	}
+	return false
+}
+
+// step runs one tick: the machines, the agents, the harmonizer, the placer and the autoscaler.
+func (w *autoscaled) step() {
+	w.now = w.now.Add(w.tick)
+	w.changed = nil
+	w.move()
+	for range 2 {
+		w.harmonize()
+		w.publishSized()
+		w.schedule()
+	}
+	if err := w.loop.Tick(context.Background(), w.now); err != nil {
+		w.problem("%v", err)
+	}
+	for _, a := range w.last.Actions {
+		if n := w.nodes[a.Node]; a.Op == api.OpRemove && n != nil && len(n.copies) > 0 && w.last.State.PlacesAnswered && (w.silent || !slices.Contains(w.last.Case.Places.Leave, a.Node)) {
+			w.problem("node %s is removed, and its %d copies have no other place", a.Node, len(n.copies))
+		}
+		w.changed = append(w.changed, fmt.Sprintf("%s %s %s %d", a.Op, a.Group, a.Node, a.Target))
+	}
+	if w.last.Failed != "" {
+		w.problem("the tick failed: %s", w.last.Failed)
+	}
+}
+
+// move advances the machines. A machine that ends has no copies, except after a crash.
+func (w *autoscaled) move() {
+	there := map[string]bool{}
+	for _, g := range w.groups {
+		g.Advance(w.now)
+		s, _ := g.Other().Snapshot(context.Background())
+		for _, i := range s.Instances {
+			if i.State != api.InstanceRunning {
+				continue
+			}
+			there[i.ID] = true
+			if w.nodes[i.ID] == nil {
+				w.nodes[i.ID], w.machines[i.ID] = &simNode{copies: map[string]*simCopy{}}, g.size
+			}
+		}
+	}
+	for id, n := range w.nodes {
+		if there[id] {
+			continue
+		}
+		if len(n.copies) > 0 && !w.lostNodes[id] {
+			w.problem("node %s ends with %d copies", id, len(n.copies))
+		}
+		delete(w.nodes, id)
+		delete(w.machines, id)
+	}
+}
+
+// harmonize sends nudges for missing copies and superfluous ones.
+func (w *autoscaled) harmonize() {
+	runs := map[slot]bool{}
+	for _, n := range w.nodes {
+		for _, c := range n.copies {
+			runs[c.slot] = true
+			row, ok := w.rows[c.app]
+			if !ok || c.index >= row.Instances {
+				w.c.stop(w.now, api.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.rows)) {
+		for index := range w.rows[name].Instances {
+			if !runs[slot{name, "v1", index}] {
+				w.c.start(w.now, api.Start{App: name, Version: "v1", Indices: []int{index}})
+			}
+		}
+	}
+}
+
+func (w *autoscaled) publishSized() {
+	for _, id := range slices.Sorted(maps.Keys(w.nodes)) {
+		w.c.nodeFacts(w.now, w.factsOf(id))
+		h := api.Heartbeat{Node: id}
+		for _, instance := range slices.Sorted(maps.Keys(w.nodes[id].copies)) {
+			c := w.nodes[id].copies[instance]
+			h.Beats = append(h.Beats, api.Beat{App: c.app, Version: c.version, Index: c.index, Instance: instance, State: api.CopyRunning})
+		}
+		w.c.heartbeat(w.now, h)
+	}
+}
+
+// schedule carries out what the placer requests.
+func (w *autoscaled) schedule() {
+	actions := w.c.act(w.now)
+	for _, a := range (durable{w.c}).takeChanged() {
+		if w.sim.saved[a.App] = a; a.Empty() {
+			delete(w.sim.saved, a.App)
+		}
+	}
+	for _, a := range actions {
+		n := w.nodes[a.node]
+		switch {
+		case a.stop:
+			if n != nil && n.copies[a.instance] != nil {
+				delete(n.copies, a.instance)
+				w.c.exited(w.now, api.Exited{Instance: a.instance})
+			}
+		case n == nil || n.draining || !a.footprint.Fits(w.machines[a.node].Sub(n.used())):
+			w.c.started(w.now, a.instance, Full, "")
+			continue
+		default:
+			n.copies[a.instance] = &simCopy{action: a, running: true}
+			w.c.started(w.now, a.instance, Accepted, "")
+		}
+		w.changed = append(w.changed, fmt.Sprintf("copy %v", a.slot))
+	}
+}
+
+// setApp sets the row of an app.
+func (w *autoscaled) setApp(row api.App) {
+	if row.Instances == 0 {
+		delete(w.rows, row.Name)
+		w.c.appGone(row.Name)
+		return
+	}
+	w.rows[row.Name] = row
+	w.c.app(row)
+}
+
+// disturb makes one random change.
+func (w *autoscaled) disturb() {
+	g := w.groups[w.r.IntN(len(w.groups))]
+	switch w.r.IntN(12) {
+	case 0, 1, 2, 3:
+		w.anyApp()
+	case 4:
+		if names := slices.Sorted(maps.Keys(w.rows)); len(names) > 0 {
+			row := w.rows[names[w.r.IntN(len(names))]]
+			row.Instances = max(0, w.r.IntN(3*(row.Instances+1))-row.Instances)
+			w.setApp(row)
+		}
+	case 5:
+		g.Stock(float64(w.r.IntN(20)))
+	case 6:
+		w.silent = !w.silent
+	case 7:
+		w.born++
+		w.c = newCore(w.c.cfg, "seed"+strconv.Itoa(w.born))
+		durable{w.c}.restore(w.now, slices.Collect(maps.Values(w.sim.saved)))
+		for _, row := range w.rows {
+			w.c.app(row)
+		}
+		w.publishSized()
+		w.c.loaded()
+	case 8:
+		w.begin()
+	case 9:
+		if ids := slices.Sorted(maps.Keys(w.nodes)); len(ids) > 0 {
+			id := ids[w.r.IntN(len(ids))]
+			w.lostNodes[id] = true
+			for _, g := range w.groups {
+				g.Lose(id)
+			}
+		}
+	case 10:
+		cpus := []float64{1, 2, 4, 8}[w.r.IntN(4)]
+		if !w.bySize {
+			g.size = resource.Vector{cpus, cpus * 1000}
+		}
+	case 11:
+		g.Refuse(provider.SetTarget, []error{nil, pools.ErrRefused, pools.ErrThrottled}[w.r.IntN(3)])
+	}
+}
+
+// anyApp sets a random app. A few are too large for any machine.
+func (w *autoscaled) anyApp() {
+	row := api.App{Name: fmt.Sprint("app", w.r.IntN(8)), Pool: "p", Version: "v1", Command: "run", Instances: w.r.IntN(40)}
+	if old, known := w.rows[row.Name]; known {
+		row.CPUs, row.Mem = old.CPUs, old.Mem
+	} else {
+		row.CPUs = []float64{0.1, 0.3, 0.5, 0.6, 1, 1.5, 3}[w.r.IntN(7)]
+		if w.r.IntN(20) == 0 {
+			row.CPUs = 50
+		}
+		row.Mem = row.CPUs * float64(300+w.r.IntN(900))
+	}
+	w.setApp(row)
+}
+
+// calm ends all trouble but the apps.
+func (w *autoscaled) calm() {
+	w.silent = false
+	for _, g := range w.groups {
+		g.Stock(1e6)
+		g.Refuse(provider.SetTarget, nil)
+	}
+}
+
+// waits returns the desired copies that do not run.
+func (w *autoscaled) waits() (out []slot) {
+	runs := map[slot]bool{}
+	for _, n := range w.nodes {
+		for _, c := range n.copies {
+			runs[c.slot] = true
+		}
+	}
+	for name, row := range w.rows {
+		for index := range row.Instances {
+			if s := (slot{name, "v1", index}); !runs[s] {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
+// oracle returns the least weight: the larger one of a packing from scratch and of the usage at the setpoint.
+func (w *autoscaled) oracle() float64 {
+	var q api.PlacesQuestion
+	var copies []fit.Copy
+	var sum, best resource.Vector
+	for _, g := range w.groups {
+		size := g.size
+		for id, has := range w.machines {
+			if id[:1] == g.ID() && has.Fits(size) {
+				size = has // machines that serve are not replaced by better ones
+			}
+		}
+		if !g.offered && w.last.State.Groups[g.ID()].Seen == nil {
+			continue // its size is unknown: no copy needed a probe
+		}
+		q.Kinds = append(q.Kinds, api.PlacesKind{Group: g.ID(), Resources: size, Weight: g.weight, Room: int(float64(g.max) / g.weight)})
+		for k := range best {
+			best[k] = max(best[k], size[k]/g.weight)
+		}
+	}
+	for name, row := range w.rows {
+		for i := range row.Instances {
+			if w.held(row.Footprint()) {
+				copies, sum = append(copies, fit.Copy{App: name, Index: i, Footprint: row.Footprint()}), sum.Add(row.Footprint())
+			}
+		}
+	}
+	slices.SortFunc(copies, func(a, b fit.Copy) int {
+		if a.App != b.App {
+			return map[bool]int{true: -1, false: 1}[a.App < b.App]
+		}
+		return a.Index - b.Index
+	})
+	least := 0.0
+	for _, n := range fit.Solve(fit.World{Question: q, Waiting: copies}).New {
+		least += n.Weight
+	}
+	for k := range best {
+		if best[k] > 0 {
+			least = max(least, sum[k]/w.config.Policy.Setpoint/best[k])
+		}
+	}
+	return least
+}
+
+// weight returns the weight of the machines.
+func (w *autoscaled) weight() (sum float64) {
+	for _, g := range w.groups {
+		s, _ := g.Other().Snapshot(context.Background())
+		sum += s.Fulfilled()
+	}
+	return sum
+}
+
+// rest waits until the world rests, and returns the part of the oracle's weight that it has. A copy that a machine can hold has
+// a place then, or its cause is named. After the settling time nothing changes.
+func (w *autoscaled) rest() (over float64) {
+	const settling, quiet = 40, 12
+	w.calm()
+	w.tick = 2 * time.Minute
+	defer func() { w.tick = 10 * time.Second }()
+	for range settling {
+		w.step()
+	}
+	for range quiet {
+		if w.step(); len(w.changed) > 0 {
+			w.problem("changes at rest: %v; %s", w.changed, w.describe())
+		}
+	}
+	if w.last.Case == nil || w.last.Case.Places == nil {
+		w.problem("no answer of the scheduler")
+		return 1
+	}
+	p := w.last.Case.Places
+	named := len(decide.Blockers(w.last.Case.Input, w.last.Result.Steps)) > 0
+	if never := p.NeverCopies; len(w.waits()) != never && !(len(w.waits()) == never+p.ShortCopies || named) {
+		w.problem("%d copies wait, %d of them for ever: %s", len(w.waits()), never, w.describe())
+	}
+	if least := w.oracle(); least > 0 {
+		return w.weight() / least
+	}
+	return 1
+}
+
+func (w *autoscaled) describe() string {
+	text := fmt.Sprintf("waiting %v; weight %v, oracle %v; drains %v;", w.waits(), w.weight(), w.oracle(), w.drains)
+	for _, g := range w.groups {
+		text += fmt.Sprintf(" %s: %v weight %v;", g.ID(), g.size, g.weight)
+	}
+	if w.last.Case != nil {
+		text += fmt.Sprintf(" places %+v; groups %v, result %v", w.last.Case.Places, w.last.Case.Groups, w.last.Result)
+	}
+	return text
+}
+
+// run runs the world, and returns its part of the oracle's weight after each phase.
+func (w *autoscaled) run(phases int) (over []float64) {
+	defer func() { w.loop.Close() }()
+	for range 3 {
+		w.anyApp()
+	}
+	for range phases {
+		for range 20 {
+			if w.r.IntN(2) == 0 {
+				w.disturb()
+			}
+			w.step()
+		}
+		over = append(over, w.rest())
+	}
+	return over
+}
+
+// TestAutoscaledWorlds runs random pools with a placer and an autoscaler. Every copy that a machine can hold gets a place, or
+// the cause is named. No machine ends with copies. A world at rest rests, at about the least weight. SOAK is the number of
+// worlds, FROM the first one.
+func TestAutoscaledWorlds(t *testing.T) {
+	t.Parallel()
+	worlds, from := testsize.Pick(80, 15), 0
+	for name, n := range map[string]*int{"SOAK": &worlds, "FROM": &from} {
+		if text := os.Getenv(name); text != "" {
+			var err error
+			if *n, err = strconv.Atoi(text); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+		}
+	}
+	over := map[bool][]float64{}
+	for i := range worlds {
+		w := newAutoscaled(uint64(from + i))
+		over[w.bySize] = append(over[w.bySize], w.run(2)...)
+		for _, p := range w.problems[:min(len(w.problems), 3)] {
+			t.Error(p)
+		}
+	}
+	for bySize, over := range over {
+		sort.Float64s(over)
+		mean := 0.0
+		for _, x := range over {
+			mean += x / float64(len(over))
+		}
+		t.Logf("weights by size %v: %d phases, mean of the weight over the oracle's %.3f, 95 %% below %.3f, at most %.3f", bySize, len(over), mean, over[len(over)*95/100], over[len(over)-1])
+		if bySize && (mean > 1.08 || over[len(over)*95/100] > 1.5) {
+			t.Errorf("the pools are too large")
+		}
+	}
+}

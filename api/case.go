@@ -43,8 +43,10 @@ type CasePlaces struct {
 	Places
 	// Offered is the sum of what the joined nodes of Case.Nodes offer.
 	Offered resource.Vector `json:"offered,omitzero"`
-	// PerWeight is the most that a node of each group offers for a unit of its weight.
+	// PerWeight is the most that a node of each group offers for a unit of its weight. Sizes has what the nodes of Leave offer
+	// that have another size.
 	PerWeight map[string]resource.Vector `json:"per_weight,omitempty"`
+	Sizes     map[string]resource.Vector `json:"sizes,omitempty"`
 }
 
 // Leaver is a leaving node.
@@ -116,7 +118,8 @@ type Machine struct {
 // SeenMachine is the smallest joined machine of a type.
 type SeenMachine struct {
 	Machine
-	Offer resource.Vector `json:"offer,omitzero"` // of the provider at that time; zero: unknown
+	Offer    resource.Vector `json:"offer,omitzero"`    // of the provider at that time; zero: unknown
+	Launched time.Time       `json:"launched,omitzero"` // of the newest one
 }
 
 // UnansweredTarget is a requested target whose response was lost and that no reading has shown yet. The

@@ -68,18 +68,31 @@ func outsiders(r apply.Reading) (gone, aside []string) {
 
 // offered fills in what the joined nodes of the case offer.
 func offered(p *api.CasePlaces, c *api.Case, r apply.Reading) {
-	in := make(map[string]bool, len(c.Nodes))
-	for i := range c.Nodes {
-		in[c.Nodes[i].ID] = true
+	sizes := make(map[string]resource.Vector, len(r.Nodes))
+	for _, n := range r.Nodes {
+		if n.State.Joined() {
+			sizes[n.Instance.ID] = n.Facts.Resources
+		}
 	}
 	p.PerWeight = map[string]resource.Vector{}
-	for _, n := range r.Nodes {
-		if !in[n.Instance.ID] || !n.State.Joined() {
-			continue
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		p.Offered = p.Offered.Add(sizes[n.ID])
+		if n.Weight > 0 {
+			p.PerWeight[n.Group] = extreme(p.PerWeight[n.Group], sizes[n.ID].Scale(1/n.Weight), 1)
 		}
-		p.Offered = p.Offered.Add(n.Facts.Resources)
-		if w := n.Instance.Weight; w > 0 {
-			p.PerWeight[n.Instance.Group] = extreme(p.PerWeight[n.Instance.Group], n.Facts.Resources.Scale(1/w), 1)
+	}
+	leave := make(map[string]bool, len(p.Leave))
+	for _, id := range p.Leave {
+		leave[id] = true
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if size := sizes[n.ID]; leave[n.ID] && !p.PerWeight[n.Group].Scale(n.Weight).Fits(size) {
+			if p.Sizes == nil {
+				p.Sizes = map[string]resource.Vector{}
+			}
+			p.Sizes[n.ID] = size
 		}
 	}
 }
@@ -127,31 +140,48 @@ func joinedMachines(r apply.Reading) map[string]map[string]api.SeenMachine {
 			m = api.SeenMachine{Machine: api.Machine{Resources: n.Facts.Resources}, Offer: i.Offers}
 		}
 		m.Resources, m.Weight = extreme(m.Resources, n.Facts.Resources, -1), max(m.Weight, i.Weight)
+		if i.Launched.After(m.Launched) {
+			m.Launched = i.Launched
+		}
 		out[i.Group][i.Market.InstanceType] = m
 	}
 	return out
 }
 
 // seenMachines returns the machines that a group has or had, by type. It drops those of types that the provider does not offer
-// any more, or offers in another size. Without offers it drops those without a joined node, if another type has one.
+// any more, or offers in another size. Without offers it drops types without a joined node, if a later machine of another type
+// has joined. If the newest machine has left, the group may still launch such ones: so it counts, and not the older ones.
 func seenMachines(before, joined map[string]api.SeenMachine, offers []pools.Offer) map[string]api.SeenMachine {
-	out := map[string]api.SeenMachine{}
-	if len(offers) == 0 {
-		if len(joined) == 0 {
-			joined = before
+	all, newest := maps.Clone(joined), time.Time{}
+	for _, m := range joined {
+		if m.Launched.After(newest) {
+			newest = m.Launched
 		}
-		maps.Copy(out, joined)
 	}
+	for kind, m := range before {
+		j, is := joined[kind]
+		if is && !m.Launched.After(j.Launched) || !is && len(offers) == 0 && len(joined) > 0 && !m.Launched.After(newest) {
+			continue
+		}
+		if all == nil {
+			all = map[string]api.SeenMachine{}
+		}
+		all[kind] = m
+	}
+	if len(offers) == 0 {
+		return all
+	}
+	out := map[string]api.SeenMachine{}
 	for _, o := range offers {
-		m, is := joined[o.InstanceType]
-		if is && (m.Offer.IsZero() || o.Resources.IsZero()) {
-			m.Offer = o.Resources // the provider does not report what this machine has
-		}
-		if !is || m.Offer != o.Resources {
-			m, is = before[o.InstanceType]
-		}
-		if is && m.Offer == o.Resources {
-			out[o.InstanceType] = m
+		for _, m := range []map[string]api.SeenMachine{all, joined, before} {
+			one, is := m[o.InstanceType]
+			if is && (one.Offer.IsZero() || o.Resources.IsZero()) {
+				one.Offer = o.Resources // the provider does not report what this machine has
+			}
+			if is && one.Offer == o.Resources {
+				out[o.InstanceType] = one
+				break
+			}
 		}
 	}
 	if len(out) == 0 {

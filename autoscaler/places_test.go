@@ -169,6 +169,7 @@ func TestNextMachines(t *testing.T) {
 	seen := func(cpus, mem, weight float64, offer resource.Vector) api.SeenMachine {
 		return api.SeenMachine{Machine: api.Machine{Resources: size(cpus, mem), Weight: weight}, Offer: offer}
 	}
+	newer := func(m api.SeenMachine) api.SeenMachine { m.Launched = noon; return m }
 	node := func(kind string, weight, cpus, mem float64) pools.Node {
 		return pools.Node{
 			Instance: pools.Instance{ID: kind + fmt.Sprint(cpus, mem), Group: "a", Market: pools.Market{InstanceType: kind}, Weight: weight},
@@ -199,6 +200,9 @@ func TestNextMachines(t *testing.T) {
 			want: api.Machine{Resources: size(2, 4000), Weight: 1}, keeps: map[string]api.SeenMachine{"s": seen(2, 4000, 1, resource.Vector{})}},
 		{name: "no offers: what had joined", seen: map[string]api.SeenMachine{"old": seen(9, 9, 2, resource.Vector{})},
 			want: api.Machine{Resources: size(9, 9), Weight: 2}, keeps: map[string]api.SeenMachine{"old": seen(9, 9, 2, resource.Vector{})}},
+		{name: "no offers: the newest has left", nodes: []pools.Node{node("l", 1, 8, 8000)}, seen: map[string]api.SeenMachine{"s": newer(seen(2, 4000, 1, resource.Vector{}))},
+			want:  api.Machine{Resources: size(2, 4000), Weight: 1},
+			keeps: map[string]api.SeenMachine{"l": seen(8, 8000, 1, resource.Vector{}), "s": newer(seen(2, 4000, 1, resource.Vector{}))}},
 		{name: "an offer of unknown size", offers: []pools.Offer{{InstanceType: "s", Weight: 3}}, want: api.Machine{Weight: 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -41,12 +41,16 @@ type PrunePlaces struct {
 	// Offered is what all joined nodes offer, and Needed what the rest must still offer. A kind of 0 in Needed has no limit.
 	Offered resource.Vector `json:"offered,omitzero"`
 	Needed  resource.Vector `json:"needed,omitzero"`
-	// PerWeight is the most that a node of each group offers for a unit of its weight.
+	// PerWeight is the most that a node of each group offers for a unit of its weight. Sizes has the nodes of other sizes.
 	PerWeight map[string]resource.Vector `json:"per_weight,omitempty"`
+	Sizes     map[string]resource.Vector `json:"sizes,omitempty"`
 }
 
-// offers returns at most what the node takes with it.
+// offers returns what the rest loses with the node.
 func (p *PrunePlaces) offers(c *api.Candidate) resource.Vector {
+	if size, known := p.Sizes[c.ID]; known {
+		return size
+	}
 	return p.PerWeight[c.Group].Scale(c.Weight)
 }
 

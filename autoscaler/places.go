@@ -30,7 +30,8 @@ type placesOf = func(ctx context.Context, q api.PlacesQuestion) (api.Places, err
 // unknown where they would go: no node is removed. The exception is a pool whose scheduler has never answered.
 func addPlaces(ctx context.Context, get placesOf, config Config, c *api.Case, r apply.Reading) {
 	next := nextMachines(c.State.Groups, config.Machines, r)
-	if get == nil {
+	if get == nil || config.IgnorePlaces {
+		c.State.PlacesAnswered = false
 		return
 	}
 	gone, aside := outsiders(r)
@@ -46,7 +47,7 @@ func addPlaces(ctx context.Context, get placesOf, config Config, c *api.Case, r 
 	case errors.Is(err, ErrNoPlaces) && !c.State.PlacesAnswered:
 		c.NoPlaces = neverAnswered
 	default:
-		c.NoPlaces = "the scheduler of this pool does not answer where copies would go, so no machine is removed: " + decide.OneLine(err.Error())
+		c.NoPlaces = "the scheduler of this pool does not answer where copies would go, so no machine is removed (if it cannot any more: set autoscaling.places to false): " + decide.OneLine(err.Error())
 		c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, c.NoPlaces)
 		c.Refuse = cmp.Or(c.Refuse, c.NoPlaces)
 	}

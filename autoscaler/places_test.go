@@ -139,6 +139,11 @@ func TestSilentSchedulerHoldsScaleIn(t *testing.T) {
 	}
 	web.set(cpus(4*cpusPerNode), nil)
 	wantOps(t, w.tick(), "set target a: 4")
+	web.set(cpus(3*cpusPerNode), nil)
+	w.tick()
+	w.config.IgnorePlaces = true
+	w.reconfigure()
+	wantOps(t, w.tick(), "remove a-1: idle", "drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon")
 }
 
 func TestSchedulerWithoutPlaces(t *testing.T) {

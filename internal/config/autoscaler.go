@@ -48,6 +48,8 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		Drift:   autoscaler.Drift(firstOf(p.Autoscaling.Drift, s.Autoscaling.Drift, driftObey)),
 
 		OrphansAfter: time.Duration(orphan) * time.Second,
+		Machines:     p.machines(),
+		IgnorePlaces: !orElse(either(s, p, func(a Autoscaling) *bool { return a.Places }), true),
 		Default: ask.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
 			Period: s.AutoscaleSig.Every(defaultPeriod), TimeLimit: s.AutoscaleSig.TimeLimit, Windows: windows(s.AutoscaleSig.Metrics),
@@ -70,6 +72,22 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		c.CallTimeout = lease / callsInLease
 	}
 	return c
+}
+
+// machines returns what one machine of each group offers, by the file.
+func (p Pool) machines() map[string]resource.Vector {
+	var out map[string]resource.Vector
+	for group, amounts := range p.Machines {
+		var v resource.Vector
+		for k, x := range amounts.byKind() {
+			v[k] = orElse(x, 0)
+		}
+		if out == nil {
+			out = map[string]resource.Vector{}
+		}
+		out[group] = v
+	}
+	return out
 }
 
 // Lease returns the lifetime of the pool's lease after a renewal. No other process takes over from a silent holder

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -29,7 +30,9 @@ type Pool struct {
 	OldSignal *Signal  `yaml:"autoscaling_signal"`
 	Draining  Draining `yaml:"draining"`
 	Health    *Health  `yaml:"health"` // nil: nodes are not checked
-	Ledger    Ledger   `yaml:"ledger"`
+	// Machines is what one machine of a group offers to copies, by group, if neither nodes nor provider show it.
+	Machines map[string]Amounts `yaml:"machines"`
+	Ledger   Ledger             `yaml:"ledger"`
 
 	document document
 }
@@ -182,6 +185,9 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.signalProblems()...)
 	ps = append(ps, p.healthProblems()...)
 	ps = append(ps, p.Ledger.problems(d)...)
+	for _, group := range slices.Sorted(maps.Keys(p.Machines)) {
+		ps = append(ps, p.Machines[group].problems(d, "machines."+group)...)
+	}
 	if p.Draining.ThresholdS < 1 {
 		ps = append(ps, d.problem("draining.draining_time_threshold_seconds", fmt.Sprintf("is %d: want at least 1", p.Draining.ThresholdS)))
 	}

@@ -149,6 +149,8 @@ func TestSignals(t *testing.T) {
 		{"what follows from a value that is left out", strings.Replace(goodPool, "min_capacity: 1", "min_capacity: many", 1),
 			`FILE:3: scaling_limits.min_capacity: is "many": want a number of at least 0, or "inf"`},
 		{"an amount of nothing", goodPool + signals(", max_request: {cpus: 0}"), at + ".max_request.cpus: is 0: want a number above 0"},
+		{"a machine without a size", goodPool + "machines: {blue: {cpus: -1}}\n", "FILE:4: machines.blue.cpus: is -1: want a number above 0"},
+		{"a machine with another resource", goodPool + "machines: {blue: {cores: 1}}\n", "FILE:4: machines.blue.cores: no such key (allowed: cpus, disk, gpus, mem)"},
 		{"a bound without a signal", entry("max_request: {cpus: 1}"), at + ".max_request: bounds the answer of a signal of the app's own: add the signal's name, or remove it"},
 		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},
 		{"version in both words", goodPool + signals(", branch_or_tag: v1"), at + ".version: conflicts with branch_or_tag: keep one"},

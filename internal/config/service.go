@@ -124,6 +124,7 @@ type Autoscaling struct {
 	LossThreshold     int           `yaml:"instance_loss_threshold"`
 	OrphanS           *int          `yaml:"orphan_instance_uptime_threshold_seconds"` // default 1800
 	ByPriority        *bool         `yaml:"killable_nodes_prioritizing_v2"`
+	Places            *bool         `yaml:"places"` // default true: the scheduler proves where copies fit
 }
 
 // Cooldown is how long after a change the target is not raised or not lowered.

@@ -195,6 +195,21 @@ func (m mortalBook) Rolled(ctx context.Context, group string) error {
 	return m.book.Rolled(ctx, group)
 }
 
+// places is the scheduler. Its copies are the tasks of the nodes.
+func (m mortal) places(_ context.Context, q api.PlacesQuestion) (api.Places, error) {
+	if !m.scheduled || m.silent {
+		return api.Places{}, ErrNoPlaces
+	}
+	if err := errors.Join(q.Validate(), m.spend()); err != nil {
+		return api.Places{}, err
+	}
+	p := m.nodes.places(q, m.nodes.Facts(m.now), nil)
+	if err := p.Validate(q); err != nil {
+		m.t.Fatal(err)
+	}
+	return p, nil
+}
+
 // day is a pool over a day, whose processes may be killed at any point.
 type day struct {
 	t           rapid.TB
@@ -218,7 +233,9 @@ type day struct {
 	allowed     map[string]bool // nodes that may be terminated
 	healthy     float64         // the target of the last tick with a known need
 	health      *health
-	repairs     int // repairs requested so far
+	repairs     int  // repairs requested so far
+	scheduled   bool // a scheduler answers where copies fit
+	silent      bool // but not now
 }
 
 // Evaluate is the default signal.
@@ -268,7 +285,7 @@ func (d *day) born(fuse int) {
 	directory.set(sigproto.DefaultApp, ask.Endpoint{Address: "here"})
 	d.loop = NewLoop(d.config, World{
 		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: m, Memory: mortalMemory{m},
-		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m, Health: d.health,
+		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m, Health: d.health, Places: m.places,
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return d }, Now: func() time.Time { return d.now },
 	}, slog.New(slog.DiscardHandler))
 }
@@ -340,7 +357,9 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 func (d *day) events(t *rapid.T) {
 	g := rapid.SampledFrom(d.groups).Draw(t, "group")
 	ids := d.running(g)
-	switch what := rapid.IntRange(0, 16).Draw(t, "event"); {
+	switch what := rapid.IntRange(-1, 16).Draw(t, "event"); {
+	case what == -1:
+		d.silent = !d.silent
 	case what == 0:
 		d.demand = rapid.IntRange(1, 20).Draw(t, "demand")
 	case what == 1:
@@ -423,6 +442,7 @@ func (d *day) checkTick(r *api.TickRecord) {
 	if err := errors.Join(err, errWant); err != nil || string(got) != string(want) {
 		d.t.Fatalf("the answer does not come out again (%v):\n%s\n%s", err, got, want)
 	}
+	d.checkProofs(r)
 	if d.unknownNeed {
 		if r.Result.Target < d.healthy-resource.Slack {
 			d.t.Fatalf("the target is %v, and was %v when the need was known", r.Result.Target, d.healthy)
@@ -469,6 +489,19 @@ func (d *day) checkTick(r *api.TickRecord) {
 	}
 }
 
+// checkProofs checks that no node with tasks is removed without a proof, except by a roll.
+func (d *day) checkProofs(r *api.TickRecord) {
+	for _, ids := range r.Result.Terminate {
+		for _, id := range ids {
+			n := r.Case.Nodes[slices.IndexFunc(r.Case.Nodes, func(n api.Candidate) bool { return n.ID == id })]
+			proved := r.Case.Places == nil && !r.State.PlacesAnswered || r.Case.Places != nil && slices.Contains(r.Case.Places.Leave, id)
+			if n.Tasks > 0 && !proved && !n.Stale && !n.Draining {
+				d.t.Fatalf("%s is removed, and its %d tasks have no other place", id, n.Tasks)
+			}
+		}
+	}
+}
+
 // A day of a pool with shortages, refusals, losses, missing data, orders and kills at any point. No
 // node is terminated twice, or without being chosen. The target does not fall while the need is
 // unknown. The need is met when any group has capacity.
@@ -479,6 +512,7 @@ func TestDay(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDay(t)
+		d.scheduled = rapid.Bool().Draw(t, "scheduled")
 		defer func() { d.loop.Close() }()
 		for range rapid.IntRange(10, 40).Draw(t, "ticks") {
 			d.events(t)
@@ -493,8 +527,8 @@ func TestDay(t *testing.T) {
 
 // calm ends all trouble for so long that all backoffs end. Then the pool has its wanted size.
 func (d *day) calm() {
-	d.unknownNeed, d.cutOff = false, false
-	d.nodes.change(func(n *nodes) { clear(n.mute) })
+	d.unknownNeed, d.cutOff, d.silent = false, false, false
+	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
 	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)

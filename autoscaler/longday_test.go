@@ -256,6 +256,7 @@ func (d *longDay) pass(ticks int) {
 func (d *longDay) well() {
 	clear(d.stale)
 	clear(d.hidden)
+	d.silent = false
 	d.book.change(func(o *api.Orders) { o.Offset, o.Stale = nil, nil })
 	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
 	d.health.set(snapshot.Condition{})
@@ -278,6 +279,7 @@ func TestLongDay(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		d := newLongDay(t)
+		d.scheduled = rapid.Bool().Draw(t, "scheduled")
 		defer func() { d.loop.Close() }()
 		for range rapid.IntRange(10, 40).Draw(t, "ticks") {
 			if rapid.Bool().Draw(t, "by another") {
@@ -288,6 +290,7 @@ func TestLongDay(t *testing.T) {
 			r := d.tick()
 			d.trace(r)
 			if r != nil && r.Case != nil {
+				d.checkProofs(r)
 				d.checkAccount(r)
 				d.checkWanted(r)
 				d.checkFloor(r)

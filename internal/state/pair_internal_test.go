@@ -52,11 +52,13 @@ type pair struct {
 	steps     int
 	logs      bool
 
-	mu       sync.Mutex
-	apps     map[string]*app // without the default signal
-	standIn  app             // the default signal
-	tasks    map[string]int
-	cordoned map[string]bool
+	mu      sync.Mutex
+	apps    map[string]*app // without the default signal
+	standIn app             // the default signal
+	tasks   map[string]int
+	// scheduled: a scheduler answers where copies fit.
+	scheduled bool
+	cordoned  map[string]bool
 	// cordonedBy has the last accepted request of each node.
 	cordonedBy map[string]pools.Sequence
 	needs      []need
@@ -95,7 +97,7 @@ const (
 func newPair(ctx context.Context, seed uint64) *pair {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &pair{
-		ctx: ctx, r: r, began: time.Now(), model: newModel(), ttl: DefaultTTL, shortages: r.IntN(2) == 0, others: newOthers(seed),
+		ctx: ctx, r: r, began: time.Now(), model: newModel(), ttl: DefaultTTL, shortages: r.IntN(2) == 0, others: newOthers(seed), scheduled: seed%2 == 0,
 		tasks: map[string]int{}, cordoned: map[string]bool{}, cordonedBy: map[string]pools.Sequence{}, uncut: map[*process]time.Time{}, standIn: app{demand: 1}, lowest: math.MaxInt,
 		apps: map[string]*app{"mail": {demand: 1 + r.IntN(mostOfApp)}, "web": {demand: 1 + r.IntN(mostOfApp)}},
 	}

@@ -3,9 +3,11 @@ package state
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +18,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -81,7 +85,7 @@ func (p *process) hold(ctx context.Context, lease *Lease) {
 	}
 	l := autoscaler.NewLoop(p.pair.config, autoscaler.World{
 		Provider: p, Scheduler: p, Cordon: &cordons{process: p, epoch: lease.Epoch()}, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &metricstest.Memory{}, Ledger: ledger{p},
-		Memory: holder.Memory(), Records: holder.Records(), Orders: noOrders{p}, Lease: lease,
+		Memory: holder.Memory(), Records: holder.Records(), Orders: noOrders{p}, Lease: lease, Places: p.places,
 	}, slog.New(slog.DiscardHandler))
 	p.set(func(p *process) { p.loop = l })
 	p.pair.note("%s holds the pool, epoch %d", p.name, lease.Epoch())
@@ -161,6 +165,33 @@ func (p *process) Facts(now time.Time) (fresh []api.NodeFacts) {
 		}
 	}
 	return fresh
+}
+
+// places is the scheduler of every second day. Its copies are the tasks of the nodes, of one cpu each.
+func (p *process) places(ctx context.Context, q api.PlacesQuestion) (answer api.Places, err error) {
+	err = p.call(ctx, func() error {
+		switch {
+		case !p.pair.scheduled:
+			return autoscaler.ErrNoPlaces
+		case p.isCut():
+			return fmt.Errorf("%w: cut off", autoscaler.ErrNoPlaces)
+		}
+		w := fit.World{Question: q}
+		for _, f := range p.Facts(time.Now()) {
+			n := &fit.Node{ID: f.ID, Size: f.Resources, Room: f.Resources.Sub(f.Allocated), Closed: f.Draining}
+			for i := range f.Tasks {
+				c := fit.Copy{App: f.ID, Index: i, Footprint: resource.Vector{resource.CPUs: 1}}
+				if n.Copies = append(n.Copies, c); slices.Contains(q.Gone, f.ID) || f.Draining {
+					c.Leaves = f.ID
+					w.Waiting = append(w.Waiting, c)
+				}
+			}
+			w.Nodes = append(w.Nodes, n)
+		}
+		answer = fit.Solve(w)
+		return errors.Join(q.Validate(), answer.Validate(q))
+	})
+	return answer, err
 }
 
 // hear makes the process receive the heartbeats of the nodes.

@@ -192,7 +192,7 @@ const (
 	KeptUnderTarget   KeptCause = "joined nodes would be under the target capacity"
 	KeptNoScaleIn     KeptCause = "scale-in is barred"
 	KeptReplacement   KeptCause = "replaces a stale instance"
-	KeptNoPlace       KeptCause = "no other place is proved for its copies"
+	KeptNoPlace       KeptCause = "no other place is proved for their copies"
 	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"
 )
 

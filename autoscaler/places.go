@@ -47,7 +47,7 @@ func addPlaces(ctx context.Context, get placesOf, config Config, c *api.Case, r 
 	case errors.Is(err, ErrNoPlaces) && !c.State.PlacesAnswered:
 		c.NoPlaces = neverAnswered
 	default:
-		c.NoPlaces = "the scheduler of this pool does not answer where copies would go, so no machine is removed (if it cannot any more: set autoscaling.places to false): " + decide.OneLine(err.Error())
+		c.NoPlaces = decide.OneLine("the scheduler does not answer where copies would go: no machine is removed; autoscaling.places: false ends this: " + err.Error())
 		c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, c.NoPlaces)
 		c.Refuse = cmp.Or(c.Refuse, c.NoPlaces)
 	}

@@ -132,7 +132,7 @@ func TestSilentSchedulerHoldsScaleIn(t *testing.T) {
 	for range 2 {
 		r := w.tick()
 		wantOps(t, r)
-		if r.Result.Target != 3 || !strings.Contains(r.Detail.Refused, "the scheduler of this pool does not answer where copies would go") {
+		if r.Result.Target != 3 || !strings.Contains(r.Detail.Refused, "the scheduler does not answer where copies would go") {
 			t.Errorf("target %v, refused %q", r.Result.Target, r.Detail.Refused)
 		}
 		w.start()

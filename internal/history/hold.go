@@ -28,6 +28,7 @@ func holdsOf(r api.TickRecord) []api.Hold {
 	if hasDecision(r) {
 		h.addUnknownNeeds()
 		h.addRules()
+		h.addShort()
 		h.addLimits()
 		h.addRefusals()
 		h.addGroups()
@@ -91,6 +92,10 @@ func (h *holds) addRules() {
 			if s.After > s.Before {
 				h.addHold(api.DirectionDown, api.HoldIgnorance, string(s.Rule), s.Why)
 			}
+		case api.RulePlaces:
+			if s.After > s.Before && s.Before < h.r.Case.Input.Capacity.Target {
+				h.addHold(api.DirectionDown, api.HoldInNodes, string(s.Rule), s.Why)
+			}
 		case api.RuleHealth:
 			if s.After > s.Before {
 				h.addHold(api.DirectionDown, api.HoldBreaker, string(s.Rule), s.Why)
@@ -106,6 +111,17 @@ func (h *holds) addRules() {
 		case api.RuleInput:
 			h.addBoth(api.HoldInRule, string(s.Rule), s.Why)
 		}
+	}
+}
+
+// addShort adds the copies for which no group can add a machine now.
+func (h *holds) addShort() {
+	p := h.r.Case.Places
+	if p == nil {
+		return
+	}
+	for _, app := range p.Short {
+		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, fmt.Sprintf("waiting copies: %s x%d: %s", app.App, app.Copies, app.Why))
 	}
 }
 
@@ -165,7 +181,7 @@ func (h *holds) addRefusals() {
 		h.addHold(api.DirectionDown, api.HoldIgnorance, "pool", why)
 	}
 	switch {
-	case refused == "" || refused == decide.OneLine(c.Input.Barred) || refused == decide.OneLine(c.Input.NoScaleIn):
+	case refused == "" || refused == c.Input.NoScaleIn || refused == decide.OneLine(c.Input.Barred) || refused == decide.OneLine(c.Input.NoScaleIn):
 	case h.r.Detail.Distribution.Shares == nil:
 		h.addBoth(api.HoldInGroup, "groups", refused)
 	default:
@@ -190,6 +206,9 @@ func (h *holds) addGroups() {
 		direction, bound = api.DirectionDown, api.ShareAtMin
 	}
 	for _, share := range d.Shares {
+		if share.Bound == api.ShareAtStay && direction == api.DirectionDown {
+			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("nodes of group %s stay for their copies: %d", share.Group, share.After))
+		}
 		if share.Bound == bound {
 			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("group %s is at its %s of %d", share.Group, bound, share.After))
 		}
@@ -209,6 +228,12 @@ func (h *holds) addKeptNodes() {
 			kind, name = api.HoldLimit, "max_tasks_to_kill"
 		case api.KeptNodeUnknown:
 			kind = api.HoldIgnorance
+		case api.KeptNoPlace:
+			if p := h.r.Case.Places; p != nil && len(p.Stay) > 0 {
+				name = string(api.RulePlaces)
+				h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%s: %s (%d nodes stay for their copies)", p.Stay[0].Node, p.Stay[0].Why, k.Nodes))
+				continue
+			}
 		case api.KeptGroupAtTarget, api.KeptNoScaleIn: // the group and the rule have their own holds
 			continue
 		}

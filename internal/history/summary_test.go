@@ -78,6 +78,7 @@ func TestEachHoldIsNamed(t *testing.T) {
 			}
 		}
 	}
+	answered := func(p api.Places) edit { return func(c *api.Case) { c.Places = &api.CasePlaces{Places: p} } }
 	const enough, more, less = 4.2, 7, 2.1
 	tests := []struct {
 		name   string
@@ -149,6 +150,26 @@ func TestEachHoldIsNamed(t *testing.T) {
 		{name: "tasks that must stay", need: less, edit: nodes(func(n *api.Candidate) { n.Safe = false }), want: "down nodes not safe to evict", reason: "6 nodes stay"},
 		{name: "protected", need: less, edit: nodes(func(n *api.Candidate) { n.Protected = true }), want: "down nodes protected by the provider", reason: "6 nodes stay"},
 		{name: "unknown node", need: less, edit: nodes(func(n *api.Candidate) { n.Node = api.NodeUnknown }), want: "down ignorance state of the node is unknown", reason: "6 nodes stay"},
+		{name: "no other place", need: less, edit: answered(api.Places{Stays: 6, Stay: []api.PlacesStay{{Node: "i-0", Why: "web/3 (cpus=0.6) has no other place"}}}),
+			want: "down nodes places", reason: "nodes of the weight 6 stay for their copies: 6 is not lowered to 3, kept"},
+		{name: "no other place for a pin", need: less, edit: func(c *api.Case) {
+			answered(api.Places{Stays: 6, Stay: []api.PlacesStay{{Node: "i-0", Why: "web/3 (cpus=0.6) has no other place"}}})(c)
+			c.Input.Pinned = new(5.0)
+		}, want: "down group blue", reason: "nodes of group blue stay for their copies: 3"},
+		{name: "one node of three has no other place", need: 2.8, edit: answered(api.Places{Leave: []string{"i-3"}, Stays: 5, Stay: []api.PlacesStay{{Node: "i-0", Why: "web/3 (cpus=0.6) has no other place"}}}),
+			want: "down nodes places", reason: "-> 5 in place of 4"},
+		{name: "beyond the setpoint", need: less, edit: func(c *api.Case) {
+			answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3"}})(c)
+			c.Places.Offered, c.Places.PerWeight = resource.Vector{resource.CPUs: 6}, map[string]resource.Vector{"blue": {resource.CPUs: 2}, "green": {resource.CPUs: 2}}
+		}, want: "down nodes the rest would be used beyond the setpoint", reason: "(i-"},
+		{name: "copies without room", need: enough, edit: answered(api.Places{Waiting: 3, ShortCopies: 3, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
+			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 12:05:00: no capacity"}}}),
+			want: "up group mail", reason: "waiting copies: mail x3: group blue is at its maximum; group green is in backoff"},
+		{name: "a silent scheduler", need: less, edit: func(c *api.Case) {
+			c.NoPlaces = "the scheduler does not answer where copies would go: no machine is removed: " + strings.Repeat("x", 300)
+			c.Input.NoScaleIn, c.Refuse = c.NoPlaces, c.NoPlaces
+		}, want: "down ignorance pool", reason: "the scheduler does not answer"},
+		{name: "copies without a place grow the pool", need: enough, edit: answered(api.Places{Waiting: 1, New: []api.PlacesNeed{{Group: "blue", Nodes: 1, Weight: 1, Copies: 1, First: "web/6"}}})},
 		{name: "provider", need: more, tick: func(r *api.TickRecord) {
 			r.Actions = []api.Action{{Op: api.OpSetTarget, Group: "blue", Target: 5, Error: "AccessDenied"}}
 		}, want: "up provider blue", reason: "set target blue: AccessDenied"},

@@ -217,7 +217,11 @@ func (cli *tickCommands) printHolds(t history.Tick, direction string) error {
 	}
 	fmt.Fprintln(cli.Stdout)
 	if len(h.Holds) == 0 {
-		fmt.Fprintf(cli.Stdout, "nothing kept it from going %s: the requests need no other target\n", direction)
+		need := "the requests need"
+		if t.Rule == api.RulePlaces {
+			need = "the copies without a place need"
+		}
+		fmt.Fprintf(cli.Stdout, "nothing kept it from going %s: %s no other target\n", direction, need)
 		return nil
 	}
 	fmt.Fprintf(cli.Stdout, "what kept it from going %s:\n", direction)

@@ -194,10 +194,32 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 			warn(s, "%s", explain.Fallback(time.Now(), tick, app))
 		}
 	}
+	who := "the signals request"
 	for _, step := range a.Steps {
-		if most := c.Input.Policy.Limits.Max; step.Rule == api.RuleLimits && step.Before > most {
-			warn(s, "the signals request a target of %s, but scaling_limits.max_capacity is %s: raise it, or expect instances without room", explain.Number(step.Before), explain.Number(most))
+		if step.Rule == api.RulePlaces && step.After > step.Before {
+			who = "copies without a place need"
 		}
+		if most := c.Input.Policy.Limits.Max; step.Rule == api.RuleLimits && step.Before > most {
+			warn(s, "%s a target of %s, but scaling_limits.max_capacity is %s: raise it, or expect instances without room", who, explain.Number(step.Before), explain.Number(most))
+		}
+	}
+	warnOfPlaces(s, c)
+}
+
+// warnOfPlaces adds why it is not known where copies fit, or for which copies no group can add a machine now.
+func warnOfPlaces(s *api.PoolStatus, c api.Case) {
+	if c.NoPlaces != "" {
+		warn(s, "%s", c.NoPlaces)
+	}
+	if c.Places == nil {
+		return
+	}
+	for _, app := range c.Places.Short[:min(len(c.Places.Short), MaxReasons)] {
+		copies := fmt.Sprintf("%d copies of %s wait", app.Copies, app.App)
+		if app.Copies == 1 {
+			copies = "1 copy of " + app.App + " waits"
+		}
+		warn(s, "%s: %s", copies, app.Why)
 	}
 }
 

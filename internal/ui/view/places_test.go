@@ -1,0 +1,37 @@
+package view
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+)
+
+// The status names why copies wait, and why it is not known where they fit.
+func TestWarnOfPlaces(t *testing.T) {
+	limit := []api.Step{{Rule: api.RulePlaces, Before: 4, After: 22}, {Rule: api.RuleLimits, Before: 22, After: 20}}
+	for _, tt := range []struct {
+		name  string
+		c     api.Case
+		steps []api.Step
+		want  []string
+	}{
+		{name: "nothing waits", c: api.Case{Places: &api.CasePlaces{}}},
+		{name: "no scheduler with this part", c: api.Case{NoPlaces: "the scheduler does not answer"}, want: []string{"the scheduler does not answer"}},
+		{name: "no room", c: api.Case{Places: &api.CasePlaces{Places: api.Places{Short: []api.PlacesApp{
+			{App: "web", Copies: 3, Why: "group a is at its maximum"}, {App: "mail", Copies: 1, Why: "group a is at its maximum"},
+		}}}}, want: []string{"3 copies of web wait: group a is at its maximum", "1 copy of mail waits: group a is at its maximum"}},
+		{name: "max_capacity", steps: limit,
+			want: []string{"copies without a place need a target of 22, but scaling_limits.max_capacity is 20: raise it, or expect instances without room"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var s api.PoolStatus
+			tt.c.Input.Policy.Limits.Max = 20
+			warnOfDecision(&s, time.Now(), tt.c, api.CaseResult{Steps: tt.steps}, api.TickDetail{})
+			if !slices.Equal(s.Warnings, tt.want) {
+				t.Errorf("warnings %q, want %q", s.Warnings, tt.want)
+			}
+		})
+	}
+}

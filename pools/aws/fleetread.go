@@ -124,13 +124,14 @@ type offer struct {
 	weight         float64
 }
 
-// weigh sets the weight of each instance from the launch specification that matches best. Without a
+// weigh sets the offers of a fleet, and the weight of each instance from the launch specification that matches best. Without a
 // specification for its type the weight is 1.
 func weigh(f ec2types.SpotFleetRequestConfig, r *reading) error {
 	offers, err := offersOf(f.SpotFleetRequestConfig)
 	if err != nil {
 		return err
 	}
+	r.Offers = fleetOffers(offers)
 	for n := range r.instances {
 		i := &r.instances[n]
 		best := -1

@@ -12,7 +12,7 @@
 // Groups reads each list once, page by page, for any number of groups. Two kinds of requests are
 // made for each group: instance refreshes (at most every 30 seconds, and before each write while
 // none is known), and the cause of missing capacity. Each instance is described once, when it first
-// appears. A group's Snapshot returns the latest read, overlaid with later writes of the same
+// appears, and so is each instance type that a group may launch. A group's Snapshot returns the latest read, overlaid with later writes of the same
 // Provider.
 //
 // AWS must not choose instances to terminate. A write raises the target, or lowers it by
@@ -39,6 +39,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Provider is the pools.Provider of one pool at AWS.
@@ -52,6 +53,7 @@ type Provider struct {
 	*repairOwner
 	troubles  *troubles
 	balancers *balancers
+	types     *typeSizes
 }
 
 var (
@@ -78,6 +80,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	p := &Provider{
 		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg, c}, inspector: &inspector{r, b}, repairOwner: &repairOwner{r, log},
 		troubles: &troubles{aws: c, now: cfg.Now, refreshed: map[string]refreshed{}}, balancers: b,
+		types: &typeSizes{aws: c, now: cfg.Now, log: log, known: map[string]resource.Vector{}},
 	}
 	groups, err := p.Groups(ctx)
 	if err != nil {
@@ -132,6 +135,7 @@ func (p *Provider) readings(ctx context.Context, found listing) (map[string]*rea
 			return nil, fmt.Errorf("%s %s: %w", SpotFleet.noun(), id, err)
 		}
 	}
+	p.types.fill(ctx, readings)
 	if err := p.aws.marks(ctx, readings); err != nil {
 		return nil, err
 	}

@@ -186,7 +186,7 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 	}
 	r := &reading{GroupSnapshot: pools.GroupSnapshot{
 		ID: aws.ToString(g.AutoScalingGroupName), Kind: string(AutoScaling),
-		Target: int(*g.DesiredCapacity), Min: int(*g.MinSize), Max: int(*g.MaxSize),
+		Target: int(*g.DesiredCapacity), Min: int(*g.MinSize), Max: int(*g.MaxSize), Offers: groupOffers(g),
 	}}
 	r.balancers = g.TargetGroupARNs
 	if status := aws.ToString(g.Status); status != "" { // a group has a status only while it is deleted

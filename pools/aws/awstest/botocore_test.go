@@ -181,6 +181,10 @@ func requestCompute(t *testing.T, w *world, fleets ...string) {
 	answered(t, err, "")
 	_, err = w.compute.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{w.Instances("")[0].ID}})
 	answered(t, err, "")
+	_, err = w.compute.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{
+		MaxResults: new(int32(5)), Filters: []compute.Filter{{Name: new("instance-type"), Values: []string{"m5.large", "m5.xlarge"}}},
+	})
+	answered(t, err, "")
 	tags, err := w.compute.DescribeTags(ctx, &ec2.DescribeTagsInput{
 		Filters:    []compute.Filter{{Name: new("resource-type"), Values: []string{"instance"}}, {Name: new("key"), Values: []string{"is_cordoned"}}},
 		MaxResults: new(int32(5)),

@@ -16,6 +16,7 @@ func ec2Operations() map[string]operation {
 	all := healthOperations()
 	maps.Copy(all, map[string]operation{
 		"DescribeInstances":         {do: describeInstances, params: append(listing, "InstanceId.", "Filter.")},
+		"DescribeInstanceTypes":     {do: describeTypes, params: append(listing, "Filter.")},
 		"DescribeTags":              {do: describeTags, params: append(listing, "Filter.")},
 		"TerminateInstances":        {do: terminateInstances, write: true, on: "InstanceId", params: []string{"DryRun", "InstanceId."}},
 		"DescribeSpotFleetRequests": {do: describeFleets, params: append(listing, "SpotFleetRequestId.")},
@@ -70,6 +71,34 @@ func describeInstances(r *request) (any, error) {
 		})
 	}
 	return out, nil
+}
+
+// describeTypes describes the types of a filter. Each has 4 GiB of memory for a vCPU. A type of the family "none" does not exist.
+func describeTypes(r *request) (any, error) {
+	var found []typeAnswer
+	for _, f := range r.params.filters("Filter", "Value") {
+		if f.name != "instance-type" {
+			return nil, refuse("InvalidParameterValue", "The filter '%s' is invalid", f.name)
+		}
+		for _, kind := range f.values {
+			if n := vcpus(kind); !strings.HasPrefix(kind, "none.") {
+				found = append(found, typeAnswer{kind, n, n * 4096})
+			}
+		}
+	}
+	part, next, err := computePage(r, found, 5)
+	return typesAnswer{Types: part, NextToken: next}, err
+}
+
+type typesAnswer struct {
+	Types     []typeAnswer `xml:"instanceTypeSet>item"`
+	NextToken string       `xml:"nextToken,omitempty"`
+}
+
+type typeAnswer struct {
+	Type  string `xml:"instanceType"`
+	VCPUs int    `xml:"vCpuInfo>defaultVCpus"`
+	MiB   int    `xml:"memoryInfo>sizeInMiB"`
 }
 
 // checkIDs returns an error for ids that are malformed, or of no instance.

@@ -1,0 +1,144 @@
+package aws
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+const (
+	typesPage = 100 // instance types of one response
+	// typesRetry is the time between two requests for the sizes of instance types after an error, as without the permission.
+	typesRetry = 10 * time.Minute
+	// anyDisk is the disk of a new machine: EC2 does not show the volumes that it will get.
+	anyDisk = 1 << 40
+)
+
+// typeSizes has what instance types have. It does not change, so each type is requested once.
+type typeSizes struct {
+	aws *clients
+	now func() time.Time
+	log *slog.Logger
+
+	mu     sync.Mutex
+	known  map[string]resource.Vector
+	failed time.Time // of the latest request
+}
+
+// fill sets the sizes of the offers of all groups. Without the sizes the groups are complete too: then the size of a machine is
+// known once its node has joined.
+func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var missing []string
+	for _, r := range readings {
+		for _, o := range r.Offers {
+			if _, known := s.known[o.InstanceType]; !known {
+				missing = append(missing, o.InstanceType)
+			}
+		}
+	}
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
+	if len(missing) > 0 && s.now().Sub(s.failed) >= typesRetry {
+		if err := s.request(ctx, missing); err != nil {
+			s.failed = s.now()
+			s.log.Warn("sizes of instance types not read", "err", err)
+		}
+	}
+	for _, r := range readings {
+		for i := range r.Offers {
+			r.Offers[i].Resources = s.known[r.Offers[i].InstanceType]
+		}
+	}
+}
+
+// request reads the sizes of these types. A type that EC2 does not have is stored without a size.
+func (s *typeSizes) request(ctx context.Context, kinds []string) error {
+	for some := range slices.Chunk(kinds, filterValues) {
+		found := map[string]resource.Vector{}
+		err := s.aws.pages(ctx, "ec2:DescribeInstanceTypes", "types of pool "+s.aws.pool, func(token *string) (*string, error) {
+			out, err := s.aws.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{
+				Filters: []ec2types.Filter{filter("instance-type", some...)}, MaxResults: aws.Int32(typesPage), NextToken: token,
+			})
+			if err != nil {
+				return nil, err
+			}
+			for _, t := range out.InstanceTypes {
+				found[string(t.InstanceType)] = sizeOf(t)
+			}
+			return out.NextToken, nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, kind := range some {
+			s.known[kind] = found[kind]
+		}
+	}
+	return nil
+}
+
+// sizeOf returns what an instance of the type has. A part of the memory is not for copies. What a joined node offers counts
+// before it.
+func sizeOf(t ec2types.InstanceTypeInfo) (v resource.Vector) {
+	if t.VCpuInfo == nil || t.MemoryInfo == nil {
+		return v
+	}
+	v[resource.CPUs], v[resource.Mem] = float64(aws.ToInt32(t.VCpuInfo.DefaultVCpus)), float64(aws.ToInt64(t.MemoryInfo.SizeInMiB))
+	v[resource.Disk] = anyDisk
+	if t.GpuInfo != nil {
+		for _, g := range t.GpuInfo.Gpus {
+			v[resource.GPUs] += float64(aws.ToInt32(g.Count))
+		}
+	}
+	return v
+}
+
+// groupOffers returns the types of a mixed instances policy. They are unknown for attributes in place of types, and for a launch
+// template.
+func groupOffers(g astypes.AutoScalingGroup) []pools.Offer {
+	if g.MixedInstancesPolicy == nil || g.MixedInstancesPolicy.LaunchTemplate == nil {
+		return nil
+	}
+	var offers []pools.Offer
+	for _, o := range g.MixedInstancesPolicy.LaunchTemplate.Overrides {
+		w, err := groupWeight(o.WeightedCapacity)
+		if o.InstanceType == nil || err != nil {
+			return nil
+		}
+		offers = addOffer(offers, *o.InstanceType, w)
+	}
+	return offers
+}
+
+// fleetOffers returns the types of a Spot Fleet request.
+func fleetOffers(all []offer) (offers []pools.Offer) {
+	for _, o := range all {
+		if o.kind == "" {
+			return nil
+		}
+		offers = addOffer(offers, o.kind, o.weight)
+	}
+	return offers
+}
+
+// addOffer adds a type. Of several weights, the largest counts.
+func addOffer(offers []pools.Offer, kind string, weight float64) []pools.Offer {
+	i := slices.IndexFunc(offers, func(o pools.Offer) bool { return o.InstanceType == kind })
+	if i < 0 {
+		return append(offers, pools.Offer{InstanceType: kind, Weight: weight})
+	}
+	offers[i].Weight = max(offers[i].Weight, weight)
+	return offers
+}

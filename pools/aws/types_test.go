@@ -1,0 +1,64 @@
+package aws
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+func typeOf(kind string, weight, cpus float64) pools.Offer {
+	o := pools.Offer{InstanceType: kind, Weight: weight}
+	if cpus > 0 {
+		o.Resources = resource.Vector{resource.CPUs: cpus, resource.Mem: cpus * 4096, resource.Disk: anyDisk}
+	}
+	return o
+}
+
+// An empty group and an empty fleet show what a larger target may launch.
+func TestOffers(t *testing.T) {
+	s, p := openGroup(t, awstest.ASG{Max: 40, Types: []awstest.Type{{Name: "m5.large", Weight: 2}, {Name: "none.xlarge", Weight: 4}}})
+	want := []pools.Offer{typeOf("m5.large", 2, 2), typeOf("none.xlarge", 4, 0)}
+	for range 2 {
+		if _, g := one(t, p); !cmp.Equal(g.Offers, want) {
+			t.Errorf("offers %v, want %v", g.Offers, want)
+		}
+	}
+	if n := count(s, "DescribeInstanceTypes"); n != 1 {
+		t.Errorf("%d requests for the same types, want 1", n)
+	}
+	_, p = openFleet(t, awstest.SpotFleet{Specs: []awstest.LaunchSpec{
+		{Type: "m5.large", Zone: "us-west-2a", Weight: 2.5}, {Type: "m5.large", Zone: "us-west-2b", Weight: 4}, {Type: "m5.xlarge", Zone: "us-west-2b", Weight: 5},
+	}})
+	if _, g := one(t, p); !cmp.Equal(g.Offers, []pools.Offer{typeOf("m5.large", 4, 2), typeOf("m5.xlarge", 5, 4)}) {
+		t.Errorf("offers of a fleet: %v", g.Offers)
+	}
+	_, p = openGroup(t, awstest.ASG{Max: 40, Desired: 1})
+	if _, g := one(t, p); g.Offers != nil {
+		t.Errorf("offers of a launch template: %v", g.Offers)
+	}
+}
+
+// Without the permission to read instance types, the groups are read as before, and the next request is later.
+func TestOffersWithoutThePermission(t *testing.T) {
+	s := awstest.New(t, awstest.Config{})
+	s.Deny("DescribeInstanceTypes", "")
+	s.AddGroup(awstest.ASG{Name: "web", Max: 40, Types: []awstest.Type{{Name: "m5.large", Weight: 2}, {Name: "m5.xlarge", Weight: 4}}, Tags: map[string]string{tag: named}})
+	p := open(t, configFor(s, AutoScaling))
+	for range 2 {
+		if _, g := one(t, p); !cmp.Equal(g.Offers, []pools.Offer{typeOf("m5.large", 2, 0), typeOf("m5.xlarge", 4, 0)}) {
+			t.Errorf("offers %v", g.Offers)
+		}
+	}
+	if n := count(s, "DescribeInstanceTypes"); n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+	s.Allow()
+	s.Advance(2 * typesRetry)
+	if _, g := one(t, p); !cmp.Equal(g.Offers, []pools.Offer{typeOf("m5.large", 2, 2), typeOf("m5.xlarge", 4, 4)}) {
+		t.Errorf("offers with the permission: %v", g.Offers)
+	}
+}

@@ -141,9 +141,10 @@ func (o Outcome) Result() api.CaseResult {
 // that they have, with these nodes.
 func takenBack(c api.Case, o *Outcome) ([]api.GroupTarget, map[string]int) {
 	need, kept := o.Decision.Target-SumOfTargets(c), map[string]float64{}
+	lost := lostProofs(c, *o)
 	for _, l := range firstBack(c) {
-		if !(need > resource.Slack) {
-			break
+		if !(need > resource.Slack) && !lost[l.ID] {
+			continue
 		}
 		o.TakeBack = append(o.TakeBack, l)
 		kept[l.Group] += l.Weight

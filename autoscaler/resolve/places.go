@@ -144,6 +144,21 @@ func firstBack(c api.Case) []api.Leaver {
 	return leaving
 }
 
+// lostProofs returns the leaving nodes with a copy that will get no other place: no group has room for it, or the limits keep the
+// target from its machine. Such a node is taken back whatever the target is, because its copies would end with it.
+func lostProofs(c api.Case, o Outcome) map[string]bool {
+	if c.Places == nil || len(c.Places.Back) == 0 {
+		return nil
+	}
+	for _, s := range o.Decision.Steps {
+		cut := s.Rule == api.RulePlaces && len(c.Places.Machines()) > 0 && o.Decision.Target+resource.Slack < s.After
+		if cut || c.Places.ShortCopies > 0 {
+			return set(c.Places.Back)
+		}
+	}
+	return nil
+}
+
 // prunePlaces returns the limits of a prune by the answer of the scheduler; nil: no answer. A node that takes no more copies
 // may go if every copy has a place without it.
 func prunePlaces(c api.Case, d decide.Decision) *plan.PrunePlaces {

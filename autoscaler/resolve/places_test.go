@@ -136,6 +136,28 @@ func steps(o Outcome) string {
 	return b.String()
 }
 
+// A node whose copies have lost their place is taken back, also if the target does not rise for them.
+func TestLostProofsAreTakenBack(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*api.Case){
+		"no room in any group": func(c *api.Case) { c.Places.New, c.Places.ShortCopies = nil, 1 },
+		"cooldown":             func(c *api.Case) { c.Input.Policy.Cooldown.Up, c.State.Lowered = time.Hour, noon.Add(-time.Minute) },
+		"max_capacity":         func(c *api.Case) { c.Input.Policy.Limits.Max = 4 },
+		"pinned":               func(c *api.Case) { c.Input.Pinned = new(4.0) },
+		"":                     nil,
+	} {
+		c := placesCase(2, 2, 4, api.Places{Waiting: 1, Back: []string{"l2"}, New: more("a", 1, 1)})
+		c.Leaving = []api.Leaver{{ID: "l1", Group: "a", Weight: 1}, {ID: "l2", Group: "b", Weight: 1}}
+		c.State.Clock, c.State.Wall = noon, noon
+		if change != nil {
+			change(&c)
+		}
+		if o := Resolve(c); len(o.TakeBack) != 1 || o.TakeBack[0].ID != "l2" || o.Distribution.Targets()["b"] != 3 {
+			t.Errorf("%s: %+v are taken back, targets %v, want l2, and 3 of b", name, o.TakeBack, o.Distribution.Targets())
+		}
+	}
+}
+
 // Nodes with a copy that has no other place are taken back first, in place of new machines.
 func TestTakeBackByPlaces(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func newAutoscaled(seed uint64) *autoscaled {
 		w.groups = append(w.groups, g)
 	}
 	w.config = autoscaler.Config{
-		Cluster: "c", Pool: "p", Tick: w.tick, Drain: drain.Config{Threshold: 10 * time.Minute}, OrphansAfter: 10 * time.Minute,
+		Cluster: "c", Pool: "p", Tick: w.tick, Drain: drain.Config{Threshold: time.Duration(1+r.IntN(20)) * 30 * time.Second, Force: r.IntN(2) == 0}, OrphansAfter: 10 * time.Minute,
 		Policy: api.DecisionPolicy{
 			Setpoint: []float64{0.8, 0.9, 1}[r.IntN(3)], MarginUp: 0.1, MarginDown: 0.1, Combine: api.CombineSum, Period: w.tick,
 			Limits: api.TargetLimits{Max: 300, MaxAdd: []float64{20, api.Unlimited}[r.IntN(2)], MaxRemove: []float64{8, 20, api.Unlimited}[r.IntN(3)]},

@@ -185,13 +185,7 @@ func pending(k *kit) {
 	if len(p.Copies) != 1 || p.Copies[0].App != "large" || p.Copies[0].Why == "" || p.Resources[resource.CPUs] != 1e6 || p.Copies[0].Since.IsZero() {
 		k.Errorf("pending: %+v, want large/0 with 1e6 cpus, a time and a reason", p)
 	}
-	large, err := k.apps.Get(k.Context(), "large")
-	if err == nil {
-		_, err = k.apps.Delete(k.Context(), "large", large.Revision)
-	}
-	if err != nil {
-		k.Fatal(err)
-	}
+	k.delete("large")
 	k.until("nothing waits", func() bool { return get().Total == 0 })
 }
 
@@ -339,9 +333,7 @@ func waitingCopies(k *kit, asks func(api.PlacesQuestion) api.Places, small api.P
 		}
 	}
 	k.until("the scheduler lists large as an app that no machine can hold", listed(1))
-	if err := k.apps.Delete(k.Context(), "large"); err != nil {
-		k.Fatal(err)
-	}
+	k.delete("large")
 	k.until("the list is empty", listed(0))
 }
 

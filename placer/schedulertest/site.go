@@ -245,6 +245,18 @@ func (k *kit) write(row api.App) {
 	}
 }
 
+// delete removes the row of an app.
+func (k *kit) delete(name string) {
+	k.Helper()
+	row, err := k.apps.Get(k.Context(), name)
+	if err == nil {
+		_, err = k.apps.Delete(k.Context(), name, row.Revision)
+	}
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
 // running returns the nodes with a running copy of an index, with the instances.
 func (k *kit) running(app string, index int) (nodes, instances []string) {
 	k.mu.Lock()

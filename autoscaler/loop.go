@@ -2,6 +2,7 @@ package autoscaler
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -9,6 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Loop is the autoscaler of one pool. Its Memory stores all its state from tick to tick, so that
@@ -156,7 +159,7 @@ func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *ap
 		}
 		defer l.giveTurn()
 		var r apply.Report
-		err := do(ctx, l.now(), &r)
+		err := l.whileHeld(ctx, func(ctx context.Context) error { return do(ctx, l.now(), &r) })
 		l.between = append(l.between, r.Actions...)
 		return err
 	})
@@ -177,3 +180,26 @@ func finish(ctx context.Context, do func(context.Context) error) error {
 // Close closes the connections to the signals. A caller of Tick needs it; Run calls it itself. A
 // later Tick opens the connections again.
 func (l *Loop) Close() { l.signals.Close() }
+
+// whileHeld runs do with a context that ends with the pool's lease, so that no request of an old holder is under way beside those of
+// the next one. Then it returns pools.ErrNotHolder.
+func (l *Loop) whileHeld(ctx context.Context, do func(context.Context) error) error {
+	if l.world.Lease == nil || l.config.DryRun {
+		return do(ctx)
+	}
+	held, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	go func() {
+		for left := l.world.Lease.Left(); left > 0; left = l.world.Lease.Left() {
+			if !retry.Pause(held, left) {
+				return
+			}
+		}
+		end(fmt.Errorf("%w: it ended before the step did", pools.ErrNotHolder))
+	}()
+	err := do(held)
+	if lost := context.Cause(held); notHolder(lost) {
+		return lost
+	}
+	return err
+}

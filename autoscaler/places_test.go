@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -222,4 +223,29 @@ func TestNextMachines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A request of the tick ends with the lease, not with its own time limit.
+func TestRequestOfATickEndsWithTheLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 2}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 1)
+	w.start()
+	var cause error
+	w.loop.world.Places = func(ctx context.Context, _ api.PlacesQuestion) (api.Places, error) {
+		w.lease.set(0)
+		<-ctx.Done()
+		cause = context.Cause(ctx)
+		return api.Places{}, cause
+	}
+	w.lease.set(time.Millisecond)
+	w.now = w.now.Add(time.Minute)
+	if err := w.loop.Tick(t.Context(), w.now); !errors.Is(err, pools.ErrNotHolder) {
+		t.Errorf("Tick = %v, want pools.ErrNotHolder", err)
+	}
+	if !errors.Is(cause, pools.ErrNotHolder) {
+		t.Errorf("the request ended with %v, want pools.ErrNotHolder", cause)
+	}
+	w.wantCalls()
 }

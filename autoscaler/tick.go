@@ -32,7 +32,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	r := l.newRecord(now)
 	r.Actions, l.between = l.between, nil
 	l.signals.Sync()
-	err := l.round(ctx, now, &r)
+	err := l.whileHeld(ctx, func(ctx context.Context) error { return l.round(ctx, now, &r) })
 	if err != nil {
 		l.log.Error("tick ended early", "pool", l.pool, "err", err)
 		if r.Case == nil {

@@ -132,9 +132,14 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
 	return row
 }
 
-// addProblems adds problems that the last tick does not have.
+// addProblems adds problems that the last tick does not have: after why the pool does not decide, and before the tick's warnings,
+// because applications that do not start are worse than a size that is kept.
 func addProblems(r *api.Pool, problems ...string) {
-	r.Problems = append(r.Problems, problems...)
+	at := 0
+	if r.State == poolSilent || r.State == poolFailed || r.State == poolUnreadable {
+		at = min(1, len(r.Problems))
+	}
+	r.Problems = slices.Insert(r.Problems, at, problems...)
 	if len(problems) > 0 && (r.State == PoolOK || r.State == poolPaused) {
 		r.State = poolProblems
 	}

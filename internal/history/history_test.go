@@ -133,6 +133,16 @@ func TestSummaries(t *testing.T) {
 	}
 }
 
+// A pool that is older than the slack of a search, and younger than its range, has all its ticks.
+func TestSummariesOfAYoungPool(t *testing.T) {
+	w, at := newWorld(t), now().Add(-5*time.Minute)
+	w.record(tick(at, 5))
+	w.record(tick(at.Add(2*time.Minute), 10))
+	if got, _ := w.since(at.Add(-time.Hour)); fmt.Sprint(got) != "[10 20]" {
+		t.Errorf("targets are %v, want [10 20]", got)
+	}
+}
+
 // Summaries visits the ticks from the first time until the second, both included.
 func TestSummariesOfRange(t *testing.T) {
 	w, at := newWorld(t), now()

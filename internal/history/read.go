@@ -115,6 +115,7 @@ func (p Pool) summaries(ctx context.Context, from, to time.Time, visit func(api.
 // walk calls visit with each tick of a stream that began from from until to, oldest first. A zero to is no end. It returns how
 // many it cannot decode.
 func walk[T any](ctx context.Context, l *state.Ledger, from, to time.Time, decode func([]byte) (T, error), began func(T) time.Time, visit func(T) error) (unreadable int, err error) {
+	ended := false
 	err = l.Since(ctx, from.Add(-slack), func(data []byte) error {
 		t, err := decode(data)
 		if err != nil {
@@ -124,12 +125,16 @@ func walk[T any](ctx context.Context, l *state.Ledger, from, to time.Time, decod
 		at := began(t)
 		switch {
 		case !to.IsZero() && at.After(to.Add(slack)):
+			ended = true
 			return ErrStop
 		case at.Before(from), !to.IsZero() && at.After(to):
 			return nil
 		}
 		return visit(t)
 	})
+	if ended {
+		err = nil // another walk may go on
+	}
 	return unreadable, err
 }
 

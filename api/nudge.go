@@ -77,6 +77,14 @@ type Pending struct {
 	// Rejected are copies whose last start was rejected as invalid by a node, oldest first, at most 1000. They are tried
 	// again after a heartbeat period, and are not part of Total.
 	Rejected []PendingCopy `json:"rejected,omitempty"`
+	// Sizes are those of the machines that the pool has or can get, each once, at most 1000. Without them, the sizes are unknown.
+	Sizes []MachineSize `json:"sizes,omitempty"`
+}
+
+// MachineSize is what a machine offers to copies.
+type MachineSize struct {
+	Where     string          `json:"where"` // for people: "group b", or "node i-1"
+	Resources resource.Vector `json:"resources"`
 }
 
 // PendingCopy is one copy that waits for room.
@@ -86,7 +94,8 @@ type PendingCopy struct {
 	Index     int             `json:"index"`
 	Footprint resource.Vector `json:"footprint"`
 	Since     time.Time       `json:"since"`
-	Why       string          `json:"why,omitempty"` // what it waits for, for people
+	Why       string          `json:"why,omitempty"`   // what it waits for, for people
+	Never     bool            `json:"never,omitempty"` // no machine of Pending.Sizes can hold it; Why is that of a PlacesApp
 }
 
 func orNull(seconds int64) *int64 {

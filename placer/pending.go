@@ -20,7 +20,8 @@ const maxListed = 1000
 // capacity is what the machines of a pool can hold.
 type capacity struct {
 	nodes   []resource.Vector // the resources of each node
-	kinds   []api.PlacesKind  // of machines that may be added
+	kinds   []api.PlacesKind  // of machines that may be added; nil: unknown
+	sizes   []api.MachineSize // of the nodes and of the kinds; nil: one of them is unknown
 	largest resource.Vector   // the largest value of each kind of resource
 }
 
@@ -36,20 +37,22 @@ func capacityOf(nodes map[string]*node, kinds []api.PlacesKind) capacity {
 			all.largest[k] = max(all.largest[k], x)
 		}
 	}
-	for _, one := range kinds {
-		for k, x := range one.Resources {
-			all.largest[k] = max(all.largest[k], x)
+	all.sizes = fit.Sizes(kinds, func(yield func(string, resource.Vector) bool) {
+		for id, n := range nodes {
+			if !n.restored && !yield(id, n.facts.Resources) {
+				return
+			}
 		}
-	}
+	})
 	return all
 }
 
 // canHold reports whether a machine may ever hold a footprint. It is true before the first question, which names the kinds.
 func (all capacity) canHold(footprint resource.Vector) bool {
-	return fit.CanHold(footprint, all.kinds, all.nodes)
+	return fit.CanHold(footprint, all.sizes)
 }
 
-// whyNot returns why no node has room for a footprint.
+// whyNot returns why no node has room for a footprint that a machine may hold.
 func (all capacity) whyNot(footprint resource.Vector) string {
 	if len(all.nodes) == 0 {
 		return "no node of the pool reports"
@@ -57,7 +60,7 @@ func (all capacity) whyNot(footprint resource.Vector) string {
 	if slices.ContainsFunc(all.nodes, footprint.Fits) {
 		return "no node has so much room now"
 	}
-	if len(all.kinds) > 0 && all.canHold(footprint) {
+	if len(all.kinds) > 0 {
 		return "no node that exists can hold it, a further machine may"
 	}
 	var short []string
@@ -80,12 +83,16 @@ func amount(k resource.Kind, x float64) string {
 
 // pending returns the copies that wait for room, and those that nodes rejected.
 func (c *core) pending() api.Pending {
-	p := api.Pending{Copies: []api.PendingCopy{}}
-	type cause struct {
-		why  string
-		held bool
+	all := capacityOf(c.nodes, c.kinds)
+	p := api.Pending{Copies: []api.PendingCopy{}, Sizes: all.sizes}
+	if len(p.Sizes) > maxListed {
+		p.Sizes = nil
 	}
-	all, causes := capacityOf(c.nodes, c.kinds), map[resource.Vector]cause{}
+	type cause struct {
+		why   string
+		never bool
+	}
+	causes := map[resource.Vector]cause{}
 	for _, w := range c.wants {
 		row, ok := c.rows.apps[w.app]
 		if !ok {
@@ -97,12 +104,16 @@ func (c *core) pending() api.Pending {
 		case w.noRoom:
 			found, known := causes[footprint]
 			if !known {
-				found = cause{all.whyNot(footprint), all.canHold(footprint)}
+				if found.why = fit.WhyNever(footprint, all.sizes); found.why != "" {
+					found.never = true
+				} else {
+					found.why = all.whyNot(footprint)
+				}
 				causes[footprint] = found
 			}
-			one.Why = found.why
+			one.Why, one.Never = found.why, found.never
 			p.Total++
-			if p.Resources = p.Resources.Add(footprint); !found.held {
+			if p.Resources = p.Resources.Add(footprint); found.never {
 				p.Never = p.Never.Add(footprint)
 			}
 			p.Copies = append(p.Copies, one)

@@ -181,8 +181,8 @@ func TestCopiesThatNothingCanHold(t *testing.T) {
 		}
 		return -1
 	}
-	if got := waits(); got != 53 {
-		t.Errorf("cpus_pending is %v before a question, want 53", got)
+	if got := waits(); got != 53 || w.c.pending().Sizes != nil {
+		t.Errorf("cpus_pending is %v before a question, sizes %v, want 53 and no sizes", got, w.c.pending().Sizes)
 	}
 	a := w.places(api.PlacesQuestion{Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{8}, Weight: 1, Room: 1}}})
 	if a.NeverCopies != 1 || a.Unplaceable != (resource.Vector{50}) || a.Held != (resource.Vector{6}) || a.Waiting != 1 || len(a.New) != 1 {
@@ -193,9 +193,12 @@ func TestCopiesThatNothingCanHold(t *testing.T) {
 		t.Errorf("cpus_pending is %v, pending %+v, want 3, and 50 that no machine can hold", got, p)
 	}
 	for _, one := range p.Copies {
-		if want := map[string]string{"typo": "no node can hold it: it needs 50 cpus, the largest has 8 cpus", "web": "no node has so much room now"}[one.App]; one.Why != want {
-			t.Errorf("%s: %q, want %q", one.App, one.Why, want)
+		if want := map[string]string{"typo": "it needs 50 cpus, the largest machine (group g) has 8 cpus", "web": "no node has so much room now"}[one.App]; one.Why != want || one.Never != (one.App == "typo") {
+			t.Errorf("%s: never %v, %q, want %q", one.App, one.Never, one.Why, want)
 		}
+	}
+	if want := []api.MachineSize{{Where: "group g", Resources: resource.Vector{8}}, {Where: "node a", Resources: w.c.nodes["a"].facts.Resources}}; !slices.Equal(p.Sizes, want) {
+		t.Errorf("sizes %+v, want %+v", p.Sizes, want)
 	}
 	if got := (packer{w.c}).neverPlaced(w.now); len(got) != 1 || got[0].App != "typo" || got[0].Copies != 1 || got[0].Footprint != (resource.Vector{50}) {
 		t.Errorf("no machine can hold %+v, want one copy of typo", got)

@@ -99,6 +99,11 @@ func all() map[string]fixture {
 	files[filepath.Join(withPlaces, "places.json")] = fixture{placesAnswer(), as(func(data []byte) (api.Places, error) {
 		return api.DecodePlaces(data, placesQuestion())
 	})}
+	files[filepath.Join(withPlaces, "pending_sizes.json")] = fixture{api.Pending{
+		Total: 1, Resources: resource.Vector{50, 64}, Never: resource.Vector{50, 64},
+		Copies: []api.PendingCopy{{App: "typo", Version: "v1", Footprint: resource.Vector{50, 64}, Since: row.Updated, Why: placesAnswer().Never[0].Why, Never: true}},
+		Sizes:  []api.MachineSize{{Where: "group b", Resources: resource.Vector{8, 16384}}, {Where: "node n1", Resources: resource.Vector{4, 8192}}},
+	}, as(plain[api.Pending])}
 	files[filepath.Join(withPlaces, "never.json")] = fixture{api.NeverPlaced{Pool: "p", Apps: placesAnswer().Never}, as(message.DecodeNever)}
 	for name, f := range fixtures() {
 		files[filepath.Join(folder, name+".json")] = f

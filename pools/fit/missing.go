@@ -3,6 +3,7 @@ package fit
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,43 +12,84 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// CanHold reports whether a node of one of these sizes, or a machine of one of these kinds, may hold such a copy. A machine of
-// unknown size may. Without any kind it is not known what the provider has, so one may.
-func CanHold(footprint resource.Vector, kinds []api.PlacesKind, sizes []resource.Vector) bool {
+// Sizes returns the sizes of the machines that a pool has or can get, each once: those of the kinds in their order, and those of
+// the nodes in order of id. It is nil if they are not known: without any kind, or with a kind of unknown size.
+func Sizes(kinds []api.PlacesKind, nodes iter.Seq2[string, resource.Vector]) []api.MachineSize {
+	if len(kinds) == 0 || slices.ContainsFunc(kinds, func(k api.PlacesKind) bool { return k.Unknown }) {
+		return nil
+	}
+	var all []api.MachineSize
+	seen := map[resource.Vector]bool{}
 	for _, k := range kinds {
-		if k.Unknown || fits(&footprint, &k.Resources) {
-			return true
+		if !seen[k.Resources] {
+			seen[k.Resources] = true
+			all = append(all, api.MachineSize{Where: "group " + k.Group, Resources: k.Resources})
 		}
 	}
-	return len(kinds) == 0 || slices.ContainsFunc(sizes, footprint.Fits)
+	first := map[resource.Vector]string{} // size -> the first node
+	for id, size := range nodes {
+		if other, is := first[size]; !seen[size] && (!is || id < other) {
+			first[size] = id
+		}
+	}
+	ofKinds := len(all)
+	for size, id := range first {
+		all = append(all, api.MachineSize{Where: "node " + id, Resources: size})
+	}
+	slices.SortFunc(all[ofKinds:], func(a, b api.MachineSize) int { return strings.Compare(a.Where, b.Where) })
+	return all
 }
 
-// sizes returns the sizes of the nodes, each once.
-func (s *solver) sizes() (all []resource.Vector) {
-	seen := map[resource.Vector]bool{}
-	for _, n := range s.Nodes {
-		if !seen[n.Size] {
-			seen[n.Size] = true
-			all = append(all, n.Size)
+// CanHold reports whether a machine of one of these sizes can hold such a copy. Without any size they are unknown, so one may.
+func CanHold(footprint resource.Vector, sizes []api.MachineSize) bool {
+	return len(sizes) == 0 || slices.ContainsFunc(sizes, func(m api.MachineSize) bool { return footprint.Fits(m.Resources) })
+}
+
+// WhyNever returns why no machine of these sizes can hold such a copy: "it needs 50 cpus, the largest machine (group b) has 8
+// cpus". It is empty if CanHold is true.
+func WhyNever(footprint resource.Vector, sizes []api.MachineSize) string {
+	if CanHold(footprint, sizes) {
+		return ""
+	}
+	var causes []string
+	for _, k := range resource.Kinds() {
+		most, where := 0.0, ""
+		for _, m := range sizes {
+			if m.Resources[k] > most {
+				most, where = m.Resources[k], " ("+m.Where+")"
+			}
+		}
+		if footprint[k] > most+resource.Slack {
+			causes = append(causes, fmt.Sprintf("%s, the largest machine%s has %s", amount(k, footprint[k]), where, amount(k, most)))
 		}
 	}
-	return all
+	if causes == nil {
+		return clip("no machine has all of " + amounts(footprint))
+	}
+	return clip("it needs " + strings.Join(causes, ", and "))
 }
 
 // setApart removes the copies that nothing can ever hold, and returns the other classes.
 func (s *solver) setApart(all []*class) (rest []*class) {
-	var sizes []resource.Vector
-	if len(all) > 0 {
-		sizes = s.sizes()
+	if len(all) == 0 {
+		return nil
 	}
+	sizes := Sizes(s.Question.Kinds, func(yield func(string, resource.Vector) bool) {
+		for _, n := range s.Nodes {
+			if !yield(n.ID, n.Size) {
+				return
+			}
+		}
+	})
 	for _, c := range all {
-		if CanHold(c.footprint, s.Question.Kinds, sizes) {
+		why := WhyNever(c.footprint, sizes)
+		if why == "" {
 			rest = append(rest, c)
 			continue
 		}
 		s.answer.NeverCopies += len(c.copies)
 		s.answer.Unplaceable = s.answer.Unplaceable.Add(c.footprint.Scale(float64(len(c.copies))))
-		s.answer.Never = appendApps(s.answer.Never, c, s.whyNever(c.footprint))
+		s.answer.Never = appendApps(s.answer.Never, c, why)
 	}
 	return rest
 }
@@ -82,6 +124,9 @@ func appendApps(list []api.PlacesApp, c *class, why string) []api.PlacesApp {
 // whyShort returns why no group gets a machine for such a copy.
 func (s *solver) whyShort(footprint resource.Vector) string {
 	var causes []string
+	if len(s.Question.Kinds) == 0 {
+		return "the machines that the groups can add are unknown"
+	}
 	for _, k := range s.Question.Kinds {
 		switch {
 		case k.Unknown && k.Coming > 0:
@@ -94,39 +139,6 @@ func (s *solver) whyShort(footprint resource.Vector) string {
 		causes = []string{"no group has machines that can hold it, and the nodes that can are full"}
 	}
 	return clip(strings.Join(causes, "; "))
-}
-
-// whyNever returns why nothing can hold such a copy.
-func (s *solver) whyNever(footprint resource.Vector) string {
-	var causes []string
-	for _, k := range resource.Kinds() {
-		if most, where := s.largest(k); footprint[k] > most+resource.Slack {
-			causes = append(causes, fmt.Sprintf("%s, the largest machine%s has %s", amount(k, footprint[k]), where, amount(k, most)))
-		}
-	}
-	if causes == nil {
-		return clip("no machine of this pool has all of " + amounts(footprint))
-	}
-	return clip("it needs " + strings.Join(causes, ", and "))
-}
-
-// largest returns the largest value of a kind of resource, and the machine that has it.
-func (s *solver) largest(k resource.Kind) (most float64, where string) {
-	for _, kind := range s.Question.Kinds {
-		if kind.Resources[k] > most {
-			most, where = kind.Resources[k], " (group "+kind.Group+")"
-		}
-	}
-	var largest *Node
-	for _, n := range s.Nodes {
-		if n.Size[k] > most || largest != nil && n.Size[k] == most && n.ID < largest.ID {
-			most, largest = n.Size[k], n
-		}
-	}
-	if largest != nil {
-		where = " (node " + largest.ID + ")"
-	}
-	return most, where
 }
 
 // amount returns a quantity with its unit.

@@ -106,8 +106,8 @@ func TestCopiesWithoutAMachineHaveTheirCause(t *testing.T) {
 		{"never, two kinds", []*fit.Node{node("n")}, []fit.Copy{{App: "large", Footprint: resource.Vector{50, 10, 0, 2}}}, []api.PlacesKind{full},
 			"never large x1: it needs 50 cpus, the largest machine (group a) has 1 cpus, and 2 gpus, the largest machine has 0 gpus"},
 		{"no machine has all", []*fit.Node{{ID: "big", Size: resource.Vector{1, 8000}}}, []fit.Copy{{App: "large", Footprint: resource.Vector{4, 8000}}},
-			[]api.PlacesKind{{Group: "c", Resources: resource.Vector{4, 100}, Weight: 1}}, "never large x1: no machine of this pool has all of cpus=4 mem=8000"},
-		{"no kinds are known", nil, copies(50), nil, "short web x1: no group has machines that can hold it, and the nodes that can are full"},
+			[]api.PlacesKind{{Group: "c", Resources: resource.Vector{4, 100}, Weight: 1}}, "never large x1: no machine has all of cpus=4 mem=8000"},
+		{"no kinds are known", nil, copies(50), nil, "short web x1: the machines that the groups can add are unknown"},
 	} {
 		a := fit.Solve(fit.World{Nodes: tt.nodes, Waiting: tt.waiting, Question: api.PlacesQuestion{Kinds: tt.kinds}})
 		var got []string
@@ -196,5 +196,27 @@ func TestPackingIsNearTheBound(t *testing.T) {
 	t.Logf("%.0f machines, at least %.0f are needed", nodes, bound)
 	if nodes > 1.05*bound {
 		t.Errorf("%.0f machines, want at most 5 %% above the bound of %.0f", nodes, bound)
+	}
+}
+
+// The sizes of machines are known only if those of all kinds are.
+func TestSizesOfMachines(t *testing.T) {
+	nodes := func(yield func(string, resource.Vector) bool) {
+		for _, n := range []string{"z", "b", "a"} {
+			if !yield(n, resource.Vector{2, 1000}) {
+				return
+			}
+		}
+		yield("c", resource.Vector{1, 1000})
+	}
+	got := fmt.Sprint(fit.Sizes([]api.PlacesKind{small("g", 1), small("h", 1)}, nodes))
+	if want := fmt.Sprint([]api.MachineSize{{Where: "group g", Resources: small("g", 1).Resources}, {Where: "node a", Resources: resource.Vector{2, 1000}}}); got != want {
+		t.Errorf("sizes %s, want %s", got, want)
+	}
+	for name, kinds := range map[string][]api.PlacesKind{"no kind": nil, "an unknown one": {small("g", 1), {Group: "h", Unknown: true, Weight: 1}}} {
+		sizes := fit.Sizes(kinds, nodes)
+		if sizes != nil || !fit.CanHold(resource.Vector{50}, sizes) || fit.WhyNever(resource.Vector{50}, sizes) != "" {
+			t.Errorf("%s: sizes %v, want that they are unknown, and that one may hold anything", name, sizes)
+		}
 	}
 }

@@ -99,6 +99,11 @@ type PlacesApp struct {
 	Why       string          `json:"why"`       // for people
 }
 
+// NeverText returns one line about copies of Places.Never.
+func (a PlacesApp) NeverText() string {
+	return fmt.Sprintf("no machine of the pool can hold a copy of %s: %s", a.App, a.Why)
+}
+
 // NeverPlaced lists all copies of a pool that wait, and that no node and no kind can ever hold. The scheduler publishes it in
 // each heartbeat period, after the first PlacesQuestion. The harmonizer leaves these copies out of the expected resources.
 type NeverPlaced struct {

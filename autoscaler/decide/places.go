@@ -23,8 +23,7 @@ func (c combined) without(p *api.Places) combined {
 	}
 	if c.request != before {
 		first := p.Never[0]
-		c.left = fmt.Sprintf("; without %s, which no machine can ever hold: %s", copiesOf(p.NeverCopies, first, len(p.Never)-1), OneLine(first.Why))
-		c.left += ": " + amounts(c.request)
+		c.left = fmt.Sprintf("; without %s, which no machine can ever hold: %s", copiesOf(p.NeverCopies, first, len(p.Never)-1), amounts(c.request))
 	}
 	return c
 }
@@ -78,6 +77,12 @@ func places(t, wanted, staying float64, p api.Places) api.Step {
 	if p.ShortCopies > 0 && len(p.Short) > 0 {
 		first := p.Short[0]
 		step.Why += fmt.Sprintf("; no room for %s: %s", copiesOf(p.ShortCopies, first, len(p.Short)-1), OneLine(first.Why))
+	}
+	if len(p.Never) > 0 {
+		step.Why += "; " + OneLine(p.Never[0].NeverText())
+		if more := len(p.Never) - 1; more > 0 {
+			step.Why += fmt.Sprintf(" (and of %s)", count(more, "more app", "more apps"))
+		}
 	}
 	return step
 }

@@ -114,7 +114,7 @@ func (h *holds) addRules() {
 	}
 }
 
-// addShort adds the copies for which no group can add a machine now.
+// addShort adds the copies for which no group can add a machine now, and those that no machine can ever hold.
 func (h *holds) addShort() {
 	p := h.r.Case.Places
 	if p == nil {
@@ -122,6 +122,9 @@ func (h *holds) addShort() {
 	}
 	for _, app := range p.Short {
 		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, fmt.Sprintf("waiting copies: %s x%d: %s", app.App, app.Copies, app.Why))
+	}
+	for _, app := range p.Never {
+		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, app.NeverText())
 	}
 }
 

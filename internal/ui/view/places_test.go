@@ -22,6 +22,9 @@ func TestWarnOfPlaces(t *testing.T) {
 		{name: "no room", c: api.Case{Places: &api.CasePlaces{Places: api.Places{Short: []api.PlacesApp{
 			{App: "web", Copies: 3, Why: "group a is at its maximum"}, {App: "mail", Copies: 1, Why: "group a is at its maximum"},
 		}}}}, want: []string{"3 copies of web wait: group a is at its maximum", "1 copy of mail waits: group a is at its maximum"}},
+		{name: "no machine", c: api.Case{Places: &api.CasePlaces{Places: api.Places{Never: []api.PlacesApp{
+			{App: "typo", Copies: 1, Why: "it needs 50 cpus, the largest machine (group a) has 1 cpus"},
+		}}}}, want: []string{`no machine of the pool can hold a copy of typo: it needs 50 cpus, the largest machine (group a) has 1 cpus` + remedy}},
 		{name: "max_capacity", steps: limit,
 			want: []string{"copies without a place need a target of 22, but scaling_limits.max_capacity is 20: raise it, or expect instances without room"}},
 	} {

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,12 +47,26 @@ func TestUnansweredLines(t *testing.T) {
 }
 
 func TestImpossibleNamesEachAppOnce(t *testing.T) {
-	const why = "no node can hold it: it needs 8 cpus, the largest has 4"
-	got := impossible(api.Pending{Copies: []api.PendingCopy{
-		{App: "web", Index: 2, Why: why}, {App: "web", Index: 3, Why: why}, {App: "api", Why: "no node has so much room now"},
-	}})
-	if len(got) != 1 || !strings.HasPrefix(got[0], "web/2 waits for room: "+why) {
-		t.Errorf("lines %q", got)
+	const why, never = "no node can hold it: it needs 8 cpus, the largest has 4", "it needs 50 cpus, the largest machine (group a) has 4 cpus"
+	p := api.Pending{Total: 6, Copies: []api.PendingCopy{
+		{App: "web", Index: 2, Why: why}, {App: "web", Index: 3, Why: why}, {App: "typo", Why: never, Never: true}, {App: "typo", Index: 1, Why: never, Never: true},
+		{App: "api", Index: 1, Why: "no node has so much room now"}, {App: "api", Index: 2, Why: "no node has so much room now"},
+	}}
+	want := []string{
+		"web/2 waits for room: " + why + remedy,
+		`no machine of the pool can hold a copy of typo: ` + never + `; lower its resources with "weir app set", or add larger machines`,
+	}
+	if got := impossible(p, nil); !slices.Equal(got, want) {
+		t.Errorf("lines %q, want %q", got, want)
+	}
+	if got := impossible(p, want[1:]); !slices.Equal(got, want[:1]) {
+		t.Errorf("lines %q beside a known one, want %q", got, want[:1])
+	}
+	if total, oldest := possible(p); total != 2 || oldest.App != "api" || oldest.Index != 1 {
+		t.Errorf("%d others wait, %s/%d first, want 2 and api/1", total, oldest.App, oldest.Index)
+	}
+	if total, _ := possible(api.Pending{Total: 1, Copies: p.Copies[2:3]}); total != 0 {
+		t.Errorf("%d others wait, want 0", total)
 	}
 }
 

@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,26 +98,61 @@ func limitEffect(b api.LimitStatus) string {
 
 // WaitsLine returns the reason why one app instance waits.
 func WaitsLine(c api.PendingCopy) string {
+	if c.Never {
+		return NeverLine(api.PlacesApp{App: c.App, Why: c.Why})
+	}
 	return fmt.Sprintf("%s/%d waits: %s", c.App, c.Index, cmp.Or(c.Why, "no node has room"))
 }
 
-// noNodeCan begins the reason of a placer for an instance that no node can hold, however much room it has.
+// NeverLine returns the line about an application whose instances no machine can hold.
+func NeverLine(app api.PlacesApp) string { return app.NeverText() + remedy }
+
+const remedy = "; lower its resources with \"weir app set\", or add larger machines"
+
+// noNodeCan begins the reason of a scheduler for an instance that no node can hold, if it does not know the machines that the
+// pool can add.
 const noNodeCan = "no node can hold it"
 
-// impossible returns a line for each application that no node can hold.
-func impossible(p api.Pending) (lines []string) {
-	seen := map[string]bool{}
+// impossible returns a line for each application that no machine can hold, except those lines that are known.
+func impossible(p api.Pending, known []string) (lines []string) {
+	seen, more := map[string]bool{}, 0
 	for _, c := range p.Copies {
-		if !strings.HasPrefix(c.Why, noNodeCan) || seen[c.App] {
+		if !isImpossible(c) || seen[c.App] {
 			continue
 		}
 		seen[c.App] = true
-		if len(lines) < MaxReasons {
-			lines = append(lines, fmt.Sprintf("%s/%d waits for room: %s; lower its resources with \"weir app set\", or add larger machines", c.App, c.Index, c.Why))
+		line := WaitsLine(c)
+		if !c.Never {
+			line = fmt.Sprintf("%s/%d waits for room: %s%s", c.App, c.Index, c.Why, remedy)
+		}
+		switch {
+		case slices.Contains(known, line):
+		case len(lines) == MaxReasons:
+			more++
+		default:
+			lines = append(lines, line)
 		}
 	}
-	if more := len(seen) - len(lines); more > 0 {
-		lines = append(lines, fmt.Sprintf("no node can hold instances of %d more applications", more))
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("no machine can hold instances of %d more applications", more))
 	}
 	return lines
+}
+
+func isImpossible(c api.PendingCopy) bool { return c.Never || strings.HasPrefix(c.Why, noNodeCan) }
+
+// possible returns the number of the other app instances that wait for room, and the oldest of them.
+func possible(p api.Pending) (total int, oldest api.PendingCopy) {
+	total = p.Total
+	for _, c := range slices.Backward(p.Copies) {
+		if isImpossible(c) {
+			total--
+		} else {
+			oldest = c
+		}
+	}
+	if oldest.App == "" {
+		return 0, oldest
+	}
+	return total, oldest
 }

@@ -107,12 +107,9 @@ func (p Pool) warnOfPending(ctx context.Context, s *api.PoolStatus) {
 	if pending.Total == 0 || s.LastTick == nil {
 		return
 	}
-	if lines := impossible(pending); lines != nil {
-		s.Warnings = append(s.Warnings, lines...)
-		return
-	}
-	if oldest := pending.Copies[0]; time.Since(oldest.Since) > 3*max(s.LastTick.Every, time.Second) {
-		warn(s, "%s", explain.Waiting(time.Now(), pending.Total, oldest.App, oldest.Index, oldest.Since))
+	s.Warnings = append(s.Warnings, impossible(pending, s.Warnings)...)
+	if total, oldest := possible(pending); total > 0 && time.Since(oldest.Since) > 3*max(s.LastTick.Every, time.Second) {
+		warn(s, "%s", explain.Waiting(time.Now(), total, oldest.App, oldest.Index, oldest.Since))
 	}
 }
 
@@ -206,7 +203,8 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 	warnOfPlaces(s, c)
 }
 
-// warnOfPlaces adds why it is not known where copies fit, or for which copies no group can add a machine now.
+// warnOfPlaces adds why it is not known where copies fit, for which copies no group can add a machine now, and which ones no
+// machine can hold.
 func warnOfPlaces(s *api.PoolStatus, c api.Case) {
 	if c.NoPlaces != "" {
 		warn(s, "%s", c.NoPlaces)
@@ -220,6 +218,9 @@ func warnOfPlaces(s *api.PoolStatus, c api.Case) {
 			copies = "1 copy of " + app.App + " waits"
 		}
 		warn(s, "%s: %s", copies, app.Why)
+	}
+	for _, app := range c.Places.Never[:min(len(c.Places.Never), MaxReasons)] {
+		warn(s, "%s", NeverLine(app))
 	}
 }
 

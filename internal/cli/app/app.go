@@ -49,6 +49,7 @@ func Command(c *connect.CLI) *cobra.Command {
 
 func (cli *commands) setCommand() *cobra.Command {
 	var want api.App
+	strict := false
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Create or change an application: its instances, resources and command",
@@ -59,10 +60,15 @@ the command, the release or the resources makes a new version, whose instances r
 the old ones. A change of the count keeps the version.
 
 With --release, each machine fetches and verifies that release from the bucket before it
-runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
+runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.
+
+If no machine of the pool can hold an instance, the command warns; with --strict it
+writes nothing and ends with exit code 1. A machine that a group can add counts too.
+Without a warning, a machine can hold it, or the machines of the pool are unknown.`,
 		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir app set web --release shop/web@v1.2.0 --command 'exec $WEIR_RELEASE_DIR/web'
-  weir app set web --instances 20`,
+  weir app set web --instances 20
+  weir app set web --cpus 4 --strict`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want.Name = args[0]
@@ -70,7 +76,7 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
 				return badAppName(want.Name)
 			}
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.setApp(ctx, b, want, cmd.Flags().Changed)
+				return cli.setApp(ctx, b, want, strict, cmd.Flags().Changed)
 			})
 		},
 	}
@@ -82,11 +88,13 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.`,
 	f.Float64Var(&want.GPUs, "gpus", 0, "GPUs of one instance")
 	f.StringVar(&want.Command, "command", "", "command of an instance, run by /bin/sh -c")
 	f.StringVar(&want.Release, "release", "", "NAMESPACE/NAME@VERSION in the bucket, whose files the command finds in $WEIR_RELEASE_DIR; empty: none")
+	f.BoolVar(&strict, "strict", false, "write nothing if no machine of the pool can hold an instance")
 	return cmd
 }
 
-// setApp writes a row; flags that are not changed keep an old row's value.
-func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, changed func(string) bool) error {
+// setApp writes a row; flags that are not changed keep an old row's value. If strict is set, it writes only what a machine may
+// hold.
+func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, strict bool, changed func(string) bool) error {
 	if err := checkBucket(ctx, b, cli.Cluster); err != nil {
 		return err
 	}
@@ -109,12 +117,19 @@ func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, chang
 	if err := message.ValidateApp(want); err != nil {
 		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}
+	never := cli.whyNever(ctx, b, want)
+	if strict && never != "" {
+		return fmt.Errorf("application %s is not written: %s", want.Name, never)
+	}
 	if err := writeApp(ctx, b, cli.Cluster, want, revision); err != nil {
 		return err
 	}
 	fmt.Fprintf(cli.Stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
 	if _, err := view.Last(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
 		fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", err)
+	}
+	if never != "" {
+		fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", never)
 	}
 	return nil
 }
@@ -184,6 +199,7 @@ func (cli *commands) listCommand() *cobra.Command {
 						return err
 					}
 				} else {
+					cli.warnOfWaiting(ctx, b, rows)
 					cli.printApps(rows)
 				}
 				return errors.Join(bad...)
@@ -193,6 +209,18 @@ func (cli *commands) listCommand() *cobra.Command {
 	cli.WatchFlag(cmd)
 	cli.NamesFlag(cmd, command.EachName(func(a api.App) string { return a.Name }))
 	return cmd
+}
+
+// warnOfWaiting prints for each application why instances wait.
+func (cli *commands) warnOfWaiting(ctx context.Context, b *bus.Bus, rows []api.App) {
+	var pools []string
+	for _, r := range rows {
+		pools = append(pools, r.Pool)
+	}
+	waits := cli.pendingOf(ctx, b, pools)
+	for _, r := range rows {
+		cli.warnFirst(waits[r.Name])
+	}
 }
 
 func (cli *commands) printApps(rows []api.App) {

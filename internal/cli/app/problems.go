@@ -10,39 +10,63 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
-const maxPoolsWaited = 20 // pools whose placers receive a request of "weir app status"
+const maxPoolsWaited = 20 // pools whose placers receive a request of one command
 
-// pendingOf requests what the instances of the applications wait for, from the placers of their pools. A pool without a
-// placer has no lines.
-func (cli *commands) pendingOf(ctx context.Context, b *bus.Bus, s api.HarmonizerStatus) map[string][]string {
+// missingPools returns the pools of the applications with missing instances.
+func missingPools(s api.HarmonizerStatus) (pools []string) {
 	all := slices.Clone(s.Apps)
 	if s.App != nil {
 		all = append(all, s.App.AppSummary)
 	}
-	var pools []string
 	for _, one := range all {
-		if one.Pool != "" && one.Count.Missing > 0 && !slices.Contains(pools, one.Pool) && len(pools) < maxPoolsWaited {
+		if one.Count.Missing > 0 {
 			pools = append(pools, one.Pool)
 		}
 	}
+	return pools
+}
+
+// pendingOf requests what the instances of the applications wait for, from the placers of these pools. A pool without a placer
+// has no lines.
+func (cli *commands) pendingOf(ctx context.Context, b *bus.Bus, pools []string) map[string][]string {
+	pools = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(pools))), func(pool string) bool { return pool == "" })
+	pools = pools[:min(len(pools), maxPoolsWaited)]
 	lines := map[string][]string{}
-	for _, pool := range pools {
-		limited, cancel := context.WithTimeout(ctx, view.Timeout)
-		p, err := placerbus.GetPending(limited, b.Conn(), cli.Cluster, pool)
-		cancel()
-		if err != nil {
-			continue // unanswered requests have a line of their own
-		}
+	for _, p := range view.ForPools(pools, func(pool string) api.Pending { return cli.pending(ctx, b, pool) }) {
 		for _, c := range slices.Concat(p.Rejected, p.Copies) {
-			if len(lines[c.App]) < view.MaxReasons {
-				lines[c.App] = append(lines[c.App], view.WaitsLine(c))
+			line := view.WaitsLine(c)
+			if of := lines[c.App]; len(of) < view.MaxReasons && !slices.Contains(of, line) {
+				lines[c.App] = append(of, line)
 			}
 		}
 	}
 	return lines
+}
+
+// pending requests the instances that wait from the placer of the pool. Without a response it is empty: unanswered requests have
+// a line of their own.
+func (cli *commands) pending(ctx context.Context, b *bus.Bus, pool string) api.Pending {
+	ctx, cancel := context.WithTimeout(ctx, view.Timeout)
+	defer cancel()
+	p, _ := placerbus.GetPending(ctx, b.Conn(), cli.Cluster, pool)
+	return p
+}
+
+// whyNever returns a line if no machine of the pool can hold an instance of the application. It is empty if one can, or if the
+// machines are unknown.
+func (cli *commands) whyNever(ctx context.Context, b *bus.Bus, row api.App) string {
+	if row.Instances == 0 {
+		return ""
+	}
+	why := fit.WhyNever(row.Footprint(), cli.pending(ctx, b, row.Pool).Sizes)
+	if why == "" {
+		return ""
+	}
+	return view.NeverLine(api.PlacesApp{App: row.Name, Why: why})
 }
 
 // Exit statuses of /bin/sh for a command that it cannot run.

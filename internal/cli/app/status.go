@@ -97,7 +97,7 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 	if cli.Output == "json" {
 		return cli.PrintJSON(s)
 	}
-	waits := cli.pendingOf(ctx, b, s)
+	waits := cli.pendingOf(ctx, b, missingPools(s))
 	cli.warnOfHarmonizer(s)
 	if s.App != nil {
 		for _, line := range append(missingCommands(s.Crashes), waits[s.App.Name]...) {
@@ -106,19 +106,22 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 		cli.printIndices(*s.App)
 		return nil
 	}
-	for _, one := range s.Apps {
-		if lines := waits[one.Name]; lines != nil {
-			fmt.Fprintf(cli.Stdout, "! %s\n", lines[0])
-		}
-	}
 	var rows [][]string
 	for _, one := range s.Apps {
+		cli.warnFirst(waits[one.Name])
 		n := one.Count
 		rows = append(rows, []string{one.Name, cell.OrDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
 			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), one.Problem})
 	}
 	cli.PrintTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "flapping", "extra", "problem"}, rows)
 	return nil
+}
+
+// warnFirst prints the first of the lines about an application.
+func (cli *commands) warnFirst(lines []string) {
+	if len(lines) > 0 {
+		fmt.Fprintf(cli.Stdout, "! %s\n", lines[0])
+	}
 }
 
 // warnOfHarmonizer prints what limits the harmonizer now.
@@ -248,7 +251,11 @@ for recorded events.`,
 				if cli.Output == "json" {
 					return cli.PrintJSON(s)
 				}
+				waits := cli.pendingOf(ctx, b, missingPools(s))
 				cli.warnOfHarmonizer(s)
+				for _, line := range waits[s.App.Name] {
+					fmt.Fprintf(cli.Stdout, "! %s\n", line)
+				}
 				cli.printReasons(*s.App)
 				return nil
 			})

@@ -26,7 +26,7 @@ func (u *upProcess) link(tb testing.TB) (address, token string) {
 }
 
 // The link of "weir up" opens the pages of its pool in a browser, and its token the HTTP API with orders. Without the
-// token nothing opens. The dashboard has the same token after a kill, and the next start has it too.
+// token nothing opens. The page of the pool has the cause of missing instances. The dashboard has the same token after a kill, and the next start has it too.
 func TestUpPrintsALinkToItsDashboard(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -60,6 +60,9 @@ func TestUpPrintsALinkToItsDashboard(t *testing.T) {
 	}
 	eventually(t, "the page of all pools", page(address+"/?token="+token, "default"))
 	eventually(t, "the page of the pool", page(address+"/pools/local/default", "/assets/", "default"))
+	u.weir(t, "app", "set", "typo", "--cpus", "50", "--command", "exec sleep 1000")
+	eventually(t, "the cause of a missing instance", page(address+"/pools/local/default",
+		"app typo: 1 of 1 instance missing (no machine of the pool can hold a copy of typo: it needs 50 cpus, the largest machine (group blue) has 1 cpus)"))
 	if got := status(t, "POST", address+"/api/v1/pools/local/default/pause", token); got != http.StatusOK {
 		t.Errorf("a pause with the token: status %d", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -47,6 +48,12 @@ func (s source) Pools(ctx context.Context) ([]web.Pool, error) {
 		counts, err := view.Counts(ctx, s.bus.Conn(), s.cluster, pool)
 		if err == nil && counts.Complete {
 			p.Apps = instancesOf(counts)
+		}
+		if slices.ContainsFunc(p.Apps, func(a series.Instances) bool { return a.Missing > 0 }) {
+			waits := view.Waits(ctx, s.bus, s.cluster, pool)
+			for i := range p.Apps {
+				p.Apps[i].Why = waits[p.Apps[i].App]
+			}
 		}
 		return p
 	}), nil

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
 // MaxReasons bounds the lines of one kind before the tables.
@@ -102,6 +105,26 @@ func WaitsLine(c api.PendingCopy) string {
 		return NeverLine(api.PlacesApp{App: c.App, Why: c.Why})
 	}
 	return fmt.Sprintf("%s/%d waits: %s", c.App, c.Index, cmp.Or(c.Why, "no node has room"))
+}
+
+// Waits requests from the placer of a pool why instances wait, and returns the reason of the first one of each application.
+// Without a response the reasons are unknown.
+func Waits(ctx context.Context, b *bus.Bus, cluster, pool string) map[string]string {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	p, err := placerbus.GetPending(ctx, b.Conn(), cluster, pool)
+	if err != nil {
+		return nil
+	}
+	why := map[string]string{}
+	for _, c := range slices.Concat(p.Rejected, p.Copies) {
+		text := c.Why
+		if c.Never {
+			text = api.PlacesApp{App: c.App, Why: c.Why}.NeverText()
+		}
+		why[c.App] = cmp.Or(why[c.App], text)
+	}
+	return why
 }
 
 // NeverLine returns the line about an application whose instances no machine can hold.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -536,14 +537,15 @@ func (w *autoscaled) rest() (over float64) {
 }
 
 func (w *autoscaled) describe() string {
-	text := fmt.Sprintf("waiting %v; weight %v, oracle %v; drains %v;", w.waits(), w.weight(), w.oracle(), w.drains)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("waiting %v; weight %v, oracle %v; drains %v;", w.waits(), w.weight(), w.oracle(), w.drains))
 	for _, g := range w.groups {
-		text += fmt.Sprintf(" %s: %v weight %v;", g.ID(), g.size, g.weight)
+		text.WriteString(fmt.Sprintf(" %s: %v weight %v;", g.ID(), g.size, g.weight))
 	}
 	if w.last.Case != nil {
-		text += fmt.Sprintf(" places %+v; groups %v, result %v", w.last.Case.Places, w.last.Case.Groups, w.last.Result)
+		text.WriteString(fmt.Sprintf(" places %+v; groups %v, result %v", w.last.Case.Places, w.last.Case.Groups, w.last.Result))
 	}
-	return text
+	return text.String()
 }
 
 // run runs the world, and returns its part of the oracle's weight after each phase.

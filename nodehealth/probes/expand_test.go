@@ -96,7 +96,7 @@ func TestValidate(t *testing.T) {
 		{"unknown placeholder", func(c *Config) { c.Options.PollURL = "http://{ip}/" }, "poll_url", "unknown placeholder {ip}"},
 		{"outside", func(c *Config) { c.Options.PollURL = "http://8.8.8.8/" }, "poll_url", "8.8.8.8 is outside the allowed networks: want one of 127.0.0.0/8"},
 		{"no pattern", func(c *Config) { c.Options.PollHealthyResponse = "(" }, "poll_url_healthy_response", "not a regular expression"},
-		{"longer than a round", func(c *Config) { c.Interval = 600 * time.Millisecond }, "poll_url_retry_limit", "takes 620ms, but the interval is 600ms"},
+		{"longer than a round", func(c *Config) { c.Interval = 18 * time.Second }, "poll_url_retry_limit", "takes 18.02s, but the interval is 18s"},
 		{"no interval", func(c *Config) { c.Interval = 0 }, "interval", "is 0s"},
 		{"no networks", func(c *Config) { c.Allowed = nil }, "", "has no allowed networks"},
 		{"workers", func(c *Config) { c.Workers = 1000 }, "", "want 0 to 256"},

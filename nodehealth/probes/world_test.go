@@ -26,18 +26,22 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // loopback returns the networks of the test servers.
 func loopback() netguard.Networks { return netguard.Networks{netip.MustParsePrefix("127.0.0.0/8")} }
 
-// configOf returns a configuration with short times: two attempts of 300 ms, 20 ms apart.
+// configOf returns a configuration with two attempts of at most 9 s, 20 ms apart, in a round of a minute. A test of a target that
+// does not respond sets mutely.
 func configOf(change func(*judge.Options)) Config {
 	o := judge.Options{
-		PollURL: "http://{private_ip}/healthz", PollTimeout: new(judge.Duration(300 * time.Millisecond)),
+		PollURL: "http://{private_ip}/healthz", PollTimeout: new(judge.Duration(9 * time.Second)),
 		PollRetryLimit: new(2), PollRetryInterval: new(judge.Duration(20 * time.Millisecond)),
 	}
 	if change != nil {
 		change(&o)
 	}
 	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: api.DetectPollURL, Options: o}}}}.WithDefaults()
-	return Config{Options: p.Detection.Modes[0].Options, Interval: 20 * time.Second, Allowed: loopback()}
+	return Config{Options: p.Detection.Modes[0].Options, Interval: time.Minute, Allowed: loopback()}
 }
+
+// mutely is the time limit of a request to a target that does not respond.
+const mutely = judge.Duration(300 * time.Millisecond)
 
 func newProber(t testing.TB, c Config) *Prober {
 	t.Helper()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/forgertest"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -99,7 +102,7 @@ func (cl *cluster) second(forge func()) {
 				h.Beats = append(h.Beats, b)
 			}
 			slices.SortFunc(h.Beats, func(a, b api.Beat) int { return strings.Compare(a.Instance, b.Instance) })
-			cl.facts(node, api.NodeFacts{ID: node, Pool: "p", BootID: "b", Resources: resource.Vector{8}, Draining: node == evil})
+			cl.facts(api.NodeFacts{ID: node, Pool: "p", BootID: "b", Resources: resource.Vector{8}, Draining: node == evil})
 			cl.heartbeat(node, h)
 		}
 	}
@@ -109,10 +112,8 @@ func (cl *cluster) second(forge func()) {
 	cl.step(apps.Tick{})
 }
 
-func (cl *cluster) facts(node string, f api.NodeFacts) {
-	if f.ID == node && f.Pool == "p" { // as agent/wire.FactsOf
-		cl.c.nodeFacts(cl.now, f)
-	}
+func (cl *cluster) facts(f api.NodeFacts) {
+	cl.c.nodeFacts(cl.now, f)
 }
 
 func (cl *cluster) heartbeat(node string, h api.Heartbeat) {
@@ -125,9 +126,6 @@ func (cl *cluster) heartbeat(node string, h api.Heartbeat) {
 
 // raw delivers a heartbeat as it is, as the buses of the placer and the harmonizer do.
 func (cl *cluster) raw(node string, data []byte) {
-	if len(data) > message.MaxNodeMessage {
-		return // the inbox drops it
-	}
 	cl.step(apps.Heartbeat{Node: message.Node{Pool: "p", Name: node}, Data: data})
 	if h, err := message.DecodeHeartbeat(data); err == nil && h.Node == node {
 		cl.c.heartbeat(cl.now, h)
@@ -141,47 +139,37 @@ func (cl *cluster) exit(node string, e api.Exited) {
 	Exit{Node: node, Exited: e}.apply(&p, cl.now)
 }
 
-// forge sends one wrong statement of each kind that the schema permits: other nodes, copies, versions, times, sizes, exits, resources.
+// forge delivers wrong statements of the forger, as the buses of the placer and the harmonizer do.
 func (cl *cluster) forge(r *rand.Rand) {
-	pick := func(all ...string) string { return all[r.IntN(len(all))] }
-	copyOfApp := func() api.Beat {
-		b := api.Beat{App: pick(cl.rows[r.IntN(len(cl.rows))].Name, "unknown"), Version: pick("v1", "v1", "v2", ""), Index: r.IntN(5),
-			Instance: fmt.Sprintf("%032x", r.Uint64()), State: api.CopyState(pick("RUNNING", "STARTING", "CRASHED", "EVACUATING", "ODD")),
-			Since: []float64{0, 1, float64(cl.now.Unix()), 2e11}[r.IntN(4)]}
-		if r.IntN(3) == 0 { // the id of a copy of another node
-			for _, copies := range cl.nodes {
-				for _, real := range copies {
-					b.Instance = real.Instance
-					if r.IntN(2) == 0 {
-						b.App, b.Version, b.Index = real.App, real.Version, real.Index
-					}
-					break
-				}
-				break
+	n := forgertest.Node{
+		Cluster: "c", Node: message.Node{Pool: "p", Name: evil},
+		Resources: []resource.Vector{{}, {8, 1e12}, {1e12, 1e12}}, Allocated: []resource.Vector{{}, {1e12}},
+	}
+	for _, node := range slices.Sorted(maps.Keys(cl.nodes)) {
+		if node == evil {
+			continue
+		}
+		n.Others = append(n.Others, node)
+		for _, instance := range slices.Sorted(maps.Keys(cl.nodes[node])) {
+			n.Copies = append(n.Copies, cl.nodes[node][instance])
+		}
+	}
+	for _, m := range n.Round(r, cl.now) {
+		if len(m.Data) > message.MaxNodeMessage {
+			continue // the inbox drops it
+		}
+		switch node, subject := message.OfNode(m.Subject); subject {
+		case message.SubjectHeartbeat:
+			cl.raw(node.Name, m.Data)
+		case message.SubjectExited:
+			if e, err := message.DecodeExited(m.Data); err == nil {
+				cl.exit(node.Name, e)
+			}
+		case message.SubjectFacts:
+			if f, err := wire.FactsOf(node, m.Data); err == nil {
+				cl.facts(f)
 			}
 		}
-		return b
-	}
-	switch r.IntN(8) {
-	case 0, 1, 2:
-		h := api.Heartbeat{Node: evil, Beats: []api.Beat{}}
-		for range r.IntN(300) {
-			h.Beats = append(h.Beats, copyOfApp())
-		}
-		cl.heartbeat(evil, h)
-	case 3:
-		cl.heartbeat(evil, api.Heartbeat{Node: pick("n0", "n1", "", "other"), Beats: []api.Beat{}})
-	case 4:
-		cl.raw(evil, []byte(pick("", "{", "[]", `{"dea":"evil","droplets":{}}`, `{"dea":"evil","droplets":[{"droplet":1}]}`, strings.Repeat("x", 100_000))))
-	case 5, 6:
-		for range r.IntN(50) {
-			b := copyOfApp()
-			cl.exit(evil, api.Exited{App: b.App, Version: b.Version, Instance: b.Instance, Index: b.Index, CrashedAt: int64(b.Since),
-				Reason: api.ExitReason(pick("CRASHED", "CRASHED", "STOPPED", "DEA_SHUTDOWN", "DEA_EVACUATION", "ODD"))})
-		}
-	case 7:
-		cl.facts(evil, api.NodeFacts{ID: pick(evil, "n0"), Pool: pick("p", "q"), BootID: pick("b", "c"), Draining: r.IntN(2) == 0,
-			Resources: resource.Vector{[]float64{0, 8, 1e12}[r.IntN(3)], 1e12}, Allocated: resource.Vector{[]float64{0, 1e12}[r.IntN(2)]}})
 	}
 }
 

@@ -60,6 +60,7 @@ type busWorld struct {
 	cloud   *awstest.Server
 	daemons []*busDaemon
 	started string // folder with a file for each instance that has started
+	running int    // instances of all applications, as wanted
 }
 
 // busUsers are the users of a cluster of NATS servers: daemons, commands and connections of the test.
@@ -82,6 +83,15 @@ type busDaemon struct {
 
 // newBusWorld starts the world and waits until the application runs and the pool matches it.
 func newBusWorld(t *testing.T) *busWorld {
+	t.Helper()
+	w := startBusWorld(t, busNodes)
+	w.setApp("shop", busInstances, "1")
+	eventually(t, "a pool that matches its application", w.settled)
+	return w
+}
+
+// startBusWorld starts the world without an application, and with the agents of that many machines.
+func startBusWorld(t *testing.T, agents int) *busWorld {
 	t.Helper()
 	installations.Take(t)
 	w := &busWorld{busUsers: busUsers{T: t}, started: t.TempDir()}
@@ -110,19 +120,30 @@ func newBusWorld(t *testing.T) *busWorld {
 		dir := w.folder(roles.User{Role: roles.Harmonizer, Cluster: busCluster}, w.urls(), "")
 		w.daemons = append(w.daemons, w.start(fmt.Sprint("harmonizer ", i), dir, "harmonizer"))
 	}
-	for _, node := range nodes {
-		dir := w.folder(roles.User{Role: roles.Agent, Cluster: busCluster, Pool: busPool, Node: node}, w.urls(), "")
-		w.daemons = append(w.daemons, w.start("agent "+node, dir, "agent", "--pool", busPool, "--group", busPool, "--id", node, "--dir", t.TempDir(),
-			"--cpus", "4", "--mem", "8192", "--disk", "10000"))
+	for _, node := range nodes[:agents] {
+		w.startAgent(node)
 	}
 	for i := range 2 {
 		dir := w.folder(roles.User{Role: roles.Placer, Cluster: busCluster, Pool: busPool}, w.urls(), "")
 		w.daemons = append(w.daemons, w.start(fmt.Sprint("placer ", i), dir, "placer", busPool))
 	}
-	w.command(w.operator(), "app", "set", "shop", "--instances", fmt.Sprint(busInstances), "--cpus", "1", "--mem", "16",
-		"--command", fmt.Sprintf("echo $$ >> %s/$$; exec sleep 100000", w.started))
-	eventually(t, "a pool that matches its application", w.settled)
 	return w
+}
+
+// startAgent starts the agent of a machine.
+func (w *busWorld) startAgent(node string) {
+	w.Helper()
+	dir := w.folder(roles.User{Role: roles.Agent, Cluster: busCluster, Pool: busPool, Node: node}, w.urls(), "")
+	w.daemons = append(w.daemons, w.start("agent "+node, dir, "agent", "--pool", busPool, "--group", busPool, "--id", node, "--dir", w.TempDir(),
+		"--cpus", "4", "--mem", "8192", "--disk", "10000"))
+}
+
+// setApp creates an application whose instances sleep.
+func (w *busWorld) setApp(name string, instances int, cpus string) {
+	w.Helper()
+	w.command(w.operator(), "app", "set", name, "--instances", fmt.Sprint(instances), "--cpus", cpus, "--mem", "16",
+		"--command", fmt.Sprintf("echo $$ >> %s/$$; exec sleep 100000", w.started))
+	w.running += instances
 }
 
 // every calls do periodically until the test ends.
@@ -321,10 +342,10 @@ func (w *busUsers) run(config string, args ...string) result {
 	return weir(append([]string{"--config-dir", config, "--cluster", busCluster, "--pool", busPool, "--data", w.viewer}, args...)...)
 }
 
-// settled reports whether the application runs as expected on a pool without a warning.
+// settled reports whether the applications run as expected on a pool without a warning.
 func (w *busWorld) settled() error {
-	if n := len(w.instances()); n != busInstances {
-		return fmt.Errorf("%d instances have started, want %d", n, busInstances)
+	if n := len(w.instances()); n != w.running {
+		return fmt.Errorf("%d instances have started, want %d", n, w.running)
 	}
 	r := w.run(w.viewer, "--timeout", "3s", "status")
 	if line, _, _ := strings.Cut(r.stdout+r.stderr, "\n"); !asWanted(line) {

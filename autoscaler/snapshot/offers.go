@@ -33,13 +33,18 @@ func (b Beyond) String() string {
 	return ""
 }
 
-// within returns the facts of a node with at most what its kind of machine has. It reports whether they had more.
+// within returns the facts of a node with at most what its kind of machine has. It reports whether they had more resources. Copies
+// that have more than the machine are no error of a size, so they are only bounded.
 func within(f api.NodeFacts, offers resource.Vector) (api.NodeFacts, bool) {
+	if offers.IsZero() {
+		return f, false
+	}
 	beyond := false
 	for k := range offers {
 		beyond = beyond || f.Resources[k] > offers[k]*offersTolerance
+		f.Allocated[k] = min(f.Allocated[k], offers[k]*offersTolerance)
 	}
-	if offers.IsZero() || !beyond {
+	if !beyond {
 		return f, false
 	}
 	f.Resources = offers

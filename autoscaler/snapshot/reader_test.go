@@ -169,6 +169,17 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Copies of a node count with at most what its machine has, whatever it reports of them.
+func TestAllocatedIsBoundedByTheMachine(t *testing.T) {
+	s := &Snapshot{Groups: []pools.GroupSnapshot{{ID: "a", Instances: []pools.Instance{
+		{ID: "x", Group: "a", Weight: 1, State: api.InstanceRunning, Offers: resource.Vector{4, 16384}},
+	}}}}
+	s.joinInstances([]api.NodeFacts{{ID: "x", Resources: resource.Vector{4, 16384}, Allocated: resource.Vector{1e12, 8192}}}, func(string) bool { return true })
+	if want := (resource.Vector{4.4, 8192}); s.Allocated != want || len(s.Beyond) > 0 {
+		t.Errorf("allocated %v, beyond %v; want %v", s.Allocated, s.Beyond, want)
+	}
+}
+
 // A node that reports more than its machine has, as with --mem in bytes, counts with what the machine has, and is named.
 func TestNodeBeyondItsMachineIsBounded(t *testing.T) {
 	offers := resource.Vector{4, 16384, 100_000, 0}

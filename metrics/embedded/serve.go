@@ -51,6 +51,9 @@ type Server struct {
 // Foreign returns the number of writes that were refused because they had series of another writer.
 func (s *Server) Foreign() uint64 { return s.foreign.Load() }
 
+// Losers returns the writers that send more than their share, and lose messages.
+func (s *Server) Losers() []bus.LostOfSender { return s.writes.Losers() }
+
 // Listen receives requests, which wait for Serve. It returns when the NATS server sends them, or after 10 s: without a
 // connection they are received from its return on. The connection must stay open until Serve returns. Run one Server for
 // a cluster.

@@ -35,8 +35,9 @@ type Nodes struct {
 	pool    string
 	maxAge  time.Duration
 	agents  *wire.Client
-	epoch   atomic.Uint64 // of the term
-	number  atomic.Uint64 // of the latest request to a node
+	epoch   atomic.Uint64             // of the term
+	number  atomic.Uint64             // of the latest request to a node
+	inbox   atomic.Pointer[bus.Inbox] // of the latest Run
 	log     *slog.Logger
 
 	dropped uint64 // unusable messages; used only by Run's goroutine
@@ -75,6 +76,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 		return fmt.Errorf("receive node facts: %w", err)
 	}
 	defer in.Close()
+	n.inbox.Store(in)
 	if err := n.nc.Publish(message.AnnounceSubject(n.cluster), nil); err != nil {
 		return fmt.Errorf("request facts from the nodes: %w", err)
 	}
@@ -90,6 +92,14 @@ func (n *Nodes) Run(ctx context.Context) error {
 			}
 		}
 	}
+}
+
+// Losers returns the nodes that send more than their share, and lose messages.
+func (n *Nodes) Losers() []bus.LostOfSender {
+	if in := n.inbox.Load(); in != nil {
+		return in.Losers()
+	}
+	return nil
 }
 
 // bad counts an unusable message, and logs at most one a minute.

@@ -77,7 +77,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		return parts.Stop(err)
 	}
 	server := admin.Config{Daemon: config.DaemonMetrics, Settings: service.Admin, Flag: o.AdminAddr, Out: root.Stdout, Log: log}
-	if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), at.check(), admin.Disk(settings.Data, "metrics")}}); err != nil {
+	if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), at.check(), at.senders(), admin.Disk(settings.Data, "metrics")}}); err != nil {
 		return parts.Stop(err)
 	}
 	parts.Run("free space", func(ctx context.Context) error { return untilFull(ctx, metricsFolder(settings.Data)) })
@@ -190,8 +190,9 @@ func sendable(token string) bool {
 
 // running is a metrics store that answers requests.
 type running struct {
-	store *tsdbstore.Store
-	url   string // where applications write
+	store  *tsdbstore.Store
+	server *embedded.Server
+	url    string // where applications write
 }
 
 // alive reports whether the database answers.
@@ -210,6 +211,12 @@ func (r running) check() admin.Check {
 	}}
 }
 
+// senders is the check of the daemons that write on the bus.
+func (r running) senders() admin.Check {
+	name := func(writer string) string { return "writer " + writer }
+	return admin.Senders(r.server.Losers, name, "see the log of the daemon with that role, and replace its key if it is not yours")
+}
+
 // startMetrics opens the store of a data folder, receives requests for it on the bus, and lets
 // applications write to it over HTTP.
 func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (r running, err error) {
@@ -219,12 +226,11 @@ func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in in
 	if r.store, err = tsdbstore.Open(metricsFolder(dir), tsdbstore.Config{Retention: in.retention, Log: log}); err != nil {
 		return r, err
 	}
-	server, err := embedded.Listen(parts.Context(), b.Conn(), cluster, log)
-	if err != nil {
+	if r.server, err = embedded.Listen(parts.Context(), b.Conn(), cluster, log); err != nil {
 		return r, errors.Join(err, r.store.Close())
 	}
 	parts.Run("metrics store", func(ctx context.Context) error {
-		return errors.Join(server.Serve(ctx, r.store), r.store.Close())
+		return errors.Join(r.server.Serve(ctx, r.store), r.store.Close())
 	})
 	handler, err := lineprotocol.New(r.store, lineprotocol.Config{Token: in.token, Log: log})
 	if err != nil {

@@ -3,7 +3,9 @@ package admin
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -51,6 +53,29 @@ func Stored(b *bus.Bus, name string) Check {
 		}
 		return Result{State: Failed, Detail: fmt.Sprintf("bucket %s: %v", name, c), Remedy: "run \"weir doctor\""}
 	}}
+}
+
+// Senders returns the check of the senders that lose messages, because they send more than their share of an inbox. losers
+// returns them, those with the most losses first, and name is the sender for people.
+func Senders(losers func() []bus.LostOfSender, name func(sender string) string, remedy string) Check {
+	return Check{Name: "senders", Read: func(context.Context) Result {
+		all := losers()
+		if len(all) == 0 {
+			return Result{State: OK, Detail: "no sender loses messages"}
+		}
+		r := Result{State: Degraded, Detail: fmt.Sprintf("%s sends more than its share, or too large messages, and loses them: %d since %s",
+			name(all[0].Sender), all[0].Lost, all[0].Since.UTC().Format(time.TimeOnly)), Remedy: remedy}
+		if more := len(all) - 1; more > 0 {
+			r.Detail += fmt.Sprintf("; %d more senders do so too", more)
+		}
+		return r
+	}}
+}
+
+// NodeSenders returns the check Senders of an inbox for messages of nodes.
+func NodeSenders(losers func() []bus.LostOfSender) Check {
+	name := func(sender string) string { return "node " + message.NodeOfSender(sender).String() }
+	return Senders(losers, name, "see the log of its agent, and replace its key if it is not yours")
 }
 
 // Disk returns the check of the free space below a data folder and its parts.

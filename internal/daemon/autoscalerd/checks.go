@@ -73,6 +73,7 @@ func (t *terms) checks() []admin.Check {
 		admin.Stored(t.bus, names.PoolBucket(t.settings.pool.Cluster, t.settings.pool.Name)),
 		t.pulse.Check("loop", liveness.HungAfter(tick)),
 		lease,
+		admin.NodeSenders(t.parts.nodes.Losers),
 		{Name: "tick", Read: func(ctx context.Context) admin.Result { return t.tickNow(lease.Read(ctx), began, tick) }},
 		{Name: "signals", Read: func(ctx context.Context) admin.Result {
 			last := t.tick.Load()

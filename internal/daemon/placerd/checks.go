@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
@@ -33,6 +31,7 @@ func (all placers) checks() (list []admin.Check) {
 			admin.Stored(one.bus, names.PlacerBucket(one.cluster, one.pool)),
 			admin.Lease(func() admin.StandbyLease { return one.lease }),
 			{Name: "placer", Read: one.check},
+			admin.NodeSenders(one.nodes.Losers),
 		}
 		for _, c := range checks {
 			if len(all) > 1 {
@@ -58,10 +57,6 @@ func (p *Placer) check(ctx context.Context) admin.Result {
 		return admin.Result{State: admin.Standby, Detail: "waits for the lease"}
 	case !s.Loaded:
 		return admin.Result{State: admin.Unknown, Detail: "reads the expected state"}
-	case len(p.nodes.Losers()) > 0:
-		one := p.nodes.Losers()[0]
-		return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("node %s sends more than its share, or too large messages, and loses them: %d since %s",
-			message.NodeOfSender(one.Sender), one.Lost, one.Since.UTC().Format(time.TimeOnly)), Remedy: "see the log of its agent, and replace its key if it is not yours"}
 	case s.Waiting > 0:
 		return admin.Result{State: admin.Degraded, Detail: fmt.Sprintf("%d app instances wait for room", s.Waiting), Remedy: "see \"weir app status\""}
 	}

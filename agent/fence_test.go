@@ -167,7 +167,7 @@ func selfFencing(t *testing.T, after time.Duration) (rig, *localtest.Proxy) {
 }
 
 func TestSelfFence(t *testing.T) {
-	const after = 400 * time.Millisecond
+	const after = 3 * time.Second
 	for _, test := range []struct {
 		name string
 		lose func(p *localtest.Proxy, on bool)

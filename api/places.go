@@ -71,8 +71,7 @@ type Places struct {
 	// Leave are candidates. ANY SUBSET of them can be emptied at the same time: each of their copies has a place on a node
 	// that is neither in Leave nor in Gone.
 	Leave []string `json:"leave,omitempty"`
-	// Stay are the first candidates that cannot be emptied. Stays counts all of them. Candidates in neither list were not
-	// examined.
+	// Stay are the first candidates that cannot be emptied. Stays counts all of them. The other candidates were not examined.
 	Stay  []PlacesStay `json:"stay,omitempty"`
 	Stays int          `json:"stays,omitempty"`
 	// Back are nodes of Gone with a copy that has no other place.

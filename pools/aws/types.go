@@ -2,6 +2,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -18,7 +19,8 @@ import (
 
 const (
 	typesPage = 100 // instance types of one response
-	// typesRetry is the time between two requests for the sizes of instance types after an error, as without the permission.
+	// typesRetry is the time between two requests for the sizes of instance types after an error that lasts, as without the
+	// permission.
 	typesRetry = 10 * time.Minute
 	// anyDisk is the disk of a new machine: EC2 does not show the volumes that it will get.
 	anyDisk = 1 << 40
@@ -52,7 +54,9 @@ func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) {
 	missing = slices.Compact(missing)
 	if len(missing) > 0 && s.now().Sub(s.failed) >= typesRetry {
 		if err := s.request(ctx, missing); err != nil {
-			s.failed = s.now()
+			if !errors.Is(err, pools.ErrThrottled) && ctx.Err() == nil {
+				s.failed = s.now()
+			}
 			s.log.Warn("sizes of instance types not read", "err", err)
 		}
 	}

@@ -129,7 +129,7 @@ func (s *solver) whyShort(footprint resource.Vector) string {
 	}
 	for _, k := range s.Question.Kinds {
 		switch {
-		case k.Unknown && k.Coming > 0:
+		case k.Unknown && k.Coming+k.Room > 0:
 			causes = append(causes, fmt.Sprintf("the size of the machines of group %s is unknown until the first one has joined", k.Group))
 		case k.Unknown || fits(&footprint, &k.Resources):
 			causes = append(causes, fmt.Sprintf("group %s %s", k.Group, cmp.Or(k.Why, fmt.Sprintf("may add only %d machines now", k.Room))))

@@ -99,6 +99,8 @@ func TestCopiesWithoutAMachineHaveTheirCause(t *testing.T) {
 		{"used up", nil, copies(1, 1), []api.PlacesKind{small("c", 1)}, "short web x1: group c may add only 1 machines now"},
 		{"the probe is on its way", nil, copies(5), []api.PlacesKind{{Group: "c", Unknown: true, Weight: 1, Coming: 1}},
 			"short web x1: the size of the machines of group c is unknown until the first one has joined"},
+		{"another group waits for the probe too", nil, copies(5), []api.PlacesKind{{Group: "c", Unknown: true, Weight: 1, Coming: 1}, {Group: "d", Unknown: true, Weight: 1, Room: 3}},
+			"short web x1: the size of the machines of group c is unknown until the first one has joined; the size of the machines of group d is unknown until the first one has joined"},
 		{"only nodes hold it", []*fit.Node{{ID: "big", Size: resource.Vector{8, 8000}}}, copies(5), []api.PlacesKind{full},
 			"short web x1: no group has machines that can hold it, and the nodes that can are full"},
 		{"never", nil, []fit.Copy{{App: "large", Footprint: resource.Vector{50, 10}}}, []api.PlacesKind{full, small("c", 3)},

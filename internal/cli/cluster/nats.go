@@ -172,8 +172,8 @@ func nextSteps(plan *natsinit.Plan) []string {
 	)
 	steps = append(steps, fmt.Sprintf("Create the streams, with the key %s.admin.nk: weir nats streams --cluster %s --config-dir /etc/weir", first.Name, first.Name))
 	for _, name := range slices.Sorted(maps.Keys(plan.Site.Revoked)) {
-		file := filepath.Join(dir, "roles", name+".nk.revoked")
-		steps = append(steps, fmt.Sprintf("The reload ends the connections of %s. For its new key remove %s, run this command again, and restart the servers one at a time", name, file))
+		files := filepath.Join(dir, "roles", name+".nk*.revoked")
+		steps = append(steps, fmt.Sprintf("The reload ends the connections of %s. For its new key remove %s, run this command again, and restart the servers one at a time", name, files))
 	}
 	return append(steps, fmt.Sprintf("Keep %s and all .nk files secret", filepath.Join(dir, "ca.key")))
 }

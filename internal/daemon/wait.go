@@ -8,6 +8,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -29,11 +30,7 @@ func WaitForState(ctx context.Context, log *slog.Logger, waits func(error), open
 			waits(err)
 		}
 		retried.Do(func() { log.Warn("stored state not available, waiting", "err", err) })
-		again := time.NewTimer(openRetry)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !retry.Pause(ctx, openRetry) {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -91,11 +92,7 @@ func (t term) other(ctx context.Context, key string, replaced uint64) (entry, er
 		if err != nil || e.revision != replaced || n == rereads {
 			return e, err
 		}
-		again := time.NewTimer(reread)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !retry.Pause(ctx, reread) {
 			return entry{}, context.Cause(ctx)
 		}
 	}

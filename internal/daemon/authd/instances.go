@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
@@ -53,10 +54,8 @@ func (i *instances) Run(ctx context.Context) error {
 		case <-i.wanted:
 		}
 		i.refresh(ctx)
-		select {
-		case <-ctx.Done():
+		if !retry.Pause(ctx, instancesPause) {
 			return nil
-		case <-time.After(instancesPause):
 		}
 	}
 }

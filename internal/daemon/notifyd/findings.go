@@ -62,11 +62,7 @@ func (f *feed) findings(ctx context.Context) error {
 			pauses.Reset()
 			continue
 		}
-		again := time.NewTimer(pauses.NextBackOff())
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !retry.Pause(ctx, pauses.NextBackOff()) {
 			return nil
 		}
 	}

@@ -119,11 +119,7 @@ func (p *Placer) runRepeatedly(ctx context.Context) error {
 		}
 		pause := pauses.NextBackOff()
 		p.log.Error("placer failed, it starts again", "err", err, "pause", pause)
-		again := time.NewTimer(pause)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !retry.Pause(ctx, pause) {
 			return nil
 		}
 	}

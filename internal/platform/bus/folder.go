@@ -9,9 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/flock"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // folderName is the bus's subfolder of a data folder.
@@ -49,11 +49,7 @@ func (f folder) join(ctx context.Context, attempt func(context.Context) (*Bus, e
 		if _, notReady := errors.AsType[*notReadyError](err); !notReady {
 			return b, err
 		}
-		timer := time.NewTimer(pollInterval)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !retry.Pause(ctx, pollInterval) {
 			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
 		}
 	}

@@ -7,10 +7,11 @@ import (
 	"net"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // reach is dial, repeated with Config.Wait until a server is reached.
@@ -25,11 +26,7 @@ func (c Config) reach(ctx context.Context) (*Bus, error) {
 			c.Waiting(err)
 		}
 		retried.Do(func() { c.Log.Warn("bus not reached, waiting", "err", err) })
-		again := time.NewTimer(c.wait())
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !retry.Pause(ctx, c.wait()) {
 			return nil, err
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
@@ -156,11 +157,7 @@ func (r *Reader) read(ctx context.Context) error {
 			r.hinted = 0
 			return nil
 		}
-		again := time.NewTimer(replicaPause)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
+		if !retry.Pause(ctx, replicaPause) {
 			return nil
 		}
 	}

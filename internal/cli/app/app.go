@@ -64,7 +64,8 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.
 
 If no machine of the pool can hold an instance, the command warns; with --strict it
 writes nothing and ends with exit code 1. A machine that a group can add counts too.
-Without a warning, a machine can hold it, or the machines of the pool are unknown.`,
+Without a warning, a machine can hold it, or the machines of the pool are unknown:
+--strict reports that, and the instance is written.`,
 		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir app set web --release shop/web@v1.2.0 --command 'exec $WEIR_RELEASE_DIR/web'
   weir app set web --instances 20
@@ -117,9 +118,12 @@ func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, stric
 	if err := message.ValidateApp(want); err != nil {
 		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}
-	never := cli.whyNever(ctx, b, want)
+	never, known := cli.whyNever(ctx, b, want)
 	if strict && never != "" {
 		return fmt.Errorf("application %s is not written: %s", want.Name, never)
+	}
+	if strict && !known {
+		fmt.Fprintf(cli.Stderr, "weir: warning: --strict checks nothing: the machines of pool %s are unknown\n", want.Pool)
 	}
 	if err := writeApp(ctx, b, cli.Cluster, want, revision); err != nil {
 		return err

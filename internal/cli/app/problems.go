@@ -57,16 +57,16 @@ func (cli *commands) pending(ctx context.Context, b *bus.Bus, pool string) api.P
 }
 
 // whyNever returns a line if no machine of the pool can hold an instance of the application. It is empty if one can, or if the
-// machines are unknown.
-func (cli *commands) whyNever(ctx context.Context, b *bus.Bus, row api.App) string {
+// machines are unknown. known is set if nothing is to be checked, too.
+func (cli *commands) whyNever(ctx context.Context, b *bus.Bus, row api.App) (never string, known bool) {
 	if row.Instances == 0 {
-		return ""
+		return "", true
 	}
-	why := fit.WhyNever(row.Footprint(), cli.pending(ctx, b, row.Pool).Sizes)
-	if why == "" {
-		return ""
+	sizes := cli.pending(ctx, b, row.Pool).Sizes
+	if why := fit.WhyNever(row.Footprint(), sizes); why != "" {
+		never = view.NeverLine(api.PlacesApp{App: row.Name, Why: why})
 	}
-	return view.NeverLine(api.PlacesApp{App: row.Name, Why: why})
+	return never, sizes != nil
 }
 
 // Exit statuses of /bin/sh for a command that it cannot run.

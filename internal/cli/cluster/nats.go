@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -55,7 +56,10 @@ its connections, at their next reload.`,
   weir nats init --servers n1=10.0.0.1 --cluster prod --pool web --dry-run
   weir nats init --servers n1,n2,n3 --cluster prod --pool web --ca ca.crt --certs ./certs`,
 		Args: command.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("revoke") && len(o.Revoke) == 0 {
+				return usage.New(errors.New("--revoke is empty: name a user, such as prod.operator"))
+			}
 			o.Now = time.Now()
 			plan, err := natsinit.Prepare(o)
 			if err != nil {
@@ -174,6 +178,12 @@ func nextSteps(plan *natsinit.Plan) []string {
 	for _, name := range slices.Sorted(maps.Keys(plan.Site.Revoked)) {
 		files := filepath.Join(dir, "roles", name+".nk*.revoked")
 		steps = append(steps, fmt.Sprintf("The reload ends the connections of %s. For its new key remove %s, run this command again, and restart the servers one at a time", name, files))
+	}
+	for _, f := range plan.Files {
+		name, key := strings.CutSuffix(filepath.Base(f.Path), ".nk")
+		if f.Action == natsinit.Revoke && key && len(plan.Site.Revoked[name]) == 0 { // "weir auth" verifies the user
+			steps = append(steps, fmt.Sprintf("The reload ends the connections of the revoked key of %s. Copy its new key %s to the host of its process", name, filepath.Join(dir, f.Path)))
+		}
 	}
 	return append(steps, fmt.Sprintf("Keep %s and all .nk files secret", filepath.Join(dir, "ca.key")))
 }

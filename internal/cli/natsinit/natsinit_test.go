@@ -326,6 +326,10 @@ func TestRevocationOfOtherKeys(t *testing.T) {
 	if len(now) != 1 || now[0] == first.Site.Keys["prod.pool.web"][0] || len(p.Site.Revoked["prod.pool.web"]) != 0 {
 		t.Errorf("pool web has keys %v, revoked %v, want a new key", now, p.Site.Revoked["prod.pool.web"])
 	}
+	_, err := natsinit.Prepare(natsinit.Options{Folder: o.Folder, Now: o.Now, Revoke: []string{"prod.pool.web"}})
+	if err == nil || !strings.Contains(err.Error(), "has a new key since") {
+		t.Errorf("the same revocation again: %v, want an error: it would revoke the new key", err)
+	}
 }
 
 // A run that dies after any file is completed by the next run.

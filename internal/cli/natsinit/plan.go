@@ -208,9 +208,12 @@ func (p *Plan) revokeKey(name, suffix string, named, byCallout bool) (revoked bo
 	if named {
 		present, err := p.readKey(path, nkeys.PrefixByteUser)
 		switch {
-		case err == nil && revoked && !byCallout:
-			return false, fmt.Errorf("--revoke %s: %s is there from an earlier revocation: remove it, run the command without --revoke, and restart the servers one at a time; then revoke the new key",
-				name, filepath.Join(p.Folder, path+revokedSuffix))
+		case err == nil && revoked:
+			remedy := "remove it, run the command without --revoke, and restart the servers one at a time; then revoke the new key"
+			if byCallout {
+				remedy = fmt.Sprintf("%s has a new key since; to revoke that one too, remove the file first; otherwise run the command without --revoke", name)
+			}
+			return false, fmt.Errorf("--revoke %s: %s is there from an earlier revocation: %s", name, filepath.Join(p.Folder, path+revokedSuffix), remedy)
 		case err == nil:
 			p.Files = append(p.Files, File{Path: path, Action: Revoke, Secret: true})
 			key, revoked = present, true

@@ -29,7 +29,7 @@ type Config struct {
 	OrphansAfter time.Duration
 	// Machines is what one machine of a group offers, by group, if no better source is known.
 	Machines map[string]resource.Vector
-	// IgnorePlaces: the scheduler is not asked where copies fit, and an earlier answer is forgotten.
+	// IgnorePlaces: the scheduler receives no question where copies fit, and an earlier answer does not count.
 	IgnorePlaces bool
 	// CallTimeout is the timeout of each call that changes something. A call begins only if the
 	// lease outlasts it. 0: 5 s, or the tick if that is shorter.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -188,15 +189,17 @@ func (l *Loop) whileHeld(ctx context.Context, do func(context.Context) error) er
 		return do(ctx)
 	}
 	held, end := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	defer end(nil)
-	go func() {
+	watch.Go(func() {
 		for left := l.world.Lease.Left(); left > 0; left = l.world.Lease.Left() {
 			if !retry.Pause(held, left) {
 				return
 			}
 		}
 		end(fmt.Errorf("%w: it ended before the step did", pools.ErrNotHolder))
-	}()
+	})
 	err := do(held)
 	if lost := context.Cause(held); notHolder(lost) {
 		return lost

@@ -1,8 +1,8 @@
 package harmonizer
 
 import (
+	"maps"
 	"math"
-	"reflect"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
@@ -35,7 +35,7 @@ func (n never) note(ev apps.Never) {
 		p = &neverPool{}
 		n[ev.Pool] = p
 	}
-	if !reflect.DeepEqual(p.apps, byApp) {
+	if !maps.Equal(p.apps, byApp) {
 		p.apps = byApp
 		p.revision++
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,19 +65,13 @@ func (all capacity) whyNot(footprint resource.Vector) string {
 	var short []string
 	for _, k := range resource.Kinds() {
 		if x, most := footprint[k], all.largest[k]; x > most {
-			short = append(short, fmt.Sprintf("%s, the largest has %s", amount(k, x), amount(k, most)))
+			short = append(short, fmt.Sprintf("%s, the largest has %s", fit.Amount(k, x), fit.Amount(k, most)))
 		}
 	}
 	if short == nil {
 		return fmt.Sprintf("no node can hold it: no node has all of %s", resource.Of(footprint))
 	}
 	return "no node can hold it: it needs " + strings.Join(short, ", and ")
-}
-
-// amount returns a quantity with its unit.
-func amount(k resource.Kind, x float64) string {
-	unit := map[resource.Kind]string{resource.Mem: "MB of memory", resource.Disk: "MB of disk"}[k]
-	return strconv.FormatFloat(x, 'f', -1, 64) + " " + cmp.Or(unit, k.String())
 }
 
 // pending returns the copies that wait for room, and those that nodes rejected.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -45,7 +46,7 @@ func (c *core) place(now time.Time) {
 		largest = capacityOf(c.nodes, nil).largest
 	}
 	slices.SortFunc(todo, func(a, b *want) int { // of the copies of one node, the largest first: so they fit as they did there
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(part(c.rows.apps[b.app].Footprint(), largest), part(c.rows.apps[a.app].Footprint(), largest)),
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(fit.Share(c.rows.apps[b.app].Footprint(), largest), fit.Share(c.rows.apps[a.app].Footprint(), largest)),
 			cmp.Compare(a.app, b.app), cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
 	})
 	noRoomFor := map[resource.Vector]bool{} // room only shrinks during place

@@ -103,7 +103,7 @@ func (c packer) fill(v *fit.Node, n *node) {
 		}
 	}
 	slices.SortFunc(v.Copies, func(a, b fit.Copy) int {
-		return cmp.Or(cmp.Compare(part(b.Footprint, v.Size), part(a.Footprint, v.Size)), strings.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index))
+		return cmp.Or(cmp.Compare(fit.Share(b.Footprint, v.Size), fit.Share(a.Footprint, v.Size)), strings.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index))
 	})
 	v.Stays = c.whyStays(n, v.Copies)
 }
@@ -122,16 +122,6 @@ func (c packer) whyStays(n *node, copies []fit.Copy) string {
 		}
 	}
 	return ""
-}
-
-// part returns the dominant part of a footprint in the size of a node.
-func part(footprint, size resource.Vector) (most float64) {
-	for k, x := range footprint {
-		if x > 0 {
-			most = max(most, x/size[k])
-		}
-	}
-	return most
 }
 
 // slots yields the slots of the copies that the node runs, and is to run.

@@ -1,5 +1,5 @@
 // Package forgertest generates what a hostile agent sends. The agent has a key of its own, so the servers deliver only what it
-// publishes on the subjects of its own node. A test fills a [Node] with what the agent can know of its cluster, and sends
+// publishes on the subjects of its own node. A test fills a [Node] with what the agent can read of its cluster, and sends
 // each message of a [Node.Round] beside healthy nodes. Each message is wrong, or true and worthless, so nothing may follow from it.
 // The random numbers of the caller select the messages: the same ones give the same attack. A Node may be used concurrently, with
 // random numbers for each goroutine.
@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Node is the node of a hostile agent, and all that it can know of its cluster.
+// Node is the node of a hostile agent, and all that it can read of its cluster.
 type Node struct {
 	Cluster string
 	message.Node

@@ -144,17 +144,15 @@ func firstBack(c api.Case) []api.Leaver {
 	return leaving
 }
 
-// lostProofs returns the leaving nodes with a copy that will get no other place: no group has room for it, or the limits keep the
-// target from its machine. Such a node is taken back whatever the target is, because its copies would end with it.
+// lostProofs returns the leaving nodes with a copy that may get no other place: some copies have no room in any group, or the limits
+// keep the target from their machine. Such a node is taken back whatever the target is, because its copies would end with it.
 func lostProofs(c api.Case, o Outcome) map[string]bool {
 	if c.Places == nil || len(c.Places.Back) == 0 {
 		return nil
 	}
-	for _, s := range o.Decision.Steps {
-		cut := s.Rule == api.RulePlaces && len(c.Places.Machines()) > 0 && o.Decision.Target+resource.Slack < s.After
-		if cut || c.Places.ShortCopies > 0 {
-			return set(c.Places.Back)
-		}
+	cut := func(s api.Step) bool { return s.Rule == api.RulePlaces && o.Decision.Target+resource.Slack < s.After }
+	if c.Places.ShortCopies > 0 || len(c.Places.Machines()) > 0 && slices.ContainsFunc(o.Decision.Steps, cut) {
+		return set(c.Places.Back)
 	}
 	return nil
 }

@@ -80,16 +80,13 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 		}
 		ordered := g.Target + max(0, c.State.Groups[g.ID].Surge)
 		fixed, short := fixedWhy(c, g.ID)
-		switch has, known := c.Has[g.ID]; {
-		case fixed == "":
+		if k.Why = fixed; fixed == "" {
 			if k.Room = machinesIn(float64(g.Max-g.Target), k.Weight); k.Room == 0 {
 				k.Why = "is at its maximum"
 			}
-		case short && known:
+		}
+		if has, known := c.Has[g.ID]; short && known {
 			ordered = min(ordered, has) // the rest of the target does not come
-			fallthrough
-		default:
-			k.Why = fixed
 		}
 		k.Coming = machinesIn(float64(ordered)-there[g.ID], k.Weight)
 		kinds = append(kinds, k)

@@ -47,7 +47,7 @@ func (a *placementRequest) node() message.Node { return message.Node{Pool: a.poo
 func (p *placements) addCopy(c known.Copy, app string) {
 	n, id := c.Node(), c.ID()
 	if a := p.requests[id]; a != nil {
-		if a.exit == nil { // the end of a copy is judged for the node that reported it
+		if a.exit == nil { // the end of a copy counts for the node that reported it
 			a.PlacedCopy.Node, a.pool = n.Name, n.Pool
 		}
 		return

@@ -264,7 +264,7 @@ func TestNewCopyDoesNotWaitForRepetitions(t *testing.T) {
 	}
 }
 
-// The end of a copy is judged for the node that reported it, also if another node lists the copy meanwhile.
+// The end of a copy counts for the node that reported it, also if another node lists the copy meanwhile.
 func TestEndOfACopyStaysWithItsNode(t *testing.T) {
 	w := newPlacedWorld(t, web(1))
 	w.step(Exit{Node: message.Node{Pool: "p", Name: "n1"}, Exited: api.Exited{App: "web", Version: "v1", Instance: "early", Reason: api.ExitCrashed}})

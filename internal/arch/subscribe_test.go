@@ -14,7 +14,8 @@ var subscribers = []string{
 
 // consumerMakers are the methods of JetStream that create a consumer, or return buckets whose methods do.
 var consumerMakers = []string{
-	"KeyValue", "CreateKeyValue", "CreateOrUpdateKeyValue", "OrderedConsumer", "CreateConsumer", "CreateOrUpdateConsumer", "CreatePushConsumer",
+	"KeyValue", "CreateKeyValue", "UpdateKeyValue", "CreateOrUpdateKeyValue", "OrderedConsumer", "CreateConsumer", "UpdateConsumer", "CreateOrUpdateConsumer",
+	"CreatePushConsumer", "UpdatePushConsumer", "CreateOrUpdatePushConsumer",
 }
 
 // consumers requires that nothing creates a consumer: no role may.

@@ -23,7 +23,7 @@ func classes(copies []Copy, unit resource.Vector) []*class {
 		one := &copies[i]
 		c := byFootprint[one.Footprint]
 		if c == nil {
-			c = &class{footprint: one.Footprint, share: share(one.Footprint, unit)}
+			c = &class{footprint: one.Footprint, share: Share(one.Footprint, unit)}
 			byFootprint[one.Footprint] = c
 			all = append(all, c)
 		}

@@ -60,7 +60,7 @@ func WhyNever(footprint resource.Vector, sizes []api.MachineSize) string {
 			}
 		}
 		if footprint[k] > most+resource.Slack {
-			causes = append(causes, fmt.Sprintf("%s, the largest machine%s has %s", amount(k, footprint[k]), where, amount(k, most)))
+			causes = append(causes, fmt.Sprintf("%s, the largest machine%s has %s", Amount(k, footprint[k]), where, Amount(k, most)))
 		}
 	}
 	if causes == nil {
@@ -141,8 +141,8 @@ func (s *solver) whyShort(footprint resource.Vector) string {
 	return clip(strings.Join(causes, "; "))
 }
 
-// amount returns a quantity with its unit.
-func amount(k resource.Kind, x float64) string {
+// Amount returns a quantity with its unit.
+func Amount(k resource.Kind, x float64) string {
 	unit := map[resource.Kind]string{resource.Mem: "MB of memory", resource.Disk: "MB of disk"}[k]
 	return strconv.FormatFloat(x, 'f', -1, 64) + " " + cmp.Or(unit, k.String())
 }

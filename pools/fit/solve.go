@@ -15,16 +15,6 @@ const (
 	maxFillSteps  = 4_000_000  // classes that are examined for new machines
 )
 
-// role is what the question decides about a node.
-type role uint8
-
-const (
-	staying role = iota
-	aside
-	gone
-	candidate
-)
-
 // solver has the state of one solution.
 type solver struct {
 	World
@@ -57,15 +47,13 @@ func (s *solver) solve() {
 func newSolver(w World) *solver {
 	s := &solver{World: w}
 	q := w.Question
-	type part struct {
-		role  role
-		index int
+	const leaves = -1
+	named := make(map[string]int, len(q.Gone)+len(q.Aside)+len(q.Leave)) // the index of a candidate, or leaves
+	for _, id := range slices.Concat(q.Aside, q.Gone) {
+		named[id] = leaves
 	}
-	parts := make(map[string]part, len(q.Gone)+len(q.Aside)+len(q.Leave))
-	for r, nodes := range [...][]string{aside: q.Aside, gone: q.Gone, candidate: q.Leave} {
-		for i, id := range nodes {
-			parts[id] = part{role(r), i}
-		}
+	for i, id := range q.Leave {
+		named[id] = i
 	}
 	s.candidates, s.at = make([]*Node, len(q.Leave)), make([]int, len(q.Leave))
 	for _, k := range q.Kinds {
@@ -76,10 +64,10 @@ func newSolver(w World) *solver {
 	s.line = make([]*Node, 0, len(s.Nodes))
 	for _, n := range s.Nodes {
 		s.unit = larger(s.unit, n.Size)
-		switch p := parts[n.ID]; {
-		case p.role == candidate:
-			s.candidates[p.index] = n
-		case p.role == staying && !n.Closed:
+		switch i, is := named[n.ID]; {
+		case is && i != leaves:
+			s.candidates[i] = n
+		case !is && !n.Closed:
 			s.line = append(s.line, n)
 		}
 	}
@@ -101,7 +89,7 @@ func (s *solver) sortLine() {
 	}
 	keys := make([]key, len(s.line))
 	for i, n := range s.line {
-		keys[i] = key{n, share(n.Room, s.unit)}
+		keys[i] = key{n, Share(n.Room, s.unit)}
 	}
 	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.room, b.room), cmp.Compare(a.n.ID, b.n.ID)) })
 	for i, k := range keys {
@@ -116,8 +104,8 @@ func (s *solver) sortLine() {
 	}
 }
 
-// share returns the dominant share of a quantity.
-func share(v, unit resource.Vector) (most float64) {
+// Share returns the dominant share of a quantity in a unit: the largest part of any kind of resource.
+func Share(v, unit resource.Vector) (most float64) {
 	for k, x := range v {
 		if x > 0 {
 			most = max(most, x/unit[k])

@@ -132,8 +132,8 @@ func NeverLine(app api.PlacesApp) string { return app.NeverText() + remedy }
 
 const remedy = "; lower its resources with \"weir app set\", or add larger machines"
 
-// noNodeCan begins the reason of a scheduler for an instance that no node can hold, if it does not know the machines that the
-// pool can add.
+// noNodeCan begins the reason of a scheduler for an instance that no node can hold, while the machines that the pool can add
+// are unknown to it.
 const noNodeCan = "no node can hold it"
 
 // impossible returns a line for each application that no machine can hold, except those lines that are known.

@@ -113,7 +113,7 @@ type active struct {
 
 	of    map[string]map[uint64]time.Time // app -> hash of a series -> time of its latest sample
 	sum   int
-	sweep map[string]time.Time // app -> when its series are looked through again; missing: now
+	sweep map[string]time.Time // app -> when its series are counted again; missing: now
 }
 
 // touch records a sample of a series. For a new series beyond a bound it returns metrics.ErrTooManySeries.

@@ -31,7 +31,7 @@ const (
 	forgerRounds = 300                   // of wrong statements
 	forgerPause  = 30 * time.Millisecond // after a round: several ticks pass meanwhile
 	forgerFlood  = 60_000                // small messages at once
-	// forgerGrowth bounds how much the largest resident size of a daemon grows, in KiB: by what may wait in its inbox.
+	// forgerGrowth bounds how much the largest resident size of a daemon grows, in KiB: by what can wait in its inbox.
 	forgerGrowth = wire.MaxWaiting >> 10
 )
 
@@ -48,7 +48,6 @@ type forgerWorld struct {
 func TestForgerBesideRunningDaemons(t *testing.T) {
 	t.Parallel()
 	w := newForgerWorld(t)
-	w.forgetPeaks()
 	before, calls, sizes := w.instances(), len(w.cloud.Calls()), w.sizes()
 	began := time.Now()
 	r := rand.New(rand.NewPCG(1, 7))
@@ -240,16 +239,6 @@ func (w *forgerWorld) daemonProcesses() []process {
 	return slices.DeleteFunc(processesWith(filepath.Dir(w.started)), func(p process) bool {
 		return len(p.args) < 2 || !slices.Contains([]string{"placer", "harmonizer", "autoscaler", "bootstrap", "metrics", "agent"}, p.args[1])
 	})
-}
-
-// forgetPeaks makes the present resident size of each daemon its largest one.
-func (w *forgerWorld) forgetPeaks() {
-	w.Helper()
-	for _, p := range w.daemonProcesses() {
-		if err := os.WriteFile("/proc/"+p.id+"/clear_refs", []byte("5"), 0); err != nil {
-			w.Fatal(err)
-		}
-	}
 }
 
 // sizes returns the largest resident size of each daemon so far, in KiB.

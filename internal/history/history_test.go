@@ -317,24 +317,6 @@ func (w *world) publish(subject string, v any) {
 	}
 }
 
-func TestParseTime(t *testing.T) {
-	zone := time.FixedZone("here", 3600)
-	clock := time.Date(2026, 3, 1, 4, 30, 0, 0, zone)
-	for text, want := range map[string]string{
-		"03:10": "2026-03-01T03:10:00+01:00", "05:00": "2026-02-28T05:00:00+01:00", "04:30:00": "2026-03-01T04:30:00+01:00",
-		"2026-01-02T03:10:00Z": "2026-01-02T03:10:00Z", "2026-01-02 03:10": "2026-01-02T03:10:00+01:00", "2026-01-02": "2026-01-02T00:00:00+01:00",
-	} {
-		if got, err := history.ParseTime(text, clock); err != nil || got.Format(time.RFC3339) != want {
-			t.Errorf("ParseTime(%q) = %v, %v, want %s", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "noon", "25:00", "-5m", "2026-13-01"} {
-		if got, err := history.ParseTime(text, clock); err == nil {
-			t.Errorf("ParseTime(%q) = %v, want an error", text, got)
-		}
-	}
-}
-
 // BenchmarkDayOfSummaries searches a day of a pool of 2000 nodes in 5 groups, with a tick each 10 s and 20 apps:
 //
 //	search-ms   a search of all 8640 summaries for changes (figure: 1000)

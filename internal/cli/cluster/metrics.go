@@ -88,7 +88,7 @@ func (cli *metricsCommands) putCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&app, "app", "", "application that the metrics belong to (required)")
-	cmd.Flags().StringVar(&at, "at", "", "time of the values, RFC 3339 (default: now)")
+	cmd.Flags().StringVar(&at, "at", "", "time of the values, such as 03:10, 2026-01-02T03:10:00Z or, for 90 minutes ago, 90m (default: now)")
 	return cmd
 }
 
@@ -100,9 +100,9 @@ func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sampl
 		return nil, fmt.Errorf("--app %q: %s", app, names.Rule)
 	}
 	if at != "" {
-		t, err := command.ParseTime(at)
+		t, err := command.ParseTime(at, now)
 		if err != nil {
-			return nil, fmt.Errorf("--at %w", err)
+			return nil, fmt.Errorf("--at %.80q: %w", at, err)
 		}
 		now = t
 	}

@@ -120,18 +120,3 @@ func nearDuration(text string) string {
 	given, _ = strconv.Unquote(given)
 	return durationNear(given)
 }
-
-// ParseTime reads a time in RFC 3339. The error suggests the time that a date, or a time without a zone, probably means.
-func ParseTime(given string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339, given)
-	if err == nil {
-		return t, nil
-	}
-	text := fmt.Sprintf("%q: want a time such as 2026-01-02T15:04:05Z", given)
-	for _, layout := range []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", "2006-01-02", "2006-01-02 15:04:05Z07:00"} {
-		if near, err := time.Parse(layout, given); err == nil {
-			return time.Time{}, fmt.Errorf("%s; did you mean %s?", text, near.Format(time.RFC3339))
-		}
-	}
-	return time.Time{}, fmt.Errorf("%s", text)
-}

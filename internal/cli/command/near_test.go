@@ -48,21 +48,6 @@ func TestNearSize(t *testing.T) {
 	}
 }
 
-func TestParseTime(t *testing.T) {
-	if at, err := ParseTime("2026-01-02T15:04:05+01:00"); err != nil || at.Unix() != 1767362645 {
-		t.Errorf("ParseTime = %v, %v", at, err)
-	}
-	for given, near := range map[string]string{
-		"2026-01-02": "2026-01-02T00:00:00Z", "2026-01-02 15:04": "2026-01-02T15:04:00Z", "2026-01-02 15:04:05": "2026-01-02T15:04:05Z",
-		"2026-13-02": "", "yesterday": "",
-	} {
-		_, err := ParseTime(given)
-		if err == nil || near != "" && !strings.HasSuffix(err.Error(), "did you mean "+near+"?") || near == "" && strings.Contains(err.Error(), "did you mean") {
-			t.Errorf("ParseTime(%q) = %v, want the near time %q", given, err, near)
-		}
-	}
-}
-
 func TestAdminAddress(t *testing.T) {
 	for given, want := range map[string]string{
 		"127.0.0.1:0": "", "off": "", ":9463": "", "[::1]:9463": "", "localhost:http": "",

@@ -44,7 +44,7 @@ findings for 90 days.`,
 					return usage.New(fmt.Errorf("--kind %q: want %s%s", kind, strings.Join(all, ", "), spelling.DidYouMean(kind, all)))
 				}
 			}
-			if since < 0 || since == 0 && !follow {
+			if since == 0 && !follow {
 				return usage.New(errors.New("give a range of the past, such as --since 8h, or --follow"))
 			}
 			return nil
@@ -54,7 +54,7 @@ findings for 90 days.`,
 		},
 	}
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+strings.Join(api.EventKinds(), ", "))
-	cmd.Flags().DurationVar(&since, "since", 0, "events since that long ago")
+	command.SinceVar(cmd.Flags(), &since, "since", 0, "events since then")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	cli.OutputFlag(cmd)
 	return cmd

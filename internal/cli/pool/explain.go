@@ -199,7 +199,7 @@ type redecideFlags struct {
 
 func (f *redecideFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of the policy; may be repeated")
-	cmd.Flags().DurationVar(&f.since, "since", 0, "ticks since that long ago")
+	command.SinceVar(cmd.Flags(), &f.since, "since", 0, "ticks since then")
 	f.OutputFlag(cmd)
 }
 

@@ -34,8 +34,8 @@ type pastFlags struct {
 }
 
 func (f *pastFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.at, "at", "", "the last tick at that time, such as 03:10 or 2026-01-02T03:10:00Z")
-	cmd.Flags().DurationVar(&f.since, "since", 0, "all ticks since that long ago, oldest first; default: the last tick")
+	cmd.Flags().StringVar(&f.at, "at", "", "the last tick at that time, such as 03:10, 2026-01-02T03:10:00Z or, for 90 minutes ago, 90m")
+	command.SinceVar(cmd.Flags(), &f.since, "since", 0, "all ticks since then, oldest first, in place of the last tick")
 	cmd.Flags().BoolVar(&f.changed, "changed", false, "with --since: only ticks that changed something")
 	cmd.Flags().BoolVar(&f.summary, "summary", false, "with --output json or yaml: summaries in place of records")
 	cmd.Flags().StringVar(&f.whyNot, "why-not", "", "up or down: what kept the pool from growing or shrinking")
@@ -46,8 +46,6 @@ func (f *pastFlags) check(cmd *cobra.Command) error {
 	_, direction := history.ParseDirection(f.whyNot)
 	given := cmd.Flags().Changed
 	switch {
-	case f.since < 0 || given("since") && f.since == 0:
-		return usage.New(fmt.Errorf("--since %s: want a positive duration, such as 5m", seconds.Short(f.since)))
 	case given("at") && given("since"):
 		return usage.New(errors.New("--at names one tick and --since a range: give one of them"))
 	case f.changed && !given("since"):
@@ -187,10 +185,10 @@ func (cli *tickCommands) tick(ctx context.Context, b *bus.Bus, at string) (t his
 		return t, err
 	}
 	now := time.Now()
-	when, err := history.ParseTime(at, now)
+	when, err := command.ParseTime(at, now)
 	switch {
 	case err != nil:
-		return t, usage.New(err)
+		return t, usage.New(fmt.Errorf("tick %.80q: %w", at, err))
 	case when.After(now):
 		return cli.tick(ctx, b, "last")
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
-	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -173,16 +172,13 @@ and each recent tick in the ledger with a response of both.`,
 			return signalArg(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if since <= 0 {
-				return usage.New(fmt.Errorf("--since %s: want more than 0", seconds.Short(since)))
-			}
 			app := strings.Join(args, "")
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.shadow(ctx, b, app, since)
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&since, "since", time.Hour, "length of the window before now")
+	command.SinceVar(cmd.Flags(), &since, "since", time.Hour, "begin of the window")
 	cli.OutputFlag(cmd)
 	return cmd
 }

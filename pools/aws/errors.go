@@ -71,6 +71,9 @@ func failure(action, resource string, err error) error {
 		e.cause = context.DeadlineExceeded.Error()
 	}
 	e.cause = e.cause[:min(len(e.cause), maxCause)]
+	if remedy := awssdk.Remedy(err); remedy != "" {
+		e.cause += "; " + remedy
+	}
 	return e
 }
 

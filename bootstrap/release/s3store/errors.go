@@ -44,6 +44,9 @@ func (e *failedError) Unwrap() []error {
 func (b *Bucket) failure(op, key string, err error) error {
 	e := &failedError{op: op, url: b.URL(key), err: err}
 	e.cause, e.class = classify(err)
+	if remedy := awssdk.Remedy(err); remedy != "" {
+		e.cause += "; " + remedy
+	}
 	return e
 }
 
@@ -123,7 +126,8 @@ func classifyAnswer(code string, status int) error {
 		return release.ErrCorrupt
 	case "XAdminUserNotFound", "InvalidAccessKeyId", "ExpiredToken", "InvalidToken":
 		return release.ErrDenied
-	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "IDPCommunicationError":
+	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "IDPCommunicationError",
+		"RequestTimeTooSkewed": // until the clock is right, nothing is known about the credentials
 		return release.ErrUnavailable
 	}
 	if _, throttled := retry.DefaultThrottleErrorCodes[code]; throttled {

@@ -364,6 +364,50 @@ func TestClassify(t *testing.T) {
 	}
 }
 
+// The texts of S3 do not name the cause of these errors.
+func TestErrorsNameTheRemedy(t *testing.T) {
+	s3test.Start(t) // for the credentials
+	answer := func(status, header, code string) string {
+		body := ""
+		if code != "" {
+			body = "<Error><Code>" + code + "</Code><Message>because</Message></Error>"
+		}
+		return serveBytes(t, fmt.Sprintf("HTTP/1.1 %s\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, header, len(body), body))
+	}
+	const region = "X-Amz-Bucket-Region: eu-west-1\r\n"
+	for _, tc := range []struct {
+		name, endpoint string
+		class          error
+		get, head, put string // parts of the errors; "-": the error has no remedy
+	}{
+		{"missing object without ListBucket", answer("403 Forbidden", "", "AccessDenied"), release.ErrDenied, "s3:ListBucket", "s3:ListBucket", "-"},
+		{"the same without a body", answer("403 Forbidden", "", ""), release.ErrDenied, "s3:ListBucket", "s3:ListBucket", "-"},
+		{"other keys", answer("403 Forbidden", "", "InvalidAccessKeyId"), release.ErrDenied, "-", "s3:ListBucket", "-"},
+		{"clock", answer("403 Forbidden", "Date: Sat, 28 Nov 2026 07:45:04 GMT\r\n", "RequestTimeTooSkewed"), release.ErrUnavailable,
+			"clock of this host differs from that of AWS, which shows 2026-11-28T07:45:04Z", "", "clock of this host"},
+		{"other region", answer("301 Moved Permanently", region, "PermanentRedirect"), nil, `region "eu-west-1": set aws.region`, `region "eu-west-1": set aws.region`, `region "eu-west-1": set aws.region`},
+		{"other region without a body", answer("301 Moved Permanently", region, ""), nil, `region "eu-west-1"`, `region "eu-west-1"`, `region "eu-west-1"`},
+		{"signed for another region", answer("400 Bad Request", region, "AuthorizationHeaderMalformed"), nil, `region "eu-west-1"`, `region "eu-west-1"`, `region "eu-west-1"`},
+		{"unknown other region", answer("301 Moved Permanently", "", "PermanentRedirect"), nil, "another region", "another region", "another region"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := open(t, Config{Bucket: "releases", Endpoint: tc.endpoint, PathStyle: true})
+			_, gotten := get(t.Context(), b, "k", 0)
+			_, stat := b.Stat(t.Context(), "k")
+			for i, err := range []error{gotten, stat, put(t.Context(), b, "k", "x")} {
+				part := []string{tc.get, tc.head, tc.put}[i]
+				if part == "-" && strings.Contains(err.Error(), "; ") || part != "-" && !strings.Contains(err.Error(), part) {
+					t.Errorf("error %d: %v, want %q", i, err, part)
+				}
+				if i == 0 && tc.class != nil && !errors.Is(err, tc.class) {
+					t.Errorf("Get = %v, want %v", err, tc.class)
+				}
+			}
+			t.Log(gotten)
+		})
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
 		t.Setenv(name, "")

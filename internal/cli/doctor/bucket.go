@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 )
 
@@ -112,7 +114,7 @@ func bucketRemedy(err error, right string) string {
 	case errors.Is(err, release.ErrUnavailable):
 		return "check the network to the bucket and its endpoint (aws.endpoint_url of weir.yaml)"
 	}
-	return "check the keys aws of weir.yaml"
+	return cmp.Or(awssdk.Remedy(err), "check the keys aws of weir.yaml")
 }
 
 func bucketClock(ctx context.Context, url string, c clocked) Finding {

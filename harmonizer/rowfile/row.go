@@ -178,6 +178,9 @@ func words(v strictyaml.Value) (map[string]string, error) {
 }
 
 func whole(v strictyaml.Value) (int, error) {
+	if problem := v.NotDecimal(); problem != nil {
+		return 0, errors.New(problem.What)
+	}
 	n, err := strconv.Atoi(v.Text)
 	if v.Kind != strictyaml.Number || err != nil {
 		return 0, fmt.Errorf("is %s; it must be a whole number", shown(v))
@@ -186,6 +189,9 @@ func whole(v strictyaml.Value) (int, error) {
 }
 
 func number(v strictyaml.Value) (float64, error) {
+	if problem := v.NotDecimal(); problem != nil {
+		return 0, errors.New(problem.What)
+	}
 	x, err := strconv.ParseFloat(v.Text, 64)
 	if v.Kind != strictyaml.Number || err != nil {
 		return 0, fmt.Errorf("is %s; it must be a number", shown(v))

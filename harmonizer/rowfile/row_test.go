@@ -122,6 +122,8 @@ func TestDecodeSkipsARow(t *testing.T) {
 		{"no pool", "{instances: 1}", "f:2: app bad: pool is missing"},
 		{"negative", "\n    pool: p\n    instances: -1", "f:4: app bad: instances is -1"},
 		{"text for a number", "{pool: p, instances: many}", `f:2: app bad: instances is "many"; it must be a whole number`},
+		{"octal number", "{pool: p, instances: 010}", `f:2: app bad: instances is 010, which YAML reads as 8: write 8, or 10 without the zero`},
+		{"binary number", "{pool: p, instances: 1, cpus: 0b11}", `f:2: app bad: cpus is 0b11: want a decimal number: write 3`},
 		{"fraction", "{pool: p, instances: 1.5}", `f:2: app bad: instances is "1.5"; it must be a whole number`},
 		{"infinite", "{pool: p, instances: 1, cpus: 1e999}", `f:2: app bad: cpus is "1e999"; it must be a number`},
 		{"not a number", "{pool: p, instances: 1, cpus: .nan}", "f:2: app bad: cpus is"},

@@ -176,7 +176,7 @@ func (c *checker) checkSlice(node ast.Node, t reflect.Type, path string) bool {
 }
 
 func (c *checker) checkLeaf(node ast.Node, t reflect.Type, path string) bool {
-	if !c.checkFree(node, path) {
+	if !c.checkFree(node, path) || t.Kind() != reflect.String && !c.checkNumbers(node, path) {
 		return false
 	}
 	want := describe(t)
@@ -212,6 +212,20 @@ func (c *checker) checkFree(node ast.Node, path string) bool {
 	pairs, _ := mappingOf(node)
 	usable := c.visitPairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) bool { return c.checkFree(pair.Value, at) })
 	return len(usable) == len(pairs)
+}
+
+// checkNumbers refuses numbers that are not in decimal form.
+func (c *checker) checkNumbers(node ast.Node, path string) bool {
+	usable := true
+	for _, kind := range []ast.NodeType{ast.IntegerType, ast.FloatType} {
+		for _, number := range ast.Filter(kind, node) {
+			if what := strictyaml.NotDecimal(number.GetToken().Value); what != "" {
+				c.report(strictyaml.LineOf(number), path, what)
+				usable = false
+			}
+		}
+	}
+	return usable
 }
 
 // wantError is the error of a leaf type's UnmarshalYAML: a description of valid values.

@@ -103,6 +103,16 @@ func TestWrongType(t *testing.T) {
 		{"text over lines", "autoscaling:\n  tick: |\n    a\n    b\n", `FILE:5: autoscaling.tick: is a literal: want a duration such as "30s" or "10m"`},
 		{"number for parameters", signals(", parameters: 5"), "FILE:5: autoscale_signals[0].parameters: is 5: want a map, or a list of maps"},
 		{"numbers for parameters", signals(", parameters: [5]"), "FILE:5: autoscale_signals[0].parameters: is a list: want a map, or a list of maps"},
+		{"octal number", "draining: {draining_time_threshold_seconds: 010}\n", "FILE:4: draining.draining_time_threshold_seconds: is 010, which YAML reads as 8: write 8, or 10 without the zero"},
+		{"octal number for a fraction", "autoscaling: {setpoint: 00}\n", "FILE:4: autoscaling.setpoint: is 00, which YAML reads as 0: write 0"},
+		{"binary number", "autoscaling: {margin_up: 0b11}\n", "FILE:4: autoscaling.margin_up: is 0b11: want a decimal number: write 3"},
+		{"hexadecimal number", "autoscaling: {margin_up: -0x1F}\n", "FILE:4: autoscaling.margin_up: is -0x1F: want a decimal number: write -31"},
+		{"number with a line between digits", "draining: {draining_time_threshold_seconds: 1_000}\n", "FILE:4: draining.draining_time_threshold_seconds: is 1_000: want a decimal number: write 1000"},
+		{"fraction with a line between digits", "autoscaling: {margin_up: 1_0.5}\n", "FILE:4: autoscaling.margin_up: is 1_0.5: want a decimal number: write 10.5"},
+		{"octal limit", "draining: {}\nhealth: {detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}, safety: {max_in_progress: 010}}\n", "FILE:5: health.safety.max_in_progress: is 010, which YAML reads as 8: write 8, or 10 without the zero"},
+		{"octal number for a text", "autoscaling: {combine: 010}\n", `FILE:4: autoscaling.combine: is 010: want a text: write "010"`},
+		{"octal number in parameters", signals(", parameters: {a: {b: [1, 010]}}"), "FILE:5: autoscale_signals[0].parameters: is 010, which YAML reads as 8: write 8, or 10 without the zero"},
+		{"number with a sign", "draining: {draining_time_threshold_seconds: +2}\n", ""},
 		{"parameters that JSON has not", signals(", parameters: {a: .nan}"), "FILE:5: autoscale_signals[0].parameters: cannot be sent to a signal as JSON: json: unsupported value: NaN"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -86,6 +86,10 @@ func (r *reader) whole(f fields, path, key string, absent int) int {
 	if !given {
 		return absent
 	}
+	if problem := t.NotDecimal(); problem != nil {
+		r.wrong(t, path+"."+key, "%s", problem.What)
+		return absent
+	}
 	if t.Kind == strictyaml.Number || t.Kind == strictyaml.Text {
 		if n, err := strconv.ParseInt(t.Text, 10, 32); err == nil && n >= 0 {
 			return int(n)

@@ -216,6 +216,9 @@ func (r *reader) input(t strictyaml.Value, path string) string {
 	if t.Kind != strictyaml.Map && t.Kind != strictyaml.List {
 		return t.Text
 	}
+	if problem := t.NotDecimal(); problem != nil {
+		r.wrong(t, path, "%s", problem.What)
+	}
 	r.lose(path, "is %s: an input is text here, so it is converted to JSON", t.Kind)
 	data, err := json.Marshal(r.plain(t))
 	if err != nil {

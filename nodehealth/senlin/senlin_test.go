@@ -135,6 +135,7 @@ func TestConvertRefuses(t *testing.T) {
 			`is "AGENT_HEARTBEAT": want LIFECYCLE_EVENTS, NODE_STATUS_POLLING`},
 		{"mode twice", head + "  detection:\n    detection_modes:\n      - type: NODE_STATUS_POLLING\n      - type: NODE_STATUS_POLLING", 7,
 			"detection.detection_modes[1].type", "want each type once"},
+		{"octal interval", head + "  detection:\n    interval: 010\n    detection_modes: [{type: NODE_STATUS_POLLING}]", 5, "properties.detection.interval", `is 010, which YAML reads as 8: write 8, or 10 without the zero`},
 		{"interval", head + "  detection:\n    interval: soon\n    detection_modes: [{type: NODE_STATUS_POLLING}]", 5, "properties.detection.interval", `is "soon": want a whole number`},
 		{"short interval", head + "  detection:\n    interval: 2\n    detection_modes: [{type: NODE_STATUS_POLLING}]", 5, "detection.interval", "want 5s to 1h0m0s"},
 		{"no URL", head + "  detection:\n    detection_modes:\n      - type: NODE_STATUS_POLL_URL", 6, "detection.detection_modes[0].options.poll_url", "want a URL"},

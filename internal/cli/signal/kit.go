@@ -93,6 +93,11 @@ func decodeParameter(text string) (value any, err error) {
 	case len(documents) > 1:
 		return nil, fmt.Errorf("the value has %d documents, want one", len(documents))
 	}
+	for _, v := range documents {
+		if problem := v.NotDecimal(); problem != nil {
+			return nil, problem
+		}
+	}
 	err = yaml.Unmarshal([]byte(text), &value)
 	return value, err
 }

@@ -26,6 +26,8 @@ func TestParameterValues(t *testing.T) {
 		"too deep":       strings.Repeat("[", 100) + strings.Repeat("]", 100),
 		"too many words": "[" + strings.Repeat("a, ", 1<<14) + "a]",
 		"twice a key":    "{a: 1, a: 2}",
+		"octal number":   "{a: [010]}",
+		"binary number":  "0b11",
 		"not UTF-8":      "\xff",
 	} {
 		if got, err := decodeParameter(text); err == nil {

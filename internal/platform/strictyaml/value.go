@@ -1,6 +1,12 @@
 package strictyaml
 
-import "github.com/goccy/go-yaml/ast"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
+)
 
 // Kind of a value.
 type Kind int
@@ -24,6 +30,42 @@ type Value struct {
 	Kind    Kind
 	Text    string  // of a scalar, as written
 	Entries []Entry // of a map or list, in order
+}
+
+// NotDecimal returns what is wrong with a number of a file that is not in decimal form; empty if it is. Programs do not
+// agree what such a number is: 010 is 8 for YAML 1.1 and 10 for YAML 1.2.
+func NotDecimal(text string) string {
+	n := token.ToNumber(text)
+	sign, digits := "", strings.ReplaceAll(text, "_", "")
+	if strings.HasPrefix(text, "-") {
+		sign = "-"
+	}
+	switch {
+	case n == nil:
+		return ""
+	case n.Type == token.NumberTypeOctet && !strings.Contains(digits, "o"):
+		what := fmt.Sprintf("is %s, which YAML reads as %v: write %v", text, n.Value, n.Value)
+		if plain := sign + strings.TrimLeft(digits, "+-0"); plain != fmt.Sprint(n.Value) && plain != sign {
+			what += ", or " + plain + " without the zero"
+		}
+		return what
+	case n.Type == token.NumberTypeHex, n.Type == token.NumberTypeBinary, n.Type == token.NumberTypeOctet, digits != text:
+		return fmt.Sprintf("is %s: want a decimal number: write %v", text, n.Value)
+	}
+	return ""
+}
+
+// NotDecimal returns a problem of the first number of v that is not in decimal form; nil if there is none.
+func (v Value) NotDecimal() *Problem {
+	if what := NotDecimal(v.Text); v.Kind == Number && what != "" {
+		return &Problem{Line: v.Line, What: what}
+	}
+	for _, e := range v.Entries {
+		if problem := e.Value.NotDecimal(); problem != nil {
+			return problem
+		}
+	}
+	return nil
 }
 
 // Entry is an entry of a map, or of a list without a key.

@@ -72,6 +72,17 @@ type Action struct {
 	Error   string        `json:"error,omitempty"`
 }
 
+// String returns the request and its object, such as "drain green i-1".
+func (a Action) String() string {
+	text := string(a.Op)
+	for _, part := range []string{a.Group, a.Node} {
+		if part != "" {
+			text += " " + part
+		}
+	}
+	return text
+}
+
 // ActionOp is the kind of an Action.
 type ActionOp string
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -248,8 +247,7 @@ func (h *holds) addKeptNodes() {
 func (h *holds) addFailedActions() {
 	for _, a := range h.r.Actions {
 		if a.Error != "" {
-			what := strings.TrimSpace(strings.Join([]string{string(a.Op), a.Group, a.Node}, " "))
-			h.addBoth(api.HoldProvider, cmp.Or(a.Group, string(a.Op)), what+": "+a.Error)
+			h.addBoth(api.HoldProvider, cmp.Or(a.Group, string(a.Op)), a.String()+": "+a.Error)
 		}
 	}
 }

@@ -131,8 +131,8 @@ func Drift(now, tick time.Time, d api.Drift) string {
 
 // Action describes a call of a tick that failed.
 func Action(now, tick time.Time, a api.Action) string {
-	return fmt.Sprintf("%s %s%s failed at %s, %s ago: %s; a later tick tries again if it still needs the change; \"weir explain\" shows the tick",
-		a.Op, a.Group, a.Node, clock(tick), Ago(now, tick), a.Error)
+	return fmt.Sprintf("%s failed at %s, %s ago: %s; a later tick tries again if it still needs the change; \"weir explain\" shows the tick",
+		a, clock(tick), Ago(now, tick), a.Error)
 }
 
 // Waiting describes app instances that wait for room.

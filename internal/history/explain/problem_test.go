@@ -45,6 +45,8 @@ func TestProblems(t *testing.T) {
 			`another program set the target of blue to 5, after weir set 3, found at 12:04:00, 1m30s ago; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program`},
 		"action": {Action(now, at, api.Action{Op: "raise", Group: "blue", Error: "AccessDenied"}),
 			`raise blue failed at 12:04:00, 1m30s ago: AccessDenied; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
+		"action on a node": {Action(now, at, api.Action{Op: api.OpDrain, Group: "green", Node: "i-1", Error: "no agent responds"}),
+			`drain green i-1 failed at 12:04:00, 1m30s ago: no agent responds; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
 		"no room": {Waiting(now, 3, "web", 0, at),
 			`3 instances wait for room since 12:04:00, 1m30s ago, first web/0; the pool grows for them unless a limit or an order holds it; "weir app status" lists them, "weir explain --why-not up" shows what holds the pool`},
 		"crashes": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 1}, 0, nil),

@@ -168,16 +168,10 @@ func writeActions(w io.Writer, r api.TickRecord) {
 		fmt.Fprintln(w, "  nothing")
 	}
 	for _, a := range r.Actions {
-		line := []string{"  " + string(a.Op)}
-		for _, part := range []string{a.Group, a.Node} {
-			if part != "" {
-				line = append(line, part)
-			}
-		}
+		text := "  " + a.String()
 		if a.Op == api.OpSetTarget {
-			line = append(line, fmt.Sprint(a.Target))
+			text += fmt.Sprintf(" %d", a.Target)
 		}
-		text := strings.Join(line, " ")
 		if a.What != "" {
 			text += " (" + a.What + ")"
 		}

@@ -41,3 +41,20 @@ func TestNearest(t *testing.T) {
 		t.Errorf("Nearest(wbe) = %q, want web", got)
 	}
 }
+
+func TestSuggestDoesNotRepeatTheOnlyName(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		names []string
+		want  string
+	}{
+		{"defualt", []string{"default"}, "; did you mean default?"},
+		{"web", []string{"default"}, " (it has default)"},
+		{"defualt", []string{"batch", "default"}, "; did you mean default? (it has batch, default)"},
+		{"web", nil, ""},
+	} {
+		if got := Suggest(c.name, c.names); got != c.want {
+			t.Errorf("Suggest(%q, %q) = %q, want %q", c.name, c.names, got, c.want)
+		}
+	}
+}

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // holdsOf returns what held the pool at a tick, in the order in which the tick meets it. A tick without a cause has no
@@ -26,6 +28,7 @@ func holdsOf(r api.TickRecord) []api.Hold {
 	}
 	if hasDecision(r) {
 		h.addUnknownNeeds()
+		h.addMissingKinds()
 		h.addRules()
 		h.addShort()
 		h.addLimits()
@@ -67,6 +70,25 @@ func (h *holds) addUnknownNeeds() {
 	}
 	if len(in.Apps) == 0 && in.Default.Verdict != api.VerdictValue {
 		h.addHold(api.DirectionUp, api.HoldIgnorance, "default signal", fmt.Sprintf("the default signal %s: %s", verdictText(in.Default.Verdict), in.Default.Why))
+	}
+}
+
+// addMissingKinds adds the requested resources that no machine of the pool has, whatever the other resources need.
+func (h *holds) addMissingKinds() {
+	in := h.r.Case.Input
+	if in.Capacity.Joined <= 0 {
+		return // nothing is known about its machines
+	}
+	for _, k := range resource.Kinds() {
+		if in.Capacity.Totals[k] > 0 || slices.Contains(in.Policy.Excluded, k) {
+			continue
+		}
+		for _, app := range h.r.Detail.Apps {
+			if requested, _ := app.Request.Get(k); requested > 0 {
+				h.addHold(api.DirectionUp, api.HoldInGroup, k.String(), fmt.Sprintf("%s requested %s %s, and no machine of the pool has %s: add a group that has them",
+					app.App, strconv.FormatFloat(requested, 'g', 6, 64), k, k))
+			}
+		}
 	}
 }
 

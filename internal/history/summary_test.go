@@ -107,6 +107,12 @@ func TestEachHoldIsNamed(t *testing.T) {
 		{name: "signal stale", need: less, edit: func(c *api.Case) {
 			c.Input.Apps[0].Opinion = api.Opinion{Verdict: api.VerdictStale, Why: "cpu is 9m old"}
 		}, want: "down ignorance never shrink on ignorance", reason: "the need of web is unknown"},
+		{name: "gpus that no machine has", need: more, edit: func(c *api.Case) {
+			c.Input.Apps[0].Opinion.Request = cpus(more).With(resource.GPUs, 2)
+		}, want: "up group gpus", reason: "web requested 2 gpus, and no machine of the pool has gpus"},
+		{name: "gpus that are excluded", need: enough, edit: func(c *api.Case) {
+			c.Input.Apps[0].Opinion.Request, c.Input.Policy.Excluded = cpus(enough).With(resource.GPUs, 2), []resource.Kind{resource.GPUs}
+		}},
 		{name: "default signal silent", need: more, edit: func(c *api.Case) {
 			c.Input.Apps, c.Input.Default = nil, api.Opinion{}
 		}, want: "up ignorance default signal", reason: "has not answered yet"},

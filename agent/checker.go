@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
@@ -67,20 +68,30 @@ func (c *checker) look(now time.Time, write bool) {
 	if write {
 		own = diskConditions(checkDisk(c.folder))
 	}
-	detected, err := readConditions(c.folder)
+	detected, err := readConditions(c.folder, now)
 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.began, c.own = time.Time{}, own
-	if err == nil {
-		c.detected = detected
+	if err == nil || errors.Is(err, errPart) {
+		c.detected = withLast(detected, c.detected)
 	}
 	c.again = err != nil && c.unread != nil
 	c.unread = err
 }
 
+// withLast returns the conditions, of which the Unknown ones have their last known result.
+func withLast(list, last []api.NodeCondition) []api.NodeCondition {
+	for i, c := range list {
+		if k := slices.IndexFunc(last, func(l api.NodeCondition) bool { return l.Type == c.Type }); c.Unknown && k >= 0 {
+			list[i].Failed = last[k].Failed
+		}
+	}
+	return list
+}
+
 // conditions returns the current conditions. An unreadable file counts after the second failed
-// read, because a detector may just be writing it.
+// read, because a detector may just be writing it. Then all conditions of detectors are unknown.
 func (c *checker) conditions(now time.Time) []api.NodeCondition {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +103,14 @@ func (c *checker) conditions(now time.Time) []api.NodeCondition {
 		return nil
 	}
 	file := api.NodeCondition{Type: conditionFile}
+	detected := slices.Clone(c.detected)
 	if c.again {
-		file.Failed, file.Why = true, clip(c.unread.Error())
+		file.Unknown, file.Why = true, wire.Clip(c.unread.Error())
+		for i := range detected {
+			if !errors.Is(c.unread, errPart) {
+				detected[i].Unknown, detected[i].Why = true, "the file of the detectors is unreadable"
+			}
+		}
 	}
-	return slices.Concat(out, []api.NodeCondition{file}, c.detected)
+	return slices.Concat(out, []api.NodeCondition{file}, detected)
 }

@@ -51,7 +51,7 @@ type claimReply struct {
 
 // where returns host and process of an agent, for people.
 func (c claimRequest) where() string {
-	return clip(fmt.Sprintf("process %d on host %.100s", c.PID, c.Host))
+	return wire.Clip(fmt.Sprintf("process %d on host %.100s", c.PID, c.Host))
 }
 
 // claims is the state of an agent's claim. Only the agent's loop uses it, except keep.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -8,9 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
-	"unicode"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -25,7 +25,7 @@ const (
 	conditionReadonly = "ReadonlyFilesystem" // its folder cannot be written to.
 	conditionFull     = "DiskFull"           // less than a hundredth of its disk is free, or a write failed for lack of space.
 	conditionDisk     = "DiskError"          // a write failed for another reason, or does not end.
-	conditionFile     = "ConditionsFile"     // the conditions of problem detectors are unreadable.
+	conditionFile     = "ConditionsFile"     // unknown while the conditions of problem detectors are unreadable; it never fails.
 	conditionFenced   = "Fenced"             // its owner has fenced it.
 )
 
@@ -61,7 +61,7 @@ func diskConditions(err error) []api.NodeCondition {
 	for _, name := range []string{conditionReadonly, conditionFull, conditionDisk} {
 		c := api.NodeCondition{Type: name}
 		if name == failed {
-			c.Failed, c.Why = true, clip(err.Error())
+			c.Failed, c.Why = true, wire.Clip(err.Error())
 		}
 		out = append(out, c)
 	}
@@ -108,8 +108,9 @@ func probe(path string) error {
 	return os.Remove(path)
 }
 
-// readConditions reads the conditions of problem detectors. The file may be missing.
-func readConditions(folder string) ([]api.NodeCondition, error) {
+// readConditions reads the conditions of problem detectors, which it returns as far as they are usable. The file may be
+// missing. The error wraps errPart if only a part of the file is not usable.
+func readConditions(folder string, now time.Time) ([]api.NodeCondition, error) {
 	path := filepath.Join(folder, conditionsFile)
 	// Do not open a pipe or follow a link: the read must end.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
@@ -120,54 +121,57 @@ func readConditions(folder string) ([]api.NodeCondition, error) {
 		return nil, err
 	}
 	defer f.Close() // only read
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
 		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxConditionsFile+1))
 	if err != nil {
 		return nil, err
 	}
-	out, err := decodeConditions(data)
+	out, err := decodeConditions(data, now.Sub(info.ModTime()))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		err = fmt.Errorf("%s: %w", path, err)
 	}
-	return out, nil
+	return out, err
 }
 
-// decodeConditions reads a list of conditions.
-func decodeConditions(data []byte) ([]api.NodeCondition, error) {
-	var out []api.NodeCondition
-	if err := strictjson.Within(data, maxConditionsFile, &out); err != nil {
-		return nil, err
-	}
-	if err := wire.CheckConditions(out, maxDetected()); err != nil {
-		return nil, err
-	}
-	for _, c := range out {
-		if slices.Contains(ownConditions(), c.Type) {
-			return nil, fmt.Errorf("condition %s is reserved for the agent: use another type", c.Type)
-		}
-	}
-	return out, nil
-}
+// errPart: some conditions of the file are not usable, and the others are.
+var errPart = errors.New("a part is ignored")
 
-// cutMark ends a text that was cut.
-const cutMark = " ..."
-
-// clip turns a text into a valid Why of a condition. It cuts a long text at a space.
-func clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > pools.MaxConditionWhy {
-		s = strings.ToValidUTF8(s[:pools.MaxConditionWhy-len(cutMark)], "")
-		if end := strings.LastIndexByte(s, ' '); end > 0 {
-			s = s[:end]
-		}
-		s += cutMark
+// decodeConditions decodes a list of conditions that was written age ago. A condition with a period, in seconds, is
+// Unknown if it is older.
+func decodeConditions(data []byte, age time.Duration) ([]api.NodeCondition, error) {
+	if len(data) > maxConditionsFile {
+		return nil, fmt.Errorf("%d bytes are too long: want at most %d", len(data), maxConditionsFile)
 	}
-	return s
+	var raw []json.RawMessage
+	if err := json.Unmarshal(data, &raw); err != nil {
+		return nil, strictjson.Plain(err)
+	}
+	if raw == nil {
+		return nil, errors.New("want a list, not null")
+	}
+	var list []api.NodeCondition
+	var errs []error
+	for _, one := range raw {
+		var c api.NodeCondition
+		var more struct {
+			Period float64 `json:"period"` // seconds
+		}
+		_ = c.UnmarshalJSON(one)
+		switch err := json.Unmarshal(one, &more); {
+		case slices.Contains(ownConditions(), c.Type):
+			errs = append(errs, fmt.Errorf("condition %s is reserved for the agent: use another type", c.Type))
+			continue
+		case err == nil && more.Period > 0 && age.Seconds() > more.Period:
+			c.Unknown, c.Why = true, fmt.Sprintf("the file is older than the period of %v s", more.Period)
+		}
+		list = append(list, c)
+	}
+	out, err := wire.Conditions(list, maxDetected())
+	if err = errors.Join(append(errs, err)...); err != nil {
+		err = fmt.Errorf("%w: %w", errPart, err)
+	}
+	return out, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,8 +47,8 @@ func TestDiskConditions(t *testing.T) {
 		if failed(got) != test.want || len(got) != 3 {
 			t.Errorf("%s: %+v, want %q failed", test.name, got, test.want)
 		}
-		if err := wire.CheckConditions(got, 3); err != nil {
-			t.Errorf("%s: the condition is invalid: %v", test.name, err)
+		if usable, err := wire.Conditions(got, 3); err != nil || !cmp.Equal(usable, got) {
+			t.Errorf("%s: %+v, %v: the condition is invalid", test.name, usable, err)
 		}
 	}
 }
@@ -96,31 +97,67 @@ func TestDecodeConditions(t *testing.T) {
 		return string(data)
 	}
 	for _, test := range []struct {
-		name, data, want string
+		name, data string
+		want       string // the types: "!" after a failed one, "?" after an unknown one
+		problem    string
 	}{
-		{"nothing failed", `[{"type":"KernelDeadlock","failed":false}]`, ""},
-		{"none", `[]`, ""},
-		{"as many as may be", encode(many[1:]), ""},
-		{"failed", `[{"type":"KernelDeadlock","failed":true,"why":"task hung for 120 s"}]`, ""},
-		{"one too many", encode(many), "at most"},
-		{"empty", ``, "found nothing"},
-		{"half", `[{"type":"Ker`, "unexpected EOF"},
-		{"an object", `{"type":"X"}`, "want a list, not an object"},
-		{"unknown key", `[{"type":"X","since":3}]`, "unknown field"},
-		{"more", `[] []`, "something follows"},
-		{"no type", `[{"failed":true}]`, "want a type"},
-		{"long type", `[{"type":"` + strings.Repeat("x", 65) + `"}]`, "want a type"},
-		{"type of two lines", `[{"type":"a\nb"}]`, "want a type"},
-		{"long why", `[{"type":"X","why":"` + strings.Repeat("x", 257) + `"}]`, "why"},
-		{"twice", `[{"type":"X"},{"type":"X"}]`, "twice"},
-		{"ours", `[{"type":"DiskFull"}]`, "reserved for the agent"},
-		{"huge", strings.Repeat(" ", maxConditionsFile) + "[]", "want at most"},
+		{"nothing failed", `[{"type":"KernelDeadlock","failed":false}]`, "KernelDeadlock", ""},
+		{"none", `[]`, "", ""},
+		{"as many as may be", encode(many[1:]), "T1 T2 T3 T4 T5 T6 T7 T8 T9 T10 T11", ""},
+		{"failed", `[{"type":"KernelDeadlock","failed":true,"why":"task hung for 120 s"}]`, "KernelDeadlock!", ""},
+		{"unknown keys", `[{"type":"KernelDeadlock","failed":true,"since":"2026-11-27T20:00:00Z","labels":{"a":[1]}}]`, "KernelDeadlock!", ""},
+		{"one too many", encode(many), "T0 T1 T2 T3 T4 T5 T6 T7 T8 T9 T10", "at most"},
+		{"empty", ``, "", "unexpected end"},
+		{"half", `[{"type":"Ker`, "", "unexpected end"},
+		{"null", `null`, "", "want a list"},
+		{"an object", `{"type":"X"}`, "", "want a list, not an object"},
+		{"more", `[] []`, "", "after top-level value"},
+		{"huge", strings.Repeat(" ", maxConditionsFile) + "[]", "", "want at most"},
+		{"no result", `[{"type":"X"},{"type":"Y","failed":true}]`, "X? Y!", ""},
+		{"result null", `[{"type":"X","failed":null},{"type":"Y","failed":true}]`, "X? Y!", ""},
+		{"result of another type", `[{"type":"X","failed":"true"},{"type":"Y","failed":true}]`, "X? Y!", ""},
+		{"no type", `[{"failed":true},{"type":"Y","failed":true}]`, "Y!", "want 1 to"},
+		{"type null", `[{"type":null,"failed":true},{"type":"Y","failed":true}]`, "Y!", "want 1 to"},
+		{"type of another type", `[{"type":7,"failed":true},{"type":"Y","failed":true}]`, "Y!", "want 1 to"},
+		{"long type", `[{"type":"` + strings.Repeat("x", 65) + `","failed":true},{"type":"Y","failed":true}]`, "Y!", "want 1 to"},
+		{"type of two lines", `[{"type":"a\nb","failed":true},{"type":"Y","failed":true}]`, "Y!", "want 1 to"},
+		{"not an object", `[7,null,{"type":"Y","failed":true}]`, "Y!", "want 1 to"},
+		{"long why", `[{"type":"X","failed":true,"why":"` + strings.Repeat("x", 257) + `"}]`, "X!", ""},
+		{"why of another type", `[{"type":"X","failed":true,"why":{}}]`, "X!", ""},
+		{"twice", `[{"type":"X","failed":true},{"type":"X","failed":true}]`, "X!", ""},
+		{"twice, with another result", `[{"type":"X","failed":true},{"type":"X","failed":false},{"type":"Y","failed":true}]`, "X?! Y!", ""},
+		{"ours", `[{"type":"DiskFull","failed":true},{"type":"Y","failed":true}]`, "Y!", "reserved for the agent"},
+		{"within its period", `[{"type":"X","failed":true,"period":60}]`, "X!", ""},
+		{"older than its period", `[{"type":"X","failed":true,"period":59},{"type":"Y","failed":true}]`, "X?! Y!", ""},
+		{"period of another type", `[{"type":"X","failed":true,"period":"1m"}]`, "X!", ""},
 	} {
-		_, err := decodeConditions([]byte(test.data))
-		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		list, err := decodeConditions([]byte(test.data), time.Minute)
+		if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+			t.Errorf("%s: %v, want %q", test.name, err, test.problem)
+		}
+		if got := marked(list); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+		if whole := err != nil && !errors.Is(err, errPart); whole && list != nil {
+			t.Errorf("%s: %v with %q", test.name, err, marked(list))
 		}
 	}
+}
+
+// marked returns the types: "?" after an unknown one, "!" after a failed one.
+func marked(list []api.NodeCondition) string {
+	var out []string
+	for _, c := range list {
+		name := c.Type
+		if c.Unknown {
+			name += "?"
+		}
+		if c.Failed {
+			name += "!"
+		}
+		out = append(out, name)
+	}
+	return strings.Join(out, " ")
 }
 
 func TestChecker(t *testing.T) {
@@ -138,20 +175,21 @@ func TestChecker(t *testing.T) {
 	}
 	expect := func(what, want string) {
 		t.Helper()
-		if got := c.conditions(now); failed(got) != want {
-			t.Errorf("%s: %+v, want %q failed", what, got, want)
+		got := slices.DeleteFunc(c.conditions(now), func(c api.NodeCondition) bool { return !c.Failed && !c.Unknown })
+		if marked(got) != want {
+			t.Errorf("%s: %+v, want %q", what, got, want)
 		}
 	}
 	c.look(now, true)
 	expect("a good machine", "")
 	write(`[{"type":"KernelDeadlock","failed":true,"why":"hung"}]`)
 	c.look(now, false)
-	expect("a detector reports", "KernelDeadlock")
+	expect("a detector reports", "KernelDeadlock!")
 	write(`[{"type":"Kern`)
 	c.look(now, false)
-	expect("it is just writing", "KernelDeadlock")
+	expect("it is just writing", "KernelDeadlock!")
 	c.look(now, false)
-	expect("it does not write on", "ConditionsFile KernelDeadlock")
+	expect("it does not write on", "ConditionsFile? KernelDeadlock?!")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +197,17 @@ func TestChecker(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.look(now, false)
-	expect("a pipe, without waiting", "ConditionsFile KernelDeadlock")
+	expect("a pipe, without waiting", "ConditionsFile? KernelDeadlock?!")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	write(`[{"type":"KernelDeadlock","failed":"maybe"},{"type":"Clock","failed":false}]`)
+	c.look(now, false)
+	expect("one result is unreadable", "KernelDeadlock?!")
+	write(`[{"type":"KernelDeadlock","failed":false},{"failed":true}]`)
+	c.look(now, false)
+	c.look(now, false)
+	expect("one type is unreadable", "ConditionsFile?")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +216,7 @@ func TestChecker(t *testing.T) {
 
 	c.began = now
 	now = now.Add(hungAfter)
-	expect("a check that does not end", "DiskError")
+	expect("a check that does not end", "DiskError!")
 	if got := c.conditions(now); len(got) != 4 || got[2].Why == "" {
 		t.Errorf("the reason is missing: %+v", got)
 	}
@@ -179,8 +227,8 @@ func FuzzDecodeConditions(f *testing.F) {
 	f.Add([]byte(`[{"type":"a"},{"type":"a"}]`))
 	f.Add([]byte(`[null]`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		list, err := decodeConditions(data)
-		if err != nil {
+		list, err := decodeConditions(data, time.Minute)
+		if err != nil && !errors.Is(err, errPart) {
 			return
 		}
 		m := newMachine(Config{ID: "n", Fenced: true}, "boot")

@@ -80,7 +80,7 @@ func (a *Agent) fetchedRelease(ctx context.Context, now time.Time, e event, leav
 				return
 			}
 		}
-		end.text = clip(fmt.Sprintf("release %s not started: %v", c.Release, err))
+		end.text = wire.Clip(fmt.Sprintf("release %s not started: %v", c.Release, err))
 		a.log.Error("release of app instance not fetched", "app", c.App, "index", c.Index, "instance", c.Instance, "release", c.Release, "err", err)
 	}
 	a.noteEnd(c, end)

@@ -17,8 +17,10 @@
 //
 // The facts contain conditions of the agent's own machine. Each half minute the agent writes
 // durably to its folder (ReadonlyFilesystem, DiskFull, DiskError). At each heartbeat it reads the
-// file conditions.json in that folder, a list of at most 11 api.NodeCondition of problem detectors. A
-// file that is unreadable twice in a row is a condition too (ConditionsFile).
+// file conditions.json in that folder, a list of at most 11 api.NodeCondition of problem detectors. It
+// ignores unknown keys. A condition without a result, or older than its period, is unknown, and so are
+// all of a file that is unreadable twice in a row (condition ConditionsFile). Unknown conditions have
+// their last known result.
 //
 // A fenced node stops its copies with api.ExitEvacuation and accepts none. Its owner fences
 // it ([Client.Fence]). The node fences itself if the bus has not responded for

@@ -241,7 +241,8 @@ const (
 	HealthNodeQuarantined  HealthEvent = "node.quarantined" // its repairs are used up: it stays out of service
 	HealthNodeHeld         HealthEvent = "node.held"        // its repairs are used up, and a gate refuses the quarantine
 	HealthNodeReleased     HealthEvent = "node.released"    // its quarantine or failed fence ended, by an operator or by itself
-	HealthCheckUnknown     HealthEvent = "check.unknown"    // no verdict for longer than unknown_alarm
+	HealthCheckUnknown     HealthEvent = "check.unknown"    // no verdict for longer than unknown_alarm, or a condition without a current result
+	HealthCheckKnown       HealthEvent = "check.known"      // all conditions of the node have a current result again
 	HealthCheckVetoed      HealthEvent = "check.vetoed"     // a heartbeat contradicts a failure that only the control plane reports
 	HealthRepairBlocked    HealthEvent = "repair.blocked"   // a gate refuses the repair
 	HealthRepairClaimed    HealthEvent = "repair.claimed"   // all gates allow the repair; the node is checked again first

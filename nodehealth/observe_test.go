@@ -102,6 +102,12 @@ func TestBeat(t *testing.T) {
 		{"looked at, and well", []api.NodeCondition{{Type: "disk"}}, judge.Observation{Verdict: api.CheckOK}},
 		{"two that failed", []api.NodeCondition{{Type: "disk", Failed: true, Why: "full"}, {Type: "kernel", Failed: true}},
 			judge.Observation{Verdict: api.CheckFail, Reason: "disk: full; kernel"}},
+		{"one without a result", []api.NodeCondition{{Type: "file", Unknown: true, Why: "unreadable"}, {Type: "kernel"}},
+			judge.Observation{Verdict: api.CheckOK, Partly: "file: unreadable"}},
+		{"one that failed and has no result now", []api.NodeCondition{{Type: "kernel", Failed: true, Unknown: true}, {Type: "file", Unknown: true}},
+			judge.Observation{Verdict: api.CheckUnknown, Partly: "kernel; file"}},
+		{"one without a result and one that fails", []api.NodeCondition{{Type: "kernel", Failed: true, Unknown: true}, {Type: "disk", Failed: true}},
+			judge.Observation{Verdict: api.CheckFail, Partly: "kernel", Reason: "disk"}},
 	}
 	for _, test := range tests {
 		test.want.Mode, test.want.Node = api.DetectAgentHeartbeat, "a"

@@ -214,26 +214,33 @@ func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error
 	}
 }
 
-// beat returns the observation of a heartbeat. The node is up, and a failed condition is a failure.
-// A reboot or a drain is not a failure.
+// beat returns the observation of a heartbeat. The node is up, and a failed condition is a failure. A condition that
+// failed, and has no current result, makes the verdict unknown. A reboot or a drain is not a failure.
 func beat(f api.NodeFacts) judge.Observation {
 	o := judge.Observation{Node: f.ID, Mode: api.DetectAgentHeartbeat, Verdict: api.CheckOK}
-	failed, why := 0, ""
 	for _, c := range f.Conditions[:min(len(f.Conditions), pools.MaxConditions)] {
-		if !c.Failed {
-			continue
+		switch {
+		case c.Unknown:
+			o.Partly = addCondition(o.Partly, c)
+			if c.Failed && o.Verdict == api.CheckOK {
+				o.Verdict = api.CheckUnknown
+			}
+		case c.Failed:
+			o.Verdict, o.Reason = api.CheckFail, addCondition(o.Reason, c)
 		}
-		if failed++; failed > 1 {
-			why += "; "
-		}
-		if why = truncate(why + truncate(c.Type)); c.Why != "" {
-			why = truncate(why + ": " + truncate(c.Why))
-		}
-	}
-	if failed > 0 {
-		o.Verdict, o.Reason = api.CheckFail, why
 	}
 	return o
+}
+
+// addCondition adds a condition to a text about conditions.
+func addCondition(text string, c api.NodeCondition) string {
+	if text != "" {
+		text += "; "
+	}
+	if text = truncate(text + truncate(c.Type)); c.Why != "" {
+		text = truncate(text + ": " + truncate(c.Why))
+	}
+	return text
 }
 
 // addRecheck adds a node for a re-check. Only nodes of the judge are added, which bounds the set.

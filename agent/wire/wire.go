@@ -226,8 +226,8 @@ func FactsOf(node message.Node, data []byte) (api.NodeFacts, error) {
 const maxZone = 255
 
 // DecodeFacts decodes the facts that a node published. It returns an error if they are too large,
-// or if the id is invalid. Negative and infinite quantities, and conditions beyond their bounds,
-// are errors too.
+// or if the id is invalid. Negative and infinite quantities are errors too. Conditions beyond their bounds are one unknown
+// condition.
 func DecodeFacts(data []byte) (api.NodeFacts, error) {
 	if len(data) > message.MaxNodeMessage {
 		return api.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), message.MaxNodeMessage)
@@ -249,8 +249,11 @@ func DecodeFacts(data []byte) (api.NodeFacts, error) {
 	if f.Tasks < 0 || f.BatchTasks < 0 || f.Heartbeat < 0 {
 		return api.NodeFacts{}, errors.New("node facts: tasks, heartbeat: want at least 0")
 	}
-	if err := CheckConditions(f.Conditions, pools.MaxConditions); err != nil {
-		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
+	if usable, err := Conditions(f.Conditions, pools.MaxConditions); err != nil {
+		invalid := api.NodeCondition{Type: invalidConditions, Unknown: true, Why: Clip(err.Error())}
+		f.Conditions = append(usable[:min(len(usable), pools.MaxConditions-1)], invalid)
+	} else {
+		f.Conditions = usable
 	}
 	return f, nil
 }

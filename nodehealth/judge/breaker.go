@@ -23,19 +23,20 @@ func newBreakers(r *rules) breakers {
 }
 
 // census counts nodes.
-type census struct{ listed, eligible, unhealthy, noData int }
+type census struct{ listed, eligible, unhealthy, noData, partly int }
 
 func (c *census) addTally(t tally, by int) {
 	c.listed += one(t.listed, by)
 	c.noData += one(t.noData, by)
+	c.partly += one(t.partly, by)
 	c.eligible += one(t.eligible, by)
 	c.unhealthy += one(t.unhealthy, by)
 }
 
 // tally is how a node is counted.
 type tally struct {
-	zone                                string
-	listed, eligible, unhealthy, noData bool
+	zone                                        string
+	listed, eligible, unhealthy, noData, partly bool
 }
 
 func (bs *breakers) count(was *tally, t tally) {

@@ -47,6 +47,8 @@ type Observation struct {
 	// Announced marks a failure that is a date, set by the provider, for an end, a reboot or
 	// maintenance of the machine. A heartbeat does not veto it.
 	Announced bool `json:"announced,omitempty"`
+	// Partly is the cause if a part of the check has no current result. The part does not change the verdict.
+	Partly string `json:"partly,omitempty"`
 }
 
 // Reasons that the Judge interprets. A heartbeat does not veto the first three.

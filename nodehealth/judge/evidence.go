@@ -22,6 +22,7 @@ type evidence struct {
 	reset        time.Time // time when an action of ours reset the observations
 	unknownSince time.Time // the verdict is unknown since then
 	noData       bool      // unknown for too long
+	partly       string    // why a part of the heartbeat has no current result; "": all have one
 	veto         string    // failures that a heartbeat vetoes now; "": no failure
 	vetoAt       time.Time // start of the veto; zero: no veto
 	vetoed       bool      // the vetoed failures were reported
@@ -53,12 +54,16 @@ func (e *evidence) begin(now time.Time, modes int) {
 
 func (e *evidence) forget(now time.Time) {
 	clear(e.tracks)
-	e.lastBeat, e.reset, e.verdict, e.unknownSince, e.noData = time.Time{}, now, api.CheckUnknown, now, false
+	e.lastBeat, e.reset, e.verdict, e.unknownSince, e.noData, e.partly = time.Time{}, now, api.CheckUnknown, now, false, ""
 }
 
 func (e *evidence) addObservation(now time.Time, d *detection, i int, o Observation) (found []api.HealthFinding, news bool) {
 	if o.Verdict != api.CheckOK && o.Verdict != api.CheckFail {
-		return nil, false // unknown neither triggers nor clears
+		if i == d.beat && o.Partly != "" { // the heartbeat arrived
+			e.lastBeat = now
+			found = d.path.prove(now)
+		}
+		return found, false // unknown neither triggers nor clears
 	}
 	if i == d.beat {
 		switch silent := o.Verdict == api.CheckFail && o.Reason == reasonSilent; {

@@ -119,9 +119,27 @@ func (j *Judge) observed(now time.Time, o Observation) {
 	}
 	found, news := n.addObservation(now, &j.detection, i, o)
 	j.journal.addFindings(found...)
+	if i == j.rules.beat {
+		j.partlyKnown(now, n, cutReason(o.Partly))
+	}
 	if news {
 		j.evaluate(now, n)
 	}
+}
+
+// partlyKnown stores why a part of a node's heartbeat has no current result, and reports when that begins and ends.
+func (j *Judge) partlyKnown(now time.Time, n *node, why string) {
+	before := n.partly
+	n.partly = why
+	switch {
+	case (before == "") == (why == ""):
+		return
+	case why != "":
+		j.journal.addFindings(n.finding(api.HealthCheckUnknown, joinWhy("", api.DetectAgentHeartbeat, why)))
+	default:
+		j.journal.addFindings(n.finding(api.HealthCheckKnown, joinWhy("", api.DetectAgentHeartbeat, "all conditions have a result")))
+	}
+	j.roster.count(now, n)
 }
 
 // paused updates the breaker counts of each node whose pause began or ended.
@@ -202,6 +220,9 @@ func (j *Judge) causes() []cause {
 	case c.noData > 0:
 		causes = append(causes, cause{"unknown", fmt.Sprintf("%d of %d nodes are unknown for %v", c.noData, c.eligible+c.noData, j.rules.noData)})
 	}
+	if c.partly > 0 {
+		causes = append(causes, cause{"conditions", fmt.Sprintf("%d of %d nodes have conditions without a current result", c.partly, c.listed)})
+	}
 	return append(causes, j.safety.breakers.causes()...)
 }
 
@@ -270,6 +291,9 @@ func (n *node) status() api.NodeHealthState {
 	why := n.why
 	if isUnfit(n.state) {
 		why = cmp.Or(why, n.cause)
+	}
+	if why == "" && n.partly != "" {
+		why = joinWhy("", api.DetectAgentHeartbeat, n.partly)
 	}
 	s := api.NodeHealthState{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, api.CheckUnknown), Why: why, Gate: n.blocked, Until: n.until, Spent: n.spent, FitSince: n.fitSince}
 	if n.repair != nil {

@@ -194,6 +194,7 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	t.eligible = t.listed && n.State != Spot &&
 		(n.state != api.StateFresh || !n.inGrace(now, ro.detection.rules)) && len(ro.safety.pauses.ofNode(n.ID)) == 0
 	t.unhealthy = t.eligible && !n.works && (n.state == api.StateSuspect || isUnfit(n.state))
+	t.partly = t.listed && n.partly != ""
 	t.noData = t.eligible && n.noData
 	t.eligible = t.eligible && !n.noData // without a verdict it is not evidence of health
 	return t

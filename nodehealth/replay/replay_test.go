@@ -116,6 +116,7 @@ func TestActions(t *testing.T) {
 		"recover_some":         {"REBOOT n1"},
 		"row79_stopped":        {"RECREATE n1"},
 		"all_fail_at_once":     nil,
+		"conditions_unknown":   nil,
 		"zone_outage":          {"REBOOT n5"},
 		"nats_restart":         {"REBOOT n4"},
 		"pause_expires":        {"REBOOT n1"},
@@ -135,7 +136,8 @@ func TestActions(t *testing.T) {
 
 // All nodes fail at once: the golden file has one alarm, with the reason.
 func TestOneAlarm(t *testing.T) {
-	for name, about := range map[string]string{"all_fail_at_once": `"alarm":"breaker"`, "zone_outage": `"alarm":"zone:a"`, "nats_restart": `"alarm":"path"`} {
+	for name, about := range map[string]string{"all_fail_at_once": `"alarm":"breaker"`, "zone_outage": `"alarm":"zone:a"`, "nats_restart": `"alarm":"path"`,
+		"conditions_unknown": `"alarm":"conditions"`} {
 		golden, err := os.ReadFile("testdata/" + name + ".golden")
 		if err != nil {
 			t.Fatal(err)

@@ -32,8 +32,7 @@ func TestHints(t *testing.T) {
 	}
 	now := time.Now()
 	for _, bad := range []string{"", "{", "[]", `{"instance_id": 7}`, `{"event": "x"}`, `{"instance_id": ""}`, `{"instance_id": "a\u0007"}`,
-		`{"instance_id": "` + strings.Repeat("a", 300) + `"}`, `{"instance_id": "a", "state": "` + strings.Repeat("a", 200) + `"}`,
-		`{"instance_id": "a", "timestamp": "noon"}`, `{"instance_id": "a", "timestamp": -1}`, `{"instance_id": "a", "timestamp": []}`,
+		`{"instance_id": "` + strings.Repeat("a", 300) + `"}`,
 		`{"instance_id": "a"}` + strings.Repeat(" ", maxHint)} {
 		tell(bad)
 	}
@@ -49,7 +48,7 @@ func TestHints(t *testing.T) {
 		t.Errorf("hint %+v", got)
 	}
 	counters := bus.Counters()
-	if counters["bad_hint"] != 13 || counters["old_hint"] != 1 {
+	if counters["bad_hint"] != 9 || counters["old_hint"] != 1 {
 		t.Errorf("counters %v", counters)
 	}
 	for range hintsAtOnce * 2 { // a flood
@@ -365,6 +364,36 @@ func TestConfig(t *testing.T) {
 	for _, c := range []Config{{}, {Cluster: "a.b", Pool: "p"}, {Cluster: "a", Pool: ">"}, {Cluster: "a", Pool: "p", Heartbeat: -1}, {Cluster: "a", Pool: strings.Repeat("p", 200)}} {
 		if _, err := New(nil, c, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+// Of an event of another program, only the machine must be usable.
+func TestDecodeHint(t *testing.T) {
+	const whole = `{"event": "E", "state": "S", "instance_id": "i-1", "timestamp": 1700000000, "publisher": "P"}`
+	at := time.Unix(1700000000, 0).UTC()
+	wrong := []string{"null", "7", "-7", "1e300", "{}", "[]", "true", `"` + strings.Repeat("x", 5000) + `"`}
+	if h, err := decodeHint([]byte(whole)); err != nil || h.Node != "i-1" || !h.at.Equal(at) || h.Why != "event E, state S, published by P" {
+		t.Errorf("%+v, %v", h, err)
+	}
+	for field, value := range map[string]string{"event": `"E"`, "state": `"S"`, "timestamp": "1700000000", "publisher": `"P"`, "instance_id": `"i-1"`} {
+		texts := []string{strings.Replace(whole, `"`+field+`"`, `"other"`, 1)}
+		for _, w := range wrong {
+			texts = append(texts, strings.Replace(whole, `"`+field+`": `+value, `"`+field+`": `+w, 1))
+		}
+		for _, text := range texts {
+			h, err := decodeHint([]byte(text))
+			if (err != nil) != (field == "instance_id") || err == nil && h.Node != "i-1" {
+				t.Errorf("%.200s: %+v, %v", text, h, err)
+			}
+			if err == nil && field != "timestamp" && !h.at.Equal(at) {
+				t.Errorf("%.200s: the time is %v", text, h.at)
+			}
+		}
+	}
+	for _, text := range []string{"", "[]", `{"instance_id": "i-1"`, `{"instance_id": "i-1"} {}`} {
+		if h, err := decodeHint([]byte(text)); err == nil {
+			t.Errorf("%s: %+v, want an error", text, h)
 		}
 	}
 }

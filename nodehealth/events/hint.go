@@ -2,6 +2,7 @@ package events
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -28,47 +30,35 @@ type hint struct {
 
 // wireHint has Senlin's fields.
 type wireHint struct {
-	Event     *string         `json:"event"`
-	State     *string         `json:"state"`
-	Instance  *string         `json:"instance_id"`
-	Publisher *string         `json:"publisher"`
+	Event     string          `json:"event"`
+	State     string          `json:"state"`
+	Instance  string          `json:"instance_id"`
+	Publisher string          `json:"publisher"`
 	Timestamp json.RawMessage `json:"timestamp"`
 }
 
+// decodeHint decodes an event of another program. Only instance_id must be usable: other fields that are not count as
+// missing.
 func decodeHint(data []byte) (hint, error) {
 	if len(data) > maxHint {
 		return hint{}, fmt.Errorf("decode hint: size is %d bytes, limit %d", len(data), maxHint)
 	}
 	var w wireHint
-	if err := json.Unmarshal(data, &w); err != nil {
+	if _, err := strictjson.Lenient(data, &w); err != nil {
 		return hint{}, fmt.Errorf("decode hint: %w", err)
 	}
-	for _, f := range []struct {
-		name  string
-		value *string
-		most  int
-	}{{"event", w.Event, maxWord}, {"state", w.State, maxWord}, {"publisher", w.Publisher, maxWord}, {"instance_id", w.Instance, api.MaxNodeID}} {
-		if f.value != nil && len(*f.value) > f.most {
-			return hint{}, fmt.Errorf("decode hint: %s is longer than %d bytes", f.name, f.most)
-		}
-	}
-	if w.Instance == nil || *w.Instance == "" || short(*w.Instance, api.MaxNodeID) != *w.Instance {
-		return hint{}, errors.New("decode hint: instance_id is missing or has unprintable characters")
+	if w.Instance == "" || short(w.Instance, api.MaxNodeID) != w.Instance {
+		return hint{}, fmt.Errorf("decode hint: instance_id is missing, longer than %d bytes, or has unprintable characters", api.MaxNodeID)
 	}
 	at, err := decodeTime(w.Timestamp)
 	if err != nil {
-		return hint{}, fmt.Errorf("decode hint: timestamp %w", err)
+		at = time.Time{}
 	}
 	why := fmt.Sprintf("event %s, state %s, published by %s", word(w.Event), word(w.State), word(w.Publisher))
-	return hint{Hint: judge.Hint{Node: *w.Instance, Why: why}, at: at}, nil
+	return hint{Hint: judge.Hint{Node: w.Instance, Why: why}, at: at}, nil
 }
 
-func word(s *string) string {
-	if s == nil || *s == "" {
-		return "unknown"
-	}
-	return short(*s, maxWord)
-}
+func word(s string) string { return cmp.Or(short(s, maxWord), "unknown") }
 
 // layouts returns the accepted time formats: RFC 3339, and the formats of OpenStack, which are in
 // UTC.

@@ -62,6 +62,7 @@ func TestCommandResponses(t *testing.T) {
 		{"escalate", []string{"print", `{"result": "escalate", "reason": "not mine"}`, "1"}, nodehealth.DecisionEscalate, "not mine"},
 		{"ok beside a status", []string{"print", `{"result": "ok"}`, "1"}, nodehealth.DecisionFailed, "exit status 1"},
 		{"bad JSON", []string{"print", `{"result": ok}`}, nodehealth.DecisionFailed, "decode the response: invalid character"},
+		{"unknown keys, and a reason of another type", []string{"print", `{"result": "ok", "reason": 7, "took": {}}`}, nodehealth.DecisionOK, ""},
 		{"no result", []string{"print", `{"results": "ok"}`}, nodehealth.DecisionFailed, `result is "": want ok, failed, escalate or skip`},
 		{"two answers", []string{"print", `{"result": "ok"} {}`}, nodehealth.DecisionFailed, "decode the response"},
 		{"bad JSON beside a status", []string{"print", `{"result"`, "1"}, nodehealth.DecisionFailed, "exit status 1"},

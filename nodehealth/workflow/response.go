@@ -2,12 +2,12 @@ package workflow
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -48,7 +48,7 @@ func decodeAnswer(text []byte, cut bool) (nodehealth.Result, error) {
 		Result string `json:"result"`
 		Reason string `json:"reason"`
 	}
-	if err := json.Unmarshal(text, &wire); err != nil {
+	if _, err := strictjson.Lenient(text, &wire); err != nil {
 		return nodehealth.Result{}, err
 	}
 	switch d := nodehealth.Decision(wire.Result); d {

@@ -1,13 +1,13 @@
 package aws
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -34,9 +34,9 @@ type event struct {
 
 // wireEvent is EventBridge's JSON, with the details of all processed events.
 type wireEvent struct {
-	ID     string    `json:"id"`
-	Type   string    `json:"detail-type"`
-	Time   time.Time `json:"time"`
+	ID     string `json:"id"`
+	Type   string `json:"detail-type"`
+	Time   string `json:"time"`
 	Detail struct {
 		Instance string `json:"instance-id"`
 		Action   string `json:"instance-action"`
@@ -55,10 +55,14 @@ func parseEvent(body string) (event, error) {
 		return event{}, fmt.Errorf("larger than %d bytes", maxBody)
 	}
 	var w wireEvent
-	if err := json.Unmarshal([]byte(body), &w); err != nil {
+	if _, err := strictjson.Lenient([]byte(body), &w); err != nil {
 		return event{}, fmt.Errorf("not an event: %w", err)
 	}
-	e := event{id: clip(w.ID), at: w.Time, why: clip(w.Type), instances: []string{w.Detail.Instance}}
+	at, err := time.Parse(time.RFC3339, w.Time)
+	if err != nil {
+		at = time.Time{}
+	}
+	e := event{id: clip(w.ID), at: at, why: clip(w.Type), instances: []string{w.Detail.Instance}}
 	d, more := w.Detail, ""
 	switch {
 	case w.Type == interruptionEvent:

@@ -95,7 +95,11 @@ func TestParseEvent(t *testing.T) {
 		{"no instance", strings.Replace(interruption, "i-1234567890abcdef0", "", 1), "", "no instance"},
 		{"an invalid instance id", strings.Replace(interruption, "i-1234567890abcdef0", "i-../../x", 1), "", "no instance"},
 		{"no JSON", "spot", "", "not an event"},
-		{"a bad time", strings.Replace(interruption, "2024-", "x", 1), "", "not an event"},
+		{"a bad time", strings.Replace(interruption, "2024-", "x", 1), pools.Interruption, ""},
+		{"a time of another type", strings.Replace(interruption, `"2024-01-02T00:00:00Z"`, "7", 1), pools.Interruption, ""},
+		{"an action of another type", strings.Replace(interruption, `"terminate"`, "[]", 1), pools.Interruption, ""},
+		{"entities of another type", strings.Replace(interruption, `"instance-action"`, `"affectedEntities":7,"instance-action"`, 1), pools.Interruption, ""},
+		{"a list", "[]", "", "not an event"},
 		{"too long", strings.Repeat(" ", maxBody) + interruption, "", "larger"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

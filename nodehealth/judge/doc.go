@@ -32,7 +32,7 @@
 // The policy joins the modes. Unknown never triggers and never clears: a failed node is healthy
 // again only when the failed modes are ok. A heartbeat that is ok vetoes failures that only the
 // control plane reports. It does not veto that the machine is terminated, stopped or reclaimed
-// (spot). LIFECYCLE_EVENTS votes only when it fails.
+// (spot). LIFECYCLE_EVENTS votes only when it fails: if it is the only mode, a node is ok until then.
 //
 // # States
 //

@@ -137,6 +137,27 @@ func TestReleaseOfZones(t *testing.T) {
 	}
 }
 
+// A mode that reports only failures makes no node unknown.
+func TestEventsAloneRaiseNoAlarm(t *testing.T) {
+	p := plain(Action{Name: api.ActionStart})
+	p.Detection.Modes = []DetectionMode{{Type: api.DetectLifecycleEvents}}
+	w := newWorld(t, p, ten()...)
+	w.pass(3 * time.Hour)
+	for _, n := range w.j.Status() {
+		if n.Verdict != api.CheckOK {
+			t.Errorf("%s is %s: %s", n.Node, n.Verdict, n.Why)
+		}
+	}
+	for _, f := range w.found {
+		if f.Event == api.HealthCheckUnknown {
+			t.Errorf("finding %v", f)
+		}
+	}
+	if alarms := w.alarms(); len(alarms) > 0 {
+		t.Errorf("alarms %v", alarms)
+	}
+}
+
 // A node under in-place repair that stays unknown gives its repair slot back.
 func TestUnknownFreesItsPlace(t *testing.T) {
 	tests := []struct {

@@ -418,6 +418,8 @@ func (d *detection) vetoed(votes []vote) bool {
 
 func (d *detection) join(p poll) api.HealthVerdict {
 	switch {
+	case p.votes == 0: // every mode reports failures only
+		return api.CheckOK
 	case d.conditional == AllFailed && p.votes > 0 && p.fails == p.votes,
 		d.conditional == AtLeast && p.fails >= d.quorum,
 		d.conditional == AnyFailed && p.fails > 0:

@@ -76,7 +76,14 @@ func (rs *repairs) begin(now time.Time, n *node) {
 
 // admit passes the gates with the first action that fits.
 func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, passes bool) {
-	a, i, canHelp := rs.rules.firstAction(n, 0)
+	from := 0
+	if n.requester == "" {
+		from = rs.safety.lineages.relapseIndex(now, n.Node)
+	}
+	a, i, canHelp := rs.rules.firstAction(n, from)
+	if !canHelp {
+		a, i, canHelp = rs.rules.firstAction(n, 0)
+	}
 	c := rs.candidate(now, n, a, canHelp)
 	r := refused(c, at)
 	switch {

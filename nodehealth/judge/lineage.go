@@ -53,6 +53,26 @@ func (ls *lineages) end(now time.Time, n Node, begun bool) {
 	}
 }
 
+// succeeded records that the repair made its own machine healthy.
+func (ls *lineages) succeeded(n Node, r *Repair) {
+	h := &Helped{Node: n.ID, Action: r.Action, Index: r.Index, Times: 1}
+	l := ls.lineageOf(n)
+	if was := l.Helped; was != nil && was.Node == h.Node && was.Action.same(h.Action) {
+		h.Times += was.Times
+	}
+	l.Helped = h
+}
+
+// relapseIndex returns the index of the first action that a repair of the machine may begin with. If an action helped
+// max_attempts times within the window, and the machine failed again each time, its repair begins with the next one.
+func (ls *lineages) relapseIndex(now time.Time, n Node) int {
+	l := ls.all[ls.nameOf(n)]
+	if l == nil || l.Helped == nil || l.Helped.Node != n.ID || len(l.within(now, ls.rules.window)) == 0 || l.Helped.Times < *l.Helped.Action.MaxAttempts {
+		return 0
+	}
+	return ls.rules.indexOf(l.Helped.Action, l.Helped.Index) + 1
+}
+
 // undo removes the repair that began last.
 func (ls *lineages) undo(n Node) {
 	if l := ls.lineageOf(n); len(l.Begun) > 0 {
@@ -107,14 +127,17 @@ func (ls *lineages) forget(now time.Time, exists func(id string) bool) {
 func (ls *lineages) records() []Lineage {
 	var out []Lineage
 	for _, name := range slices.Sorted(maps.Keys(ls.all)) {
-		out = append(out, Lineage{name, slices.Clone(ls.all[name].Begun), ls.all[name].Ended})
+		out = append(out, Lineage{name, slices.Clone(ls.all[name].Begun), ls.all[name].Ended, ls.all[name].Helped})
 	}
 	return out
 }
 
 func (ls *lineages) restore(now time.Time, records []Lineage) {
 	for _, r := range records {
-		ls.all[r.Name] = &Lineage{r.Name, allEarlier(r.Begun, now), earlier(r.Ended, now)}
+		if r.Helped != nil && r.Helped.Action.MaxAttempts == nil { // written by another program
+			r.Helped = nil
+		}
+		ls.all[r.Name] = &Lineage{r.Name, allEarlier(r.Begun, now), earlier(r.Ended, now), r.Helped}
 	}
 }
 

@@ -51,6 +51,44 @@ func TestLineages(t *testing.T) {
 	}
 }
 
+func TestRelapseBeginsWithTheNextAction(t *testing.T) {
+	reboot, workflow := Action{Name: api.ActionReboot, MaxAttempts: new(2)}, Action{Name: api.ActionWorkflow, MaxAttempts: new(1)}
+	r := &rules{window: time.Hour, actions: []Action{reboot, workflow}}
+	ls, n, now := newLineages(r), Node{ID: "n"}, start()
+	want := func(what string, index int) {
+		t.Helper()
+		again := newLineages(r)
+		again.restore(now, ls.records())
+		for _, one := range []*lineages{&ls, &again} {
+			if got := one.relapseIndex(now, n); got != index {
+				t.Errorf("%s: a repair begins with action %d, want %d", what, got, index)
+			}
+		}
+	}
+	repair := func(a Action, index int) {
+		ls.begin(now, n)
+		ls.succeeded(n, &Repair{Action: a, Index: index})
+		ls.end(now, n, true)
+		now = now.Add(time.Minute)
+	}
+	want("no repair", 0)
+	repair(reboot, 0)
+	want("a reboot helped once, of twice", 0)
+	repair(reboot, 0)
+	want("a reboot helped twice", 1)
+	r.actions = []Action{{Name: api.ActionStart}, reboot, workflow}
+	want("a policy with another action before it", 2)
+	repair(workflow, 2)
+	want("a workflow helped", 3)
+	now = now.Add(time.Hour)
+	want("after the window", 0)
+	repair(reboot, 1)
+	repair(reboot, 1)
+	ls.adopt("m", n)
+	n = Node{ID: "m"}
+	want("the replacement", 0)
+}
+
 func TestLineagesSurvive(t *testing.T) {
 	r := &rules{window: time.Hour}
 	before, after, now := newLineages(r), newLineages(r), start()

@@ -195,6 +195,9 @@ func (rs *repairs) end(now time.Time, n *node, event api.HealthEvent, state api.
 
 func (rs *repairs) succeeded(now time.Time, n *node, why string) {
 	n.failing = time.Time{}
+	if r := n.repair; r.Tries > 0 && r.Origin == n.ID {
+		rs.safety.lineages.succeeded(n.Node, r)
+	}
 	rs.end(now, n, api.HealthRepairSucceeded, api.StateHealthy, why)
 }
 

@@ -74,6 +74,16 @@ type Lineage struct {
 	Name  string      `json:"name"`
 	Begun []time.Time `json:"begun,omitempty"`
 	Ended time.Time   `json:"ended,omitzero"`
+	// Helped is the action that last made a machine of the lineage healthy in place; nil: none.
+	Helped *Helped `json:"helped,omitempty"`
+}
+
+// Helped is an action after which a machine was healthy.
+type Helped struct {
+	Node   string `json:"node"`
+	Action Action `json:"action"`
+	Index  int    `json:"index"` // of Action in the policy
+	Times  int    `json:"times"` // successes of Action in a row
 }
 
 // AlarmRecord is an alarm that was sent, or waits.

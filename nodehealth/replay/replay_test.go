@@ -117,6 +117,7 @@ func TestActions(t *testing.T) {
 		"row79_stopped":        {"RECREATE n1"},
 		"all_fail_at_once":     nil,
 		"conditions_unknown":   nil,
+		"relapse":              {"REBOOT n1", "RECREATE n1"},
 		"zone_outage":          {"REBOOT n5"},
 		"nats_restart":         {"REBOOT n4"},
 		"pause_expires":        {"REBOOT n1"},

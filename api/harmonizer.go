@@ -68,13 +68,14 @@ type HarmonizerStatus struct {
 	Queue           NudgeQueue        `json:"queue"`
 	Shadow          *HarmonizerShadow `json:"shadow,omitempty"` // in shadow mode
 
-	Apps []AppSummary    `json:"apps,omitempty"` // all apps in order of name, if no app and no totals were requested
+	Apps []AppSummary    `json:"apps,omitempty"` // all apps in order of name, if nothing else was requested
 	App  *AppExplanation `json:"app,omitempty"`  // the requested app, if it is known
 
 	Crashes []AppCrash        `json:"crashes,omitempty"` // of the requested app, if requested
 	Totals  *HarmonizerTotals `json:"totals,omitempty"`  // if requested
+	Nodes   []HarmonizerNode  `json:"nodes,omitempty"`   // of the requested pool, in order of name
 
-	Omitted int `json:"omitted,omitempty"` // number of apps, or of indices of the app, that are left out
+	Omitted int `json:"omitted,omitempty"` // number of apps, indices of the app, or nodes that are left out
 }
 
 // Unready returns why the harmonizer is not ready, one sentence per cause. It returns nil if
@@ -117,6 +118,13 @@ type HarmonizerQuery struct {
 	App     string `json:"app,omitempty"`     // only this app, index by index
 	Crashes bool   `json:"crashes,omitempty"` // with its crashes
 	Totals  bool   `json:"totals,omitempty"`  // the sums of each pool and label, without apps
+	Nodes   string `json:"nodes,omitempty"`   // the nodes of this pool, without apps
+}
+
+// HarmonizerNode is a node that sends heartbeats.
+type HarmonizerNode struct {
+	Node   string `json:"node"`
+	Copies int    `json:"copies"` // that it lists
 }
 
 // HarmonizerTotals are sums over apps.

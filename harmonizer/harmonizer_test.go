@@ -3,6 +3,7 @@ package harmonizer
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/report"
 	"github.com/weirkeeper/weirkeeper/harmonizer/cloudfoundry/shadow"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 func TestStartsMissingInstances(t *testing.T) {
@@ -39,6 +41,13 @@ func TestStartsMissingInstances(t *testing.T) {
 		}
 		if w.started() != 20 {
 			t.Errorf("%d starts, want 20", w.started())
+		}
+		r.events <- apps.Heartbeat{Node: message.Node{Pool: "web", Name: "n2"}, Data: []byte(`{"dea":"n2","droplets":[]}`)}
+		pass(t, time.Second)
+		for pool, want := range map[string][]api.HarmonizerNode{"web": {{Node: "n2"}}, "other": nil} {
+			if st, err := r.Status(t.Context(), api.HarmonizerQuery{Nodes: pool}); err != nil || st.Apps != nil || !slices.Equal(st.Nodes, want) {
+				t.Errorf("nodes of pool %s: %+v, %v, want %+v", pool, st.Nodes, err, want)
+			}
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -1,6 +1,7 @@
 package harmonizer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,7 +18,8 @@ import (
 const (
 	// statusLimit bounds the lists of a Status, so that it fits in a bus message.
 	statusLimit = 1000
-	silentLimit = 100 // silent nodes, and unanswered requests, in a Status
+	nodesLimit  = 4000 // nodes of a Status
+	silentLimit = 100  // silent nodes, and unanswered requests, in a Status
 )
 
 // labelValues bounds the values of one label that have sums: the first in order.
@@ -76,12 +78,27 @@ func (h *Harmonizer) status(now time.Time, q api.HarmonizerQuery) api.Harmonizer
 		}
 	case q.Totals:
 		s.Totals = h.totals()
+	case q.Nodes != "":
+		all := h.nodesOf(q.Nodes)
+		s.Nodes = all[:min(len(all), nodesLimit)]
+		s.Omitted = len(all) - len(s.Nodes)
 	default:
 		all := h.machine.View().Apps()
 		s.Apps = all[:min(len(all), statusLimit)]
 		s.Omitted = len(all) - len(s.Apps)
 	}
 	return s
+}
+
+// nodesOf returns the living nodes of a pool, in order of name.
+func (h *Harmonizer) nodesOf(pool string) (nodes []api.HarmonizerNode) {
+	for node, copies := range h.machine.View().Nodes() {
+		if node.Pool == pool {
+			nodes = append(nodes, api.HarmonizerNode{Node: node.Name, Copies: copies})
+		}
+	}
+	slices.SortFunc(nodes, func(a, b api.HarmonizerNode) int { return cmp.Compare(a.Node, b.Node) })
+	return nodes
 }
 
 func (h *Harmonizer) allCounters() map[string]uint64 {

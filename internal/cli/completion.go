@@ -180,12 +180,13 @@ func (cli *completion) signalNames(ctx context.Context, b *bus.Bus) (names []str
 
 func (cli *completion) nodeNames(ctx context.Context, b *bus.Bus) (names []string, err error) {
 	r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
-	if err == nil {
-		for _, n := range r.Case.Nodes {
-			names = append(names, n.ID)
-		}
+	if err != nil {
+		return cli.Reader(b).Agents(ctx)
 	}
-	return names, err
+	for _, n := range r.Case.Nodes {
+		names = append(names, n.ID)
+	}
+	return names, nil
 }
 
 func (cli *completion) groupNames(ctx context.Context, b *bus.Bus) (names []string, err error) {

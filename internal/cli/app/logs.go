@@ -68,7 +68,7 @@ an agent, and after a connection to the bus was lost.`,
 }
 
 func (cli *commands) logs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
-	nodes, err := cli.nodesOf(ctx, b)
+	nodes, err := cli.Reader(b).Agents(ctx)
 	if err != nil {
 		return err
 	}
@@ -131,7 +131,7 @@ func (cli *commands) printOutput(app string, c wire.CopyLog) error {
 
 // followLogs prints the last output, and then the new output until ctx ends.
 func (cli *commands) followLogs(ctx context.Context, b *bus.Bus, request wire.LogsRequest) error {
-	nodes, err := cli.nodesOf(ctx, b)
+	nodes, err := cli.Reader(b).Agents(ctx)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (cli *commands) nodesWith(ctx context.Context, b *bus.Bus, app string, befo
 		return nil
 	}
 	if err != nil || s.App == nil || s.App.Omitted > 0 {
-		if nodes, err = cli.nodesOf(ctx, b); err != nil {
+		if nodes, err = cli.Reader(b).Agents(ctx); err != nil {
 			return before
 		}
 		return nodes
@@ -233,24 +233,4 @@ func (cli *commands) nodesWith(ctx context.Context, b *bus.Bus, app string, befo
 	nodes = slices.DeleteFunc(nodes, func(node string) bool { return node == "" })
 	slices.Sort(nodes)
 	return slices.Compact(nodes)
-}
-
-// nodesOf returns the nodes of the pool, as its autoscaler has them. Without an autoscaler they are those of the last
-// tick.
-func (cli *commands) nodesOf(ctx context.Context, b *bus.Bus) (nodes []string, err error) {
-	facts, err := view.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
-	if err == nil {
-		for _, f := range facts {
-			nodes = append(nodes, f.ID)
-		}
-		return nodes, nil
-	}
-	last, err := view.Reading(ctx, b, cli.Cluster, cli.Pool)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range last.Case.Nodes {
-		nodes = append(nodes, n.ID)
-	}
-	return nodes, nil
 }

@@ -62,7 +62,7 @@ func Node(n api.Node) []string {
 	if n.Uptime > 0 {
 		up = explain.Ago(time.Unix(0, 0).Add(time.Duration(n.Uptime*float64(time.Second))), time.Unix(0, 0))
 	}
-	return []string{n.Node, n.Group, n.State, fmt.Sprint(n.Tasks), usage(resource.CPUs), usage(resource.Mem), up}
+	return []string{n.Node, cmp.Or(n.Group, "-"), n.State, fmt.Sprint(n.Tasks), usage(resource.CPUs), usage(resource.Mem), up}
 }
 
 // Processes returns a table of processes. A candidate is below the process that it may replace.

@@ -17,7 +17,7 @@ func (cli *commands) listCommand() *cobra.Command {
 		Use:   "list [POOL]",
 		Short: "List the machines of a pool",
 		Long: `List the machines of a pool: those of the last tick that read them, with their usage
-now. The column "health" is "-" in a pool without a health policy.`,
+now. A pool without a tick has those that report. The column "health" is "-" in a pool without a health policy.`,
 		Example: `  weir node list web
   weir node list web --watch
   weir node list --output name`,

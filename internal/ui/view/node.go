@@ -46,11 +46,12 @@ func Nodes(r api.TickRecord, facts []api.NodeFacts, silent []api.SilentNode) (ro
 	return rows
 }
 
-// Nodes returns the nodes of a pool with their usage now: those of the newest tick that read them.
+// Nodes returns the nodes of a pool with their usage now: those of the newest tick that read them. A pool without such a
+// tick has those that report, without groups.
 func (p Pool) Nodes(ctx context.Context) ([]api.Node, error) {
 	r, err := Reading(ctx, p.Bus, p.Cluster, p.Name)
 	if err != nil {
-		return nil, err
+		return p.reporting(ctx, err)
 	}
 	facts, err := RequestNodes(ctx, p.Bus, p.Cluster, p.Name)
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // without an autoscaler, usage is unknown
@@ -68,6 +69,57 @@ func (p Pool) Nodes(ctx context.Context) ([]api.Node, error) {
 		}
 	}
 	return rows, nil
+}
+
+// reporting returns the nodes that report to the autoscaler, or else to the harmonizer. If neither answers, the error is
+// that of the tick.
+func (p Pool) reporting(ctx context.Context, err error) ([]api.Node, error) {
+	rows := []api.Node{}
+	if facts, errFacts := RequestNodes(ctx, p.Bus, p.Cluster, p.Name); errFacts == nil {
+		for _, f := range facts {
+			rows = append(rows, api.Node{Node: f.ID, State: stateBy(f.Tasks), Tasks: f.Tasks, Facts: &f})
+		}
+		return rows, nil
+	}
+	h, errHarmonizer := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{Nodes: p.Name})
+	if errHarmonizer != nil || len(h.Nodes) == 0 {
+		return nil, err
+	}
+	for _, n := range h.Nodes {
+		rows = append(rows, api.Node{Node: n.Node, State: stateBy(n.Copies), Tasks: n.Copies})
+	}
+	return rows, nil
+}
+
+// Agents returns the ids of the nodes of a pool whose agents may answer: those that report to the autoscaler, or else those
+// of the newest tick, or else those that report to the harmonizer.
+func (p Pool) Agents(ctx context.Context) (ids []string, err error) {
+	if facts, err := RequestNodes(ctx, p.Bus, p.Cluster, p.Name); err == nil {
+		for _, f := range facts {
+			ids = append(ids, f.ID)
+		}
+		return ids, nil
+	}
+	r, err := Reading(ctx, p.Bus, p.Cluster, p.Name)
+	if err == nil {
+		for _, n := range r.Case.Nodes {
+			ids = append(ids, n.ID)
+		}
+		return ids, nil
+	}
+	rows, err := p.reporting(ctx, err)
+	for _, n := range rows {
+		ids = append(ids, n.Node)
+	}
+	return ids, err
+}
+
+// stateBy returns the state of a joined node with so many tasks.
+func stateBy(tasks int) string {
+	if tasks > 0 {
+		return string(api.NodeRunning)
+	}
+	return string(api.NodeIdle)
 }
 
 // Health reads all pages of the status of node health. The error wraps events.ErrNoResponse if the pool has no policy.

@@ -1,0 +1,53 @@
+package view
+
+import (
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// Before the first tick of a pool, the nodes are those that report to the harmonizer.
+func TestNodesBeforeTheFirstTick(t *testing.T) {
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	bustest.Streams(t, b.JetStream(), "c", 1, "web")
+	p := Pool{Bus: b, Cluster: "c", Name: "web"}
+	if rows, err := p.Nodes(t.Context()); !errors.Is(err, state.ErrNoRecord) {
+		t.Errorf("without any daemon: %+v, %v", rows, err)
+	}
+	sub, err := b.Conn().Subscribe(message.StatusSubject("c"), func(m *nats.Msg) {
+		var q api.HarmonizerQuery
+		if err := json.Unmarshal(m.Data, &q); err != nil || q.Nodes != "web" {
+			t.Errorf("request %s, %v", m.Data, err)
+		}
+		data, err := json.Marshal(api.HarmonizerStatus{Nodes: []api.HarmonizerNode{{Node: "i-1"}, {Node: "i-2", Copies: 3}}})
+		if err := errors.Join(err, m.Respond(data)); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = sub.Unsubscribe() })
+	rows, err := p.Nodes(t.Context())
+	if diff := cmp.Diff([]api.Node{{Node: "i-1", State: "idle"}, {Node: "i-2", State: "running", Tasks: 3}}, rows); diff != "" || err != nil {
+		t.Errorf("nodes: %v, -want +got:\n%s", err, diff)
+	}
+	if ids, err := p.Agents(t.Context()); err != nil || !cmp.Equal(ids, []string{"i-1", "i-2"}) {
+		t.Errorf("agents: %q, %v", ids, err)
+	}
+}

@@ -467,8 +467,14 @@ func (w AppReason) Wrong() string {
 	case WhyExitOfOther:
 		return "reports the end of copies that were not there"
 	}
+	if w.unreadable() {
+		return "sends messages that are not readable"
+	}
 	return "sends statements that do not count"
 }
+
+// unreadable reports whether messages are not readable, or parts of them.
+func (w AppReason) unreadable() bool { return strings.HasPrefix(string(w), "bad_") }
 
 // NodeName returns POOL/NODE, and NODE of a legacy DEA, which has no pool.
 func NodeName(pool, node string) string {

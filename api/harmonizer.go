@@ -105,7 +105,11 @@ type WrongSender struct {
 
 // String returns a sentence for operators.
 func (w WrongSender) String() string {
-	text := fmt.Sprintf("node %s %s: %d times since %s, and it changes nothing", NodeName(w.Pool, w.Node), w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.TimeOnly))
+	effect := "it changes nothing"
+	if w.Why.unreadable() {
+		effect = "what is not readable is unknown and stays as it is"
+	}
+	text := fmt.Sprintf("node %s %s: %d times since %s, and %s", NodeName(w.Pool, w.Node), w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.TimeOnly), effect)
 	if w.Detail != "" {
 		text += " (" + w.Detail + ")"
 	}

@@ -47,7 +47,7 @@ func TestExitOfAnotherNodesCopyIsRefused(t *testing.T) {
 	for _, node := range []string{"n1", "n2"} {
 		Facts{api.NodeFacts{ID: node, Pool: "p"}}.apply(p, now)
 	}
-	Heartbeat{api.Heartbeat{Node: "n1", Beats: []api.Beat{{App: "a", Version: "v", Instance: "i", State: api.CopyRunning}}}}.apply(p, now)
+	Heartbeat{Heartbeat: api.Heartbeat{Node: "n1", Beats: []api.Beat{{App: "a", Version: "v", Instance: "i", State: api.CopyRunning}}}}.apply(p, now)
 	end := api.Exited{App: "a", Version: "v", Instance: "i", Reason: api.ExitCrashed}
 	if (Exit{"n2", end}).apply(p, now) || len(p.core.copies) != 1 || p.dropped != 1 {
 		t.Errorf("exit from another node: %d copies, %d dropped; want 1, 1", len(p.core.copies), p.dropped)

@@ -62,7 +62,7 @@ func (w *world) node(id string, draining bool, copies ...string) {
 		ID: id, Pool: "p", BootID: "boot", Resources: resource.Vector{4}, Draining: draining,
 		Allocated: resource.Vector{float64(len(copies))}, Tasks: len(copies),
 	})
-	w.c.heartbeat(w.now, h)
+	w.c.heartbeat(w.now, Heartbeat{Heartbeat: h})
 }
 
 func (w *world) start(version string, indices ...int) {

@@ -20,7 +20,10 @@ type Event interface {
 type Facts struct{ api.NodeFacts }
 
 // Heartbeat is a heartbeat of a node, from its own subject.
-type Heartbeat struct{ api.Heartbeat }
+type Heartbeat struct {
+	api.Heartbeat
+	Partial bool // a part is not readable: copies that it omits stay as they are
+}
 
 // Exit is the end of a copy, from the subject of Node.
 type Exit struct {
@@ -75,7 +78,7 @@ func (e Facts) apply(p *Placer, now time.Time) bool {
 }
 
 func (e Heartbeat) apply(p *Placer, now time.Time) bool {
-	p.core.heartbeat(now, e.Heartbeat)
+	p.core.heartbeat(now, e)
 	for _, f := range p.core.foreign {
 		p.foreign++
 		p.foreignLog.Do(func() {

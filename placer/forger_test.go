@@ -128,7 +128,7 @@ func (cl *cluster) heartbeat(node string, h api.Heartbeat) {
 func (cl *cluster) raw(node string, data []byte) {
 	cl.step(apps.Heartbeat{Node: message.Node{Pool: "p", Name: node}, Data: data})
 	if h, err := message.DecodeHeartbeat(data); err == nil && h.Node == node {
-		cl.c.heartbeat(cl.now, h)
+		cl.c.heartbeat(cl.now, Heartbeat{Heartbeat: h})
 		cl.c.foreign = nil
 	}
 }

@@ -85,8 +85,9 @@ func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 	c.retry = c.retry || gained && !f.Draining
 }
 
-// heartbeat replaces the copies of a node. It ignores a node without facts: they will arrive soon.
-func (c *core) heartbeat(now time.Time, h api.Heartbeat) {
+// heartbeat replaces the copies of a node; a partial one only adds to them. It ignores a node without facts: they will
+// arrive soon.
+func (c *core) heartbeat(now time.Time, h Heartbeat) {
 	n := c.nodes[h.Node]
 	if n == nil {
 		return
@@ -104,6 +105,9 @@ func (c *core) heartbeat(now time.Time, h api.Heartbeat) {
 			listed[beat.Instance] = true
 			c.beat(now, n, beat)
 		}
+	}
+	if h.Partial {
+		return
 	}
 	durable{c}.unlisted(now, h.Node, listed)
 	for instance, cp := range n.copies {

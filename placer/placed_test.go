@@ -10,7 +10,7 @@ import (
 
 // list sends a heartbeat of a node as it is, without any placement before.
 func (w *world) list(node string, beats ...api.Beat) {
-	w.c.heartbeat(w.now, api.Heartbeat{Node: node, Beats: beats})
+	w.c.heartbeat(w.now, Heartbeat{Heartbeat: api.Heartbeat{Node: node, Beats: beats}})
 }
 
 func beatOf(instance string, index int) api.Beat {
@@ -114,5 +114,25 @@ func TestRefusedStartIsNotPlaced(t *testing.T) {
 	w.c.started(w.now, instance, Full, "no room")
 	if got := w.ask("a", instance, 0); got != no {
 		t.Errorf("%s, want not placed", got)
+	}
+}
+
+// A copy that the readable part of a heartbeat omits stays on its node, and keeps its room.
+func TestPartialHeartbeatDropsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.c.places.adopting = false
+	w.app(1, "v1")
+	w.node("a", false)
+	w.start("v1", 0)
+	w.expect("placed", "start web/0 on a")
+	real := w.did[0].instance
+	w.list("a", beatOf(real, 0))
+	w.c.heartbeat(w.now, Heartbeat{Heartbeat: api.Heartbeat{Node: "a"}, Partial: true})
+	if cp := w.c.copies[real]; cp == nil || cp.node.facts.ID != "a" {
+		t.Error("the copy is dropped")
+	}
+	w.list("a")
+	if w.c.copies[real] != nil {
+		t.Error("the copy stays although a whole heartbeat omits it")
 	}
 }

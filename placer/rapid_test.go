@@ -172,7 +172,7 @@ func (s *sim) publish(id string) {
 		}
 		h.Beats = append(h.Beats, api.Beat{App: c.app, Version: c.version, Index: c.index, Instance: instance, State: state})
 	}
-	s.c.heartbeat(s.now, h)
+	s.c.heartbeat(s.now, Heartbeat{Heartbeat: h})
 }
 
 func (s *sim) publishAll() {

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,11 +13,13 @@ import (
 )
 
 func (m *Machine) heartbeat(ev Heartbeat) {
-	if err := m.known.Heartbeat(m.clock.wall, ev.Node, ev.Data); err != nil {
+	err := m.known.Heartbeat(m.clock.wall, ev.Node, ev.Data)
+	if err != nil {
 		m.refuse(ev.Node, err)
-		return
 	}
-	m.limit.heartbeat(m.known.Sender())
+	if _, part := errors.AsType[*message.UnreadError](err); err == nil || part {
+		m.limit.heartbeat(m.known.Sender())
+	}
 }
 
 // collect processes the changes of the known state and returns their number. reason is that of
@@ -221,7 +224,7 @@ func (m *Machine) endedThere(ev Exit) {
 	}
 }
 
-// refuse reports a message that changes nothing.
+// refuse reports a message that is not readable, or of which a part is not.
 func (m *Machine) refuse(node message.Node, err error) {
 	why := api.AppReason("bad_" + message.Cause(err))
 	m.journal.addFinding(onNode(api.AppFinding{Kind: api.AppFindingRefused, Why: why, Detail: err.Error()}, node))

@@ -256,10 +256,10 @@ func (l *evaluation) updateRequired() (hold, bool) {
 func runs(s api.CopyState) bool { return s != api.CopyCrashed }
 
 // listed reports whether the copy's node still lists it. A node without a heartbeat since the
-// bus came back may be lost.
+// bus came back may be lost. A heartbeat of which a part is not readable may list it or not.
 func listed(c known.Copy) bool {
 	_, absent := c.Absent()
-	return !absent && c.Received()
+	return !absent && c.Received() && !c.Unread()
 }
 
 // serves reports whether a copy of the live version runs on an index and is not EVACUATING.

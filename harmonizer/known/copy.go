@@ -81,6 +81,9 @@ func (c Copy) Placed() bool { return c.record().has(flagPlaced) }
 // Hidden reports whether the copy counts nowhere: it is not placed, and its node listed copies that were not placed there.
 func (c Copy) Hidden() bool { return c.record().has(flagHidden) }
 
+// Unread reports whether a part of its node's latest heartbeat is not readable, and the rest omits the copy.
+func (c Copy) Unread() bool { return c.record().has(flagUnread) }
+
 // Received reports whether its node sent a heartbeat since the latest Store.Connected.
 func (c Copy) Received() bool {
 	n := c.s.nodes.items[c.record().node]

@@ -11,7 +11,8 @@
 //   - A node lives while it sends heartbeats. If it is silent for longer than
 //     DropletLost, it is lost with all its copies.
 //   - A copy that its living node omits is lost after the same time, unless the node
-//     lists it again. A copy omitted from a partial heartbeat stays.
+//     lists it again. A copy omitted from a partial heartbeat stays. A
+//     heartbeat of which a part is unreadable is partial.
 //   - An id that is listed under another app, index or version is a new copy, and the
 //     old one is lost. An id that another node lists moves to that node.
 //   - If one heartbeat lists an id twice, the first entry counts.

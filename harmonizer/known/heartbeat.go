@@ -1,6 +1,7 @@
 package known
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -8,8 +9,10 @@ import (
 )
 
 // Heartbeat processes a api.Heartbeat as it came from the subject of a node. An empty node
-// is the legacy subject, whose nodes have no pool. A malformed heartbeat changes nothing, nor does one that names
-// another node than its subject. The error is a *message.FieldError if a field is invalid.
+// is the legacy subject, whose nodes have no pool. A heartbeat that names another node than its subject changes nothing. The error is a *message.FieldError if a field is invalid.
+//
+// What cannot be read is unknown: the copies of the node that the rest omits stay as they are. A heartbeat on the subject
+// of a known node proves that the node lives, whatever it contains. Such a heartbeat has an error too.
 //
 // Most heartbeats repeat earlier content. If a message equals the node's last one, only its
 // sum is computed. An object that equals the one at the same position last time is not parsed.
@@ -29,8 +32,11 @@ func (s *Store) Heartbeat(now time.Time, from message.Node, data []byte) error {
 	}
 	s.nodes.from = from.Pool
 	r, err := s.reader.Read(data, s.marks)
-	if err != nil {
-		return err
+	if _, part := errors.AsType[*message.UnreadError](err); err != nil && !part {
+		if from.Name == "" || s.nodes.find(from.Pool, []byte(from.Name)) == nil {
+			return err
+		}
+		r = message.Reading{Node: []byte(from.Name)}
 	}
 	if err := checkSender(from, r.Node); err != nil {
 		return err
@@ -40,12 +46,12 @@ func (s *Store) Heartbeat(now time.Time, from message.Node, data []byte) error {
 	at := s.clock.set(now)
 	n := s.receive(at, from.Pool, r.Node)
 	s.list(n, r.Listings)
-	s.unlisted(at, n)
+	s.unlisted(at, n, err != nil)
 	s.nodes.dropSum(n)
-	if !n.partial {
+	if !n.partial && err == nil {
 		s.nodes.keepSum(n, sum)
 	}
-	return nil
+	return err
 }
 
 // receive counts a heartbeat of a node, and adds a new node.
@@ -172,6 +178,7 @@ func (s *Store) settle(n *node, r *record) {
 	if r.place != none {
 		s.kept[r.place] = true
 	}
+	r.flags &^= flagUnread
 	if r.has(flagAbsent) || !r.runs() {
 		r.born = n.beats - 1
 	}
@@ -193,15 +200,19 @@ func (s *Store) become(slot uint32, r *record, state []byte) {
 	s.texts.dropState(was)
 }
 
-// unlisted marks the copies that a heartbeat omits as absent, unless the heartbeat is partial.
-// Then it sets the new marks.
-func (s *Store) unlisted(at instant, n *node) {
+// unlisted marks the copies that a heartbeat omits as absent, unless the heartbeat is partial. If a part of the heartbeat
+// is not readable, they are unknown. Then it sets the new marks.
+func (s *Store) unlisted(at instant, n *node, unread bool) {
 	for place, m := range n.marks {
 		if m.Owner == none || s.kept[place] {
 			continue
 		}
 		r := s.copies.recordAt(m.Owner)
-		if n.partial {
+		if unread {
+			r.flags |= flagUnread
+			m.Len = 0 // its next object is parsed
+		}
+		if n.partial || unread {
 			r.place = uint32(len(s.listed))
 			r.born++ // it was not listed
 			s.listed = append(s.listed, m)

@@ -34,6 +34,7 @@ const (
 	flagGone               // lost; its slot is not free yet
 	flagTimed              // the slot has a deadline on the wheel
 	flagPlaced             // it is where its placer has put it, or needs no placer
+	flagUnread             // the readable part of its node's latest heartbeat omits it
 	flagHidden             // not placed, on a node that listed copies which were not placed there: it counts nowhere
 )
 

@@ -152,20 +152,81 @@ func TestLostCopyIsReadableUntilItsChangeWasTaken(t *testing.T) {
 	}
 }
 
-func TestBadHeartbeatChangesNothing(t *testing.T) {
-	s := New(config())
-	sendHeartbeat(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
-	s.Changes()
-	before := s.world()
-	err := s.Heartbeat(at(29), message.Node{}, []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"CRASHED","state_timestamp":0},{"droplet":"web"}]}`))
-	if fe, ok := errors.AsType[*message.FieldError](err); !ok || fe.Field != "droplets[1].instance" {
-		t.Errorf("Heartbeat = %v", err)
+// Each field of one copy is missing, of another type or out of bounds: that copy alone is unknown, and keeps its state. The
+// other copies of the heartbeat count, and the node lives.
+func TestBadFieldIsOneUnknownCopy(t *testing.T) {
+	const good = `{"droplet":"web","version":"v1","instance":"i1","index":1,"state":"RUNNING","state_timestamp":1}`
+	const other = `{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"EVACUATING","state_timestamp":1}`
+	objects := map[string]bool{"7": false, "null": false, "[]": false, `"x"`: false, "{}": false} // whether the object is good
+	for field, value := range map[string]string{"droplet": `"web"`, "instance": `"i1"`, "index": "1", "state": `"RUNNING"`, "state_timestamp": "1", "version": `"v1"`} {
+		pair := `"` + field + `":` + value
+		objects[strings.Replace(good, pair, `"other":0`, 1)] = field == "state_timestamp" || field == "version"
+		for _, w := range []string{"null", "-1", "1e999", "99999999999999999999", "{}", "[]", "true", `"` + strings.Repeat("x", 300) + `"`} {
+			fine := w == "null" && (field == "state_timestamp" || field == "version") ||
+				w == "99999999999999999999" && field != "index" && field != "state_timestamp" || w == "-1" && field != "index" && field != "state_timestamp"
+			objects[strings.Replace(good, pair, `"`+field+`":`+w, 1)] = fine
+		}
 	}
-	if diff := cmp.Diff(before, s.world()); diff != "" || len(s.Changes()) != 0 {
-		t.Errorf("a bad heartbeat changed (-before +after)\n%s", diff)
+	objects[strings.Replace(good, "{", `{"unknown":{"a":[1]},`, 1)] = true
+	for object, fine := range objects {
+		for _, from := range []message.Node{{}, {Pool: "p", Name: "n"}} {
+			s := New(config())
+			first := []byte(`{"dea":"n","droplets":[` + strings.Replace(other, "EVACUATING", "RUNNING", 1) + `,` + good + `]}`)
+			if err := s.Heartbeat(at(0), from, first); err != nil {
+				t.Fatal(err)
+			}
+			s.Changes()
+			for _, second := range []float64{10, 20} { // again, as the same bytes
+				err := s.Heartbeat(at(second), from, []byte(`{"dea":"n","droplets":[`+object+`,`+other+`]}`))
+				if _, part := errors.AsType[*message.UnreadError](err); (err == nil) != fine || err != nil && !part {
+					t.Errorf("%s: %v, want a good object: %v", object, err, fine)
+				}
+			}
+			if c, ok := s.Find("i0"); !ok || c.State() != api.CopyEvacuating {
+				t.Errorf("%s: the other copy does not count", object)
+			}
+			if s.Tick(at(33)); s.Len() == 0 {
+				t.Errorf("%s: the node is lost", object)
+			}
+			if c, ok := s.Find("i1"); !fine && (!ok || c.State() != api.CopyRunning || absent(c) || !c.Unread()) {
+				t.Errorf("%s: the unknown copy did not stay: %v", object, ok)
+			}
+			for range 2 { // the readable object is the one of the first heartbeat
+				if err := s.Heartbeat(at(34), from, first); err != nil {
+					t.Fatal(err)
+				}
+				if c, ok := s.Find("i1"); !ok || c.Unread() || absent(c) {
+					t.Errorf("%s: the copy is not known again", object)
+				}
+			}
+		}
 	}
-	if s.Tick(at(31)); s.Len() != 0 {
-		t.Error("a bad heartbeat kept its node alive")
+}
+
+func absent(c Copy) bool {
+	_, is := c.Absent()
+	return is
+}
+
+// A heartbeat that is not readable changes nothing but that its node lives. On the legacy subject its node is unknown.
+func TestUnreadableHeartbeatProvesItsNode(t *testing.T) {
+	for _, data := range []string{"", "{", "[]", `{"dea":"n","droplets":{}}`, `{"droplets":[]}`, `{"dea":7.5,"droplets":[]}`, `{"dea":"n","droplets":[{]}`} {
+		for _, from := range []message.Node{{}, {Pool: "p", Name: "n"}} {
+			s := New(config())
+			if err := s.Heartbeat(at(0), from, []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"RUNNING","state_timestamp":1}]}`)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Heartbeat(at(29), from, []byte(data)); err == nil {
+				t.Errorf("%s: no error", data)
+			}
+			if err := s.Heartbeat(at(29), message.Node{Pool: "p", Name: "stranger"}, []byte(data)); err == nil {
+				t.Errorf("%s: no error", data)
+			}
+			s.Tick(at(33))
+			if c, ok := s.Find("i0"); ok != (from.Name != "") || ok && (c.State() != api.CopyRunning || absent(c)) {
+				t.Errorf("%s from %v: the copy is known: %v", data, from, ok)
+			}
+		}
 	}
 }
 

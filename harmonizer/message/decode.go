@@ -2,6 +2,7 @@ package message
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -26,6 +27,23 @@ type FieldError struct {
 
 func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
 
+// UnreadError is the error of a heartbeat of which some objects are not readable. The result has the others.
+type UnreadError struct {
+	First   *FieldError // problem of the first of them
+	Objects int         // number of them
+}
+
+func (e *UnreadError) Error() string {
+	text := fmt.Sprintf("decode heartbeat: %v", e.First)
+	if e.Objects > 1 {
+		text += fmt.Sprintf("; %d more objects are not readable", e.Objects-1)
+	}
+	return text
+}
+
+// Unwrap returns the first problem.
+func (e *UnreadError) Unwrap() error { return e.First }
+
 type wireBeat struct {
 	Partition json.RawMessage `json:"cc_partition"`
 	App       json.RawMessage `json:"droplet"`
@@ -36,12 +54,12 @@ type wireBeat struct {
 	Since     json.RawMessage `json:"state_timestamp"`
 }
 
-// DecodeHeartbeat decodes a Heartbeat. One invalid beat makes the whole message invalid, so
-// that a node's list is never partial. An unknown state is kept.
+// DecodeHeartbeat decodes a Heartbeat. If beats are invalid, it returns the others, and the error is an *UnreadError: then
+// the list is partial. An unknown state is kept.
 func DecodeHeartbeat(data []byte) (api.Heartbeat, error) {
 	d := decoder{scanner: scanner{data: data}}
 	r, err := d.heartbeat(nil)
-	if err != nil {
+	if _, part := errors.AsType[*UnreadError](err); err != nil && !part {
 		return api.Heartbeat{}, err
 	}
 	hb := api.Heartbeat{Node: string(r.Node), Beats: slices.Grow([]api.Beat(nil), len(r.Listings))}
@@ -51,7 +69,7 @@ func DecodeHeartbeat(data []byte) (api.Heartbeat, error) {
 			Index: int(l.Index), State: api.CopyState(l.State), Since: l.Since,
 		})
 	}
-	return hb, nil
+	return hb, err
 }
 
 type wireExited struct {

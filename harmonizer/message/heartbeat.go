@@ -14,6 +14,7 @@ type decoder struct {
 	f        Fields
 	reader   *Heartbeats // nil: no marks
 	listings []Listing
+	unread   *UnreadError // nil: each object is readable
 }
 
 // heartbeat decodes the whole message. It finds repeated objects only if the node comes before the list.
@@ -36,6 +37,9 @@ func (d *decoder) heartbeat(last func(node []byte) []Mark) (r Reading, err error
 		return r, fmt.Errorf("decode heartbeat: %w: invalid at byte %d", errNotObject, d.at)
 	}
 	r.Listings = d.listings
+	if d.unread != nil {
+		return r, d.unread
+	}
 	return r, nil
 }
 
@@ -79,7 +83,7 @@ func (d *decoder) list(last []Mark) bool {
 		return true
 	}
 	for guess := 0; ; guess++ {
-		if len(d.listings) == MaxBeats {
+		if d.position() == MaxBeats {
 			d.f.Fail("droplets", fmt.Sprintf("has more than %d elements", MaxBeats))
 			return false
 		}
@@ -90,8 +94,10 @@ func (d *decoder) list(last []Mark) bool {
 		if next > 0 {
 			guess = next - 1
 			l.Repeats, l.Mark = guess, last[guess]
-		} else if !d.listing(l) {
+		} else if read, valid := d.listing(l); !valid {
 			return false
+		} else if !read {
+			d.listings, guess = d.listings[:len(d.listings)-1], guess-1
 		} else if d.reader != nil {
 			l.Mark = d.mark(start, mark)
 		}
@@ -150,17 +156,25 @@ var beatKeys = [...]string{"cc_partition", "droplet", "version", "instance", "in
 // beatValues is the text of the values; nil: absent.
 type beatValues [len(beatKeys)]json.RawMessage
 
-// listing decodes one object.
-func (d *decoder) listing(l *Listing) bool {
+// listing decodes one object. It is not read if a value is not usable, and not valid if it is no JSON.
+func (d *decoder) listing(l *Listing) (read, valid bool) {
 	start := d.at
 	if !d.usual(l) {
 		d.at, *l = start, Listing{Repeats: -1}
-		if !d.unusual(l) {
-			return false
+		if read, valid = d.unusual(l); !read {
+			return read, valid
 		}
 	}
 	l.Foreign = d.reader != nil && d.reader.partition != "" && string(l.Partition) != d.reader.partition
-	return true
+	return true, true
+}
+
+// position returns the number of the objects so far.
+func (d *decoder) position() int {
+	if d.unread == nil {
+		return len(d.listings)
+	}
+	return len(d.listings) + d.unread.Objects
 }
 
 // usual decodes an object in the form that encoding/json produces. For any other object it returns false without an error, and
@@ -229,7 +243,7 @@ func (d *decoder) seconds(l *Listing) bool {
 var powers = [exact - 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17}
 
 // unusual decodes an object in any form.
-func (d *decoder) unusual(l *Listing) bool {
+func (d *decoder) unusual(l *Listing) (read, valid bool) {
 	var v beatValues
 	f := Fields{scanned: true}
 	switch {
@@ -242,10 +256,10 @@ func (d *decoder) unusual(l *Listing) bool {
 			return raw != nil
 		}
 		if !d.object(known) {
-			return false
+			return false, false
 		}
 	case d.value() == nil:
-		return false
+		return false, false
 	default:
 		f.Fail("", "is not an object")
 	}
@@ -258,9 +272,14 @@ func (d *decoder) unusual(l *Listing) bool {
 		l.State = f.required("state", v[atState])
 		l.Since = f.seconds("state_timestamp", v[atSince])
 	}
-	if f.Err != nil {
-		d.f.failIn(fmt.Sprintf("droplets[%d]", len(d.listings)-1), f)
-		return false
+	if f.Err == nil {
+		return true, true
 	}
-	return true
+	var where Fields
+	where.failIn(fmt.Sprintf("droplets[%d]", d.position()-1), f)
+	if d.unread == nil {
+		d.unread = &UnreadError{First: where.Err}
+	}
+	d.unread.Objects++
+	return false, true
 }

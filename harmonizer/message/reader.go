@@ -81,7 +81,7 @@ func (h *Heartbeats) Hash(id ID) uint64 {
 	return hi ^ lo
 }
 
-// Read decodes a heartbeat, completely or not at all. last returns the marks of the node's
+// Read decodes a heartbeat. If objects are not readable, it returns the others, and the error is an *UnreadError. last returns the marks of the node's
 // previous heartbeat, in the order of its Listings. last may be nil.
 func (h *Heartbeats) Read(data []byte, last func(node []byte) []Mark) (Reading, error) {
 	if cap(h.listings) > keptListings {

@@ -43,27 +43,36 @@ func beats(r Reading) api.Heartbeat {
 }
 
 // reference decodes a heartbeat by encoding/json.
-func reference(data []byte) (hb api.Heartbeat, err error) {
+func reference(data []byte) (hb api.Heartbeat, unread int, err error) {
 	var whole map[string]json.RawMessage
 	if err := Unmarshal(data, &whole); err != nil {
-		return hb, err
+		return hb, 0, err
 	}
 	var f Fields
 	hb.Node = f.ID("dea", whole["dea"])
-	f.List("droplets", whole["droplets"], MaxBeats, func(f *Fields, raw json.RawMessage) {
+	f.List("droplets", whole["droplets"], MaxBeats, func(_ *Fields, raw json.RawMessage) {
 		var o map[string]json.RawMessage
+		f := new(Fields)
+		defer func() {
+			if f.Err != nil {
+				unread++
+			}
+		}()
 		if kind(raw) != '{' || json.Unmarshal(raw, &o) != nil {
 			f.Fail("", "is not an object")
 			return
 		}
-		hb.Beats = append(hb.Beats, api.Beat{Partition: f.Text("cc_partition", o["cc_partition"]), App: f.ID("droplet", o["droplet"]),
+		beat := api.Beat{Partition: f.Text("cc_partition", o["cc_partition"]), App: f.ID("droplet", o["droplet"]),
 			Version: f.OptionalID("version", o["version"]), Instance: f.ID("instance", o["instance"]), Index: f.index("index", o["index"]),
-			State: api.CopyState(f.ID("state", o["state"])), Since: f.seconds("state_timestamp", o["state_timestamp"])})
+			State: api.CopyState(f.ID("state", o["state"])), Since: f.seconds("state_timestamp", o["state_timestamp"])}
+		if f.Err == nil {
+			hb.Beats = append(hb.Beats, beat)
+		}
 	})
 	if f.Err != nil {
-		return hb, f.Err
+		return hb, unread, f.Err
 	}
-	return hb, nil
+	return hb, unread, nil
 }
 
 func TestReadForms(t *testing.T) {
@@ -97,7 +106,7 @@ func TestReadForms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			want, err := reference([]byte(tt.in))
+			want, _, err := reference([]byte(tt.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -121,7 +130,7 @@ func TestReadRejectsMalformedHeartbeats(t *testing.T) {
 		strings.ReplaceAll(good, "node-1", ""), `{"droplets":[],"dea":""}`, `{"droplets":[` + object(`"web"`, "i") + `,],"dea":"n"}`,
 		`{"dea":"n","droplets":[` + strings.Repeat(object(`"web"`, "i")+",", MaxBeats) + object(`"web"`, "i") + `]}`,
 	} {
-		if _, err := reference([]byte(in)); err == nil {
+		if _, unread, err := reference([]byte(in)); err == nil && unread == 0 {
 			t.Errorf("encoding/json reads %.200s", in)
 		}
 		if _, err := NewHeartbeats("").Read([]byte(in), nil); err == nil {
@@ -247,24 +256,29 @@ func FuzzRead(f *testing.F) {
 				marks = append(marks, l.Mark)
 			}
 		}
-		want, wantErr := reference(data)
+		want, unread, wantErr := reference(data)
 		r, err := h.Read(data, func([]byte) []Mark { return marks })
 		if field, ok := errors.AsType[*FieldError](err); ok && field.Problem == "is given twice" {
 			return
 		}
-		if (err == nil) != (wantErr == nil) {
-			t.Fatalf("Read(%q): %v, encoding/json: %v", data, err, wantErr)
+		got := 0
+		part, isPart := errors.AsType[*UnreadError](err)
+		if isPart {
+			got, err = part.Objects, nil
+		}
+		if (err == nil) != (wantErr == nil) || err == nil && got != unread {
+			t.Fatalf("Read(%q): %v, %d not readable, encoding/json: %v, %d not readable", data, err, got, wantErr, unread)
 		}
 		if err != nil {
 			return
 		}
-		got := beats(r)
+		read := beats(r)
 		for i, l := range r.Listings {
 			if l.Repeats >= 0 {
-				got.Beats[i] = marked[l.Repeats]
+				read.Beats[i] = marked[l.Repeats]
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(want, read); diff != "" {
 			t.Errorf("Read(%q) (-want +got)\n%s", data, diff)
 		}
 	})

@@ -22,7 +22,8 @@ func TestUnusableMessages(t *testing.T) {
 		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n2"}), beat, false},
 		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}), "not json", false},
 		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n"}), `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,` +
-			`"state":"RUNNING","state_timestamp":1}]}`, false},
+			`"state":"RUNNING","state_timestamp":1}]}`, true}, // partial
+		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n"}), `{"dea":"n","droplets":7}`, false},
 		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n1"}), `{"id":"n1","pool":"p"}`, true},
 		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n2"}), `{"id":"n1","pool":"p","draining":true}`, false},
 		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n"}), "not json", false},

@@ -216,13 +216,14 @@ func (b *Bus) answer(m *nats.Msg, body any, err error) {
 // heartbeat returns a heartbeat from the subject of a node.
 func heartbeat(node string, data []byte) (placer.Event, error) {
 	h, err := message.DecodeHeartbeat(data)
-	if err != nil {
+	_, part := errors.AsType[*message.UnreadError](err)
+	if err != nil && !part {
 		return nil, err
 	}
 	if h.Node != node {
 		return nil, fmt.Errorf("subject of node %.130q: the heartbeat is of node %.130q", node, h.Node)
 	}
-	return placer.Heartbeat{Heartbeat: h}, nil
+	return placer.Heartbeat{Heartbeat: h, Partial: part}, nil
 }
 
 // facts returns the facts from the subject of a node.

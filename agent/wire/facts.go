@@ -40,6 +40,17 @@ func Clip(s string) string {
 // invalidConditions is the type of the condition that stands for conditions beyond their bounds.
 const invalidConditions = "InvalidConditions"
 
+// unreadableFacts is the type of the condition of a node whose facts are not readable.
+const unreadableFacts = "UnreadableFacts"
+
+// Unreadable returns the facts of a node whose latest facts are not readable: the last known ones, with a condition that
+// has the cause. The node itself lives.
+func Unreadable(last api.NodeFacts, cause error) api.NodeFacts {
+	all := slices.DeleteFunc(slices.Clone(last.Conditions), func(c api.NodeCondition) bool { return c.Type == unreadableFacts })
+	last.Conditions = append(all[:min(len(all), pools.MaxConditions-1)], api.NodeCondition{Type: unreadableFacts, Unknown: true, Why: Clip(cause.Error())})
+	return last
+}
+
 // Conditions returns the usable conditions of a list, which may have at most limit, and the mistakes of the others. A type
 // that occurs twice with different results is Unknown. The texts are printable and within their bounds.
 func Conditions(list []api.NodeCondition, limit int) (out []api.NodeCondition, err error) {

@@ -112,6 +112,7 @@ func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
 	node, _ := message.OfNode(m.Subject)
 	f, err := wire.FactsOf(node, m.Data)
 	if err != nil {
+		n.lives(now, node, err)
 		return err
 	}
 	if ahead := f.At.Sub(now).Round(time.Second); !f.At.IsZero() && ahead.Abs() >= pools.ClockTolerance {
@@ -124,6 +125,16 @@ func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
 	}
 	n.received[f.ID] = n.received[f.ID].next(f, now)
 	return nil
+}
+
+// lives records that a known node sent facts that are not readable. It keeps the last known ones.
+func (n *Nodes) lives(now time.Time, node message.Node, cause error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if r, ok := n.received[node.Name]; ok && node.Pool == n.pool {
+		r.facts, r.at = wire.Unreadable(r.facts, cause), now
+		n.received[node.Name] = r
+	}
 }
 
 // next returns the stored data after the receipt of facts.

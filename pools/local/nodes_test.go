@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
@@ -44,6 +45,49 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, " dropped=1 ") {
 		t.Errorf("logged %q, want one line of the first", got)
 	}
+}
+
+// Facts that are not readable prove that their node lives. The last known facts stay, with the cause.
+func TestUnreadableFactsProveTheirNode(t *testing.T) {
+	bus := localtest.NewBus(t)
+	nodes := local.NewNodes(bus.Conn, "c", "p", time.Minute, localtest.Log(t))
+	localtest.Run(t, nodes.Run)
+	publish := func(node, data string) {
+		t.Helper()
+		if err := bus.Publish(message.FactsSubject("c", message.Node{Pool: "p", Name: node}), []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await := func(what string, ok func(api.NodeFacts) bool) {
+		t.Helper()
+		localtest.Until(t, what, func() bool { return slices.ContainsFunc(nodes.Received(time.Now()), ok) })
+	}
+	const good = `{"id":"n","pool":"p","resources":{"cpus":4},"allocated":{"cpus":1},"tasks":3,"conditions":[{"type":"DiskFull","failed":false}]}`
+	localtest.Until(t, "the facts", func() bool { publish("n", good); return len(nodes.Received(time.Now())) == 1 })
+	unread := func(f api.NodeFacts) int {
+		return slices.IndexFunc(f.Conditions, func(c api.NodeCondition) bool {
+			return c.Type == "UnreadableFacts" && c.Unknown && !c.Failed && c.Why != ""
+		})
+	}
+	for _, bad := range []string{"", "7", "{", `{"id":"m","pool":"p"}`, `{"id":7,"pool":"p"}`, `{"id":"n"}`, strings.Replace(good, ":3", ":-3", 1), strings.Replace(good, ":3", `:"x"`, 1),
+		strings.Replace(good, ":4", ":-4", 1), strings.Replace(good, ":4", ":1e999", 1), strings.Replace(good, `{"cpus":4}`, "[]", 1)} {
+		before := nodes.Received(time.Now())[0].At
+		publish("stranger", bad)
+		publish("n", bad)
+		await("the receipt of "+bad, func(f api.NodeFacts) bool {
+			return f.ID == "n" && f.At.After(before) && unread(f) == 1 && len(f.Conditions) == 2 && f.Tasks == 3 && f.Resources[resource.CPUs] == 4
+		})
+	}
+	publish("n", good)
+	await("good facts", func(f api.NodeFacts) bool { return f.ID == "n" && unread(f) < 0 })
+	if n := len(nodes.Received(time.Now())); n != 1 {
+		t.Errorf("%d nodes are known, want one", n)
+	}
+	for _, odd := range []string{`"conditions":7`, `"conditions":[7]`, `"conditions":[{"type":"DiskFull","failed":"no"}]`, `"conditions":null`} {
+		publish("n", strings.Replace(good, `"conditions":[{"type":"DiskFull","failed":false}]`, odd, 1))
+	}
+	publish("n", strings.Replace(good, ":3", ":5", 1))
+	await("facts after odd conditions", func(f api.NodeFacts) bool { return f.Tasks == 5 })
 }
 
 // A node is silent after two missing heartbeats of its own period. If it publishes no period, the

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -265,10 +266,28 @@ func (a *Agent) publish(now time.Time) {
 	if a.machine.selfFenced {
 		return
 	}
-	facts := a.machine.facts(now, a.checker.conditions(now))
+	a.followLimit()
+	beat, omitted := a.machine.heartbeatWithin()
+	facts := a.machine.facts(now, append(a.checker.conditions(now), listedAll(omitted, a.machine.largest)...))
 	facts.Rival = a.claims.other(now)
 	a.send(message.FactsSubject(a.cfg.Cluster, a.cfg.node()), facts)
-	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.node()), a.machine.heartbeat())
+	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.node()), json.RawMessage(beat))
+}
+
+// followLimit sets the size of a heartbeat to what the connected server accepts.
+func (a *Agent) followLimit() {
+	if most := a.nc.MaxPayload(); most > 0 {
+		a.machine.largest = int(min(most, message.MaxNodeMessage))
+	}
+}
+
+// listedAll returns the condition of a node whose heartbeat omits copies.
+func listedAll(omitted, largest int) []api.NodeCondition {
+	if omitted == 0 {
+		return nil
+	}
+	return []api.NodeCondition{{Type: conditionListed, Unknown: true,
+		Why: fmt.Sprintf("%d app instances are not listed: the heartbeat is larger than %d bytes; raise max_payload of the NATS servers, or move instances to other nodes", omitted, largest)}}
 }
 
 func (a *Agent) send(subject string, v any) {

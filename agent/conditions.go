@@ -26,6 +26,7 @@ const (
 	conditionFull     = "DiskFull"           // less than a hundredth of its disk is free, or a write failed for lack of space.
 	conditionDisk     = "DiskError"          // a write failed for another reason, or does not end.
 	conditionFile     = "ConditionsFile"     // unknown while the conditions of problem detectors are unreadable; it never fails.
+	conditionListed   = "InstancesNotListed" // the heartbeat is too large to list all copies.
 	conditionFenced   = "Fenced"             // its owner has fenced it.
 )
 
@@ -38,7 +39,7 @@ const (
 
 // ownConditions returns the types that only the agent reports.
 func ownConditions() []string {
-	return []string{conditionReadonly, conditionFull, conditionDisk, conditionFile, conditionFenced}
+	return []string{conditionReadonly, conditionFull, conditionDisk, conditionFile, conditionListed, conditionFenced}
 }
 
 // maxDetected returns how many conditions problem detectors may report: the rest after the agent's

@@ -14,6 +14,7 @@ import (
 )
 
 func (a *Agent) start(ctx context.Context, now time.Time, r wire.StartRequest) error {
+	a.followLimit()
 	c, err := a.machine.admit(now, r)
 	if err != nil || c == nil {
 		return err

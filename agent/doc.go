@@ -17,7 +17,7 @@
 //
 // The facts contain conditions of the agent's own machine. Each half minute the agent writes
 // durably to its folder (ReadonlyFilesystem, DiskFull, DiskError). At each heartbeat it reads the
-// file conditions.json in that folder, a list of at most 11 api.NodeCondition of problem detectors. It
+// file conditions.json in that folder, a list of at most 10 api.NodeCondition of problem detectors. It
 // ignores unknown keys. A condition without a result, or older than its period, is unknown, and so are
 // all of a file that is unreadable twice in a row (condition ConditionsFile). Unknown conditions have
 // their last known result.

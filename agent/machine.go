@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -32,6 +33,7 @@ type machine struct {
 	copies     map[string]*copyOf // by instance
 	ended      []*copyOf          // the latest ones, oldest first
 	dropped    []string           // instances of earlier ones, whose output can be removed
+	largest    int                // bytes of a heartbeat
 }
 
 // closed reports whether the node accepts no new copies.
@@ -69,7 +71,7 @@ type copyOf struct {
 }
 
 func newMachine(cfg Config, boot string) *machine {
-	return &machine{cfg: cfg, boot: boot, fenced: cfg.Fenced, copies: map[string]*copyOf{}}
+	return &machine{cfg: cfg, boot: boot, fenced: cfg.Fenced, copies: map[string]*copyOf{}, largest: message.MaxNodeMessage}
 }
 
 // allocated returns the sum of the footprints.
@@ -116,10 +118,10 @@ func (m *machine) admit(now time.Time, r wire.StartRequest) (*copyOf, error) {
 	}
 	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now}
 	m.copies[r.Instance] = c
-	if n := m.heartbeatSize(); n > message.MaxNodeMessage {
+	if n := m.heartbeatSize(); n > m.largest {
 		delete(m.copies, r.Instance)
 		return nil, &call.Error{Code: wire.CodeNoRoom, Message: fmt.Sprintf("node %s lists %d app instances: with one more its heartbeat has %d bytes, at most %d are allowed",
-			m.cfg.ID, len(m.copies), n, message.MaxNodeMessage)}
+			m.cfg.ID, len(m.copies), n, m.largest)}
 	}
 	return c, nil
 }
@@ -209,6 +211,38 @@ func (m *machine) heartbeat() api.Heartbeat {
 		})
 	}
 	return h
+}
+
+// heartbeatWithin returns the heartbeat in at most m.largest bytes, and how many copies it omits. A heartbeat that omits
+// copies ends with null, an object that is not readable: so receivers know that the list is partial.
+func (m *machine) heartbeatWithin() (data []byte, omitted int) {
+	h := m.heartbeat()
+	all := h.Beats
+	for low, high := 0, len(all); ; { // the largest number of copies that fits
+		data, _ = json.Marshal(h) // plain values: never an error
+		if omitted = len(all) - len(h.Beats); omitted > 0 {
+			data = slices.Concat(bytes.TrimSuffix(data, []byte("]}")), []byte(separated(h.Beats)), []byte("null]}"))
+		}
+		switch fits := len(data) <= m.largest; {
+		case fits && (omitted == 0 || high-low <= 1):
+			return data, omitted
+		case fits:
+			low = len(h.Beats)
+		case len(h.Beats) == 0:
+			return data, omitted
+		default:
+			high = len(h.Beats)
+		}
+		h.Beats = all[:(low+high)/2]
+	}
+}
+
+// separated returns the text before a further object of a list.
+func separated(list []api.Beat) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return ","
 }
 
 // facts returns the facts to publish. The node is always safe to evict, because every copy may run

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -55,6 +56,20 @@ func TestCopiesFitInTheHeartbeat(t *testing.T) {
 	data, err := json.Marshal(m.heartbeat())
 	if err != nil || len(data) > message.MaxNodeMessage || len(m.copies) < 300 {
 		t.Errorf("%d copies in %d bytes, %v, want at least 300 in %d bytes", len(m.copies), len(data), err, message.MaxNodeMessage)
+	}
+	if whole, omitted := m.heartbeatWithin(); omitted != 0 || !bytes.Equal(whole, data) {
+		t.Errorf("%d copies are omitted of %d bytes, although all fit", omitted, len(data))
+	}
+	for _, largest := range []int{message.MaxNodeMessage / 2, 1000, 100} { // the server accepts less now
+		m.largest = largest
+		data, omitted := m.heartbeatWithin()
+		h, err := message.DecodeHeartbeat(data)
+		if _, part := errors.AsType[*message.UnreadError](err); !part || len(data) > largest || len(data) < largest-250 && len(h.Beats) > 0 || len(h.Beats)+omitted != len(m.copies) {
+			t.Errorf("%d bytes of %d, %d copies listed and %d omitted of %d: %v", len(data), largest, len(h.Beats), omitted, len(m.copies), err)
+		}
+		if c := listedAll(omitted, largest); len(c) != 1 || c[0].Failed || !c[0].Unknown {
+			t.Errorf("conditions %+v", c)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
@@ -120,6 +121,11 @@ func (v visit) at(c bus.Config) bus.Config {
 	return c
 }
 
+const (
+	leastPayload = 1 << 20 // bytes; the default of NATS
+	payloadFix   = `set max_payload of the servers to 8MB ("weir nats init" does)`
+)
+
 const maxDays = 14 // a certificate or a user with fewer days left is reported
 
 // servers visits all servers at the same time, and reports each one.
@@ -200,6 +206,10 @@ func (x *busExam) ofServer(v visit, now time.Time) Finding {
 		return fail(`configure a cluster ("weir nats init" does), or name one server in nats.servers of weir.yaml`, "is not in a cluster")
 	case g.Cluster != first.greeting.Cluster:
 		return fail("name servers of one cluster in nats.servers of weir.yaml", "is in cluster %s, and %s is in cluster %s", g.Cluster, first.shown, first.greeting.Cluster)
+	case g.MaxPayload > 0 && g.MaxPayload < message.MaxNodeMessage:
+		return fail(payloadFix, "accepts messages of %d bytes (max_payload), and those of a node have up to %d: a node with many instances cannot report all", g.MaxPayload, message.MaxNodeMessage)
+	case g.MaxPayload > 0 && g.MaxPayload < leastPayload:
+		return Finding{Result: Warned, Detail: fmt.Sprintf("%s: accepts messages of %d bytes (max_payload): records of ticks and pages of applications are longer", v.shown, g.MaxPayload), Fix: payloadFix}
 	case certificate != "" && days < maxDays:
 		return Finding{Result: Warned, Detail: v.shown + ": " + certificate, Fix: `renew the certificate and reload the server ("nats-server --signal reload")`}
 	}

@@ -32,8 +32,13 @@ func (s Site) agents(ctx context.Context, b *bus.Bus) []Finding {
 
 // ofNodes returns a finding for each kind of problem, and one if there is no problem.
 func ofNodes(report api.NodesReport) (all []Finding) {
-	var silent, slow, fast, twins, rivals []string
+	var silent, slow, fast, twins, rivals, unknown []string
 	for _, f := range report.Nodes {
+		for _, c := range f.Conditions {
+			if c.Unknown {
+				unknown = append(unknown, fmt.Sprintf("%s: %s: %s", f.ID, c.Type, c.Why))
+			}
+		}
 		if f.Rival != "" {
 			rivals = append(rivals, fmt.Sprintf("%s: %s", f.ID, f.Rival))
 		}
@@ -59,6 +64,7 @@ func ofNodes(report api.NodesReport) (all []Finding) {
 	add(Failed, twins, "ids are used by two machines", "give each machine an id of its own (--id of \"weir agent\"), or end the other machine")
 	add(Failed, rivals, "ids have a second agent, which is refused", "stop that agent, or give its machine another id")
 	add(Failed, silent, "nodes are silent", `check the machines and the logs of "weir agent" there`)
+	add(Warned, unknown, "conditions of nodes have no current result", `correct what each names; the logs of "weir agent" there have more`)
 	add(Warned, fast, "clocks are ahead of that of the autoscaler's host", clockFix)
 	add(Warned, slow, "clocks are behind that of the autoscaler's host, or their messages are late", clockFix)
 	if all == nil {

@@ -108,6 +108,10 @@ func TestAgentsAreJudgedByReceipts(t *testing.T) {
 	if len(all) != 4 {
 		t.Errorf("%d findings:\n%s", len(all), table(all))
 	}
+	unknown := ofNodes(api.NodesReport{Nodes: []api.NodeFacts{{ID: "n6", Conditions: []api.NodeCondition{{Type: "InstancesNotListed", Unknown: true, Why: "3 app instances"}}}}})
+	if len(unknown) != 1 || unknown[0].Result != Warned || !strings.Contains(unknown[0].Detail, "n6: InstancesNotListed: 3 app instances") {
+		t.Errorf("a condition without a result: %+v", unknown)
+	}
 	rival := ofNodes(api.NodesReport{Nodes: []api.NodeFacts{{ID: "n5", Rival: "process 7 of host b"}}, Receipts: []api.NodeReceipt{good}})
 	oneOf(t, rival, Failed, "second agent, which is refused: n5: process 7 of host b", "another id")
 }

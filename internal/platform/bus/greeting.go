@@ -29,7 +29,9 @@ type Greeting struct {
 	Version   string
 	Cluster   string // empty: a single server
 	JetStream bool
-	Peers     []string // addresses of the servers of its cluster for clients, its own too
+	// MaxPayload is the longest message that the server accepts, in bytes; 0: not reported.
+	MaxPayload int64
+	Peers      []string // addresses of the servers of its cluster for clients, its own too
 	// Certificates is the server's chain, the server's own first; nil without TLS. They are not verified.
 	Certificates []*x509.Certificate
 }
@@ -79,6 +81,7 @@ func decodeGreeting(line []byte) (g Greeting, encrypted bool, err error) {
 		Version   string   `json:"version"`
 		Cluster   string   `json:"cluster"`
 		JetStream bool     `json:"jetstream"`
+		Payload   int64    `json:"max_payload"`
 		Required  bool     `json:"tls_required"`
 		Available bool     `json:"tls_available"`
 		URLs      []string `json:"connect_urls"`
@@ -86,7 +89,7 @@ func decodeGreeting(line []byte) (g Greeting, encrypted bool, err error) {
 	if err := json.Unmarshal(body, &info); err != nil {
 		return g, false, fmt.Errorf("read the first line of the server: %w", err)
 	}
-	g = Greeting{Server: strictyaml.Cut(info.Name, maxText), Version: strictyaml.Cut(info.Version, maxText), Cluster: strictyaml.Cut(info.Cluster, maxText), JetStream: info.JetStream}
+	g = Greeting{Server: strictyaml.Cut(info.Name, maxText), Version: strictyaml.Cut(info.Version, maxText), Cluster: strictyaml.Cut(info.Cluster, maxText), JetStream: info.JetStream, MaxPayload: info.Payload}
 	for _, url := range info.URLs[:min(len(info.URLs), maxPeers)] {
 		g.Peers = append(g.Peers, strictyaml.Cut(url, maxText))
 	}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -74,13 +76,8 @@ type Action struct {
 
 // String returns the request and its object, such as "drain green i-1".
 func (a Action) String() string {
-	text := string(a.Op)
-	for _, part := range []string{a.Group, a.Node} {
-		if part != "" {
-			text += " " + part
-		}
-	}
-	return text
+	parts := slices.DeleteFunc([]string{string(a.Op), a.Group, a.Node}, func(part string) bool { return part == "" })
+	return strings.Join(parts, " ")
 }
 
 // ActionOp is the kind of an Action.

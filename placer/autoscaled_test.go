@@ -323,7 +323,7 @@ func (w *autoscaled) publishSized() {
 			c := w.nodes[id].copies[instance]
 			h.Beats = append(h.Beats, api.Beat{App: c.app, Version: c.version, Index: c.index, Instance: instance, State: api.CopyRunning})
 		}
-		w.c.heartbeat(w.now, h)
+		w.c.heartbeat(w.now, Heartbeat{Heartbeat: h})
 	}
 }
 

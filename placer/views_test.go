@@ -302,7 +302,7 @@ func poolOf(nodes, copies, apps int) (*core, time.Time, api.PlacesQuestion) {
 			used = used.Add(row.Footprint())
 		}
 		c.nodeFacts(now, api.NodeFacts{ID: id, Pool: "p", BootID: "b", Resources: resource.Vector{16, 65536}, Allocated: used, Tasks: copies})
-		c.heartbeat(now, h)
+		c.heartbeat(now, Heartbeat{Heartbeat: h})
 		q.Leave = append(q.Leave, id)
 	}
 	return c, now, q

@@ -141,6 +141,13 @@ type GroupSnapshot struct {
 	Short     string    `json:"short,omitempty"`
 	ShortAt   time.Time `json:"short_at,omitzero"`
 	Busy      string    `json:"busy,omitempty"`
+	Unknown   *Unknown  `json:"unknown,omitempty"` // why it could not be read; nil: it was. The rest is its last known value
+}
+
+// Unknown is why a part could not be read. It keeps its last known value, and nothing changes it.
+type Unknown struct {
+	Since time.Time `json:"since"` // when a read first failed
+	Why   string    `json:"why"`
 }
 
 // AccountEntry is one line of an account, for operators and for the ledger. Weight is in the unit of the

@@ -171,6 +171,9 @@ func (l *Loop) input(now time.Time, c api.Case, v *snapshot.Snapshot) api.Decisi
 // noScaleIn returns which required knowledge is missing for a scale-in, or an empty string. short
 // is Opinions.Short.
 func (l *Loop) noScaleIn(v *snapshot.Snapshot, short string) string {
+	if why := v.Unknown(); why != "" {
+		return why
+	}
 	if n := len(v.Silent); n > 0 {
 		return fmt.Sprintf("%d nodes exist but are silent, %s first: their tasks are unknown", n, v.Silent[0])
 	}

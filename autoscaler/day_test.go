@@ -110,11 +110,11 @@ func (g mortalGroup) RepairInPlace(ctx context.Context, m pools.InPlaceRepair) (
 	return done && err == nil && !g.life.dead(), errors.Join(err, g.life.spend())
 }
 
-func (m mortal) Groups(context.Context) ([]pools.Group, error) {
-	var out []pools.Group
+func (m mortal) Groups(context.Context) (pools.Listing, error) {
+	var out pools.Listing
 	for _, g := range m.handles {
 		if !m.hidden[g.ID()] {
-			out = append(out, mortalGroup{g, m.life, m.stale[g.ID()]})
+			out.Groups = append(out.Groups, mortalGroup{g, m.life, m.stale[g.ID()]})
 		}
 	}
 	return out, m.spend()

@@ -3,6 +3,8 @@ package autoscaler
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -55,24 +57,77 @@ func TestTickScalesUp(t *testing.T) {
 	}
 }
 
+// A group that cannot be read counts as it was, and is not changed. The others grow, and the pool does not shrink, also after a
+// restart that knows the target of the group only.
 func TestGroupCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for _, restarted := range []bool{false, true} {
+		t.Run(fmt.Sprint("restarted ", restarted), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{2, 4}, "web")
+			w.asks(sigproto.DefaultApp, 1)
+			web := w.asks("web", 6*cpusPerNode)
+			w.tick()
+			if restarted {
+				w.loop = nil
+			}
+			w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
+			web.set(cpus(9*cpusPerNode), nil)
+			r := w.tick()
+			wantOps(t, r, "set target a: 5")
+			if want := "group b could not be read: its last known size counts, it is not changed, and the pool does not shrink: the api is down"; r.Failed != "" || !slices.Contains(r.Problems, want) {
+				t.Errorf("failed %q, problems %q: want %q", r.Failed, r.Problems, want)
+			}
+			web.set(cpus(cpusPerNode), nil)
+			for range 3 {
+				wantOps(t, w.tick())
+			}
+			if g := w.ledger.last(t).Snapshot.Groups[1]; g.Unknown == nil || g.Target != 4 {
+				t.Errorf("group b is %+v, want an unknown one with target 4", g)
+			}
+			w.groups[1].Refuse(memory.Snapshot, nil)
+			if r := w.tick(); len(r.Problems) > 0 || r.State.Wanted == nil || *r.State.Wanted >= 9 {
+				t.Errorf("problems %q, wanted %v: want none and a smaller pool", r.Problems, r.State.Wanted)
+			}
+		})
+	}
+}
+
+// Without any known group a tick ends early.
+func TestNoGroupCanBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2, 1}, "web")
 	w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 40)
-	w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
-
+	for _, g := range w.groups {
+		g.Refuse(memory.Snapshot, errors.New("the api is down"))
+	}
 	r := w.tick()
-	if want := "read group b: the api is down"; r.Failed != want {
+	if want := "read group a: the api is down"; r.Failed != want {
 		t.Errorf("failed = %q, want %q", r.Failed, want)
 	}
 	if web.count() != 0 || len(r.Actions) > 0 {
 		t.Errorf("signal asked %d times, actions %v: want nothing to be asked", web.count(), r.Actions)
 	}
 	w.wantCalls()
+}
 
-	w.groups[1].Refuse(memory.Snapshot, nil)
-	wantOps(t, w.tick(), "set target a: 5", "set target b: 5")
+// A group that the provider lists no more is gone: the others replace it, and this is said once.
+func TestGroupIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 4}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 6*cpusPerNode)
+	w.tick()
+	w.groups = w.groups[:1]
+	r := w.tick()
+	if want := "group b is gone: the provider lists it no more, and other groups replace it"; !slices.Contains(r.Problems, want) {
+		t.Errorf("problems %q: want %q", r.Problems, want)
+	}
+	wantOps(t, r, "set target a: 6")
+	if r := w.tick(); len(r.Problems) > 0 {
+		t.Errorf("problems %q at the next tick, want none", r.Problems)
+	}
 }
 
 func TestAnswerOfAGroupThatCannotBeTrue(t *testing.T) {

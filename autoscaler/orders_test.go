@@ -358,7 +358,7 @@ func TestNoticeThatCannotBeSaved(t *testing.T) {
 		{"records", func(w *world) { w.records.fail = errors.New("no bus") }},
 		{"memory", func(w *world) { w.memory.fail = errors.New("no bus") }},
 		{"orders", func(w *world) { w.book.fail = errors.New("no bus") }},
-		{"groups", func(w *world) { w.groups[0].Refuse(memory.Snapshot, errors.New("no api")) }},
+		{"groups", func(w *world) { w.provider.fail = errors.New("no api") }},
 		{"paused", func(w *world) { w.book.orders.Pause = &api.Note{By: "me"} }},
 		{"lease", func(w *world) { w.lease.set(time.Second) }},
 	}

@@ -116,10 +116,10 @@ type provider struct {
 	fail error
 }
 
-func (p *provider) Groups(context.Context) ([]pools.Group, error) {
-	var out []pools.Group
+func (p *provider) Groups(context.Context) (pools.Listing, error) {
+	var out pools.Listing
 	for _, g := range p.w.groups {
-		out = append(out, g)
+		out.Groups = append(out.Groups, g)
 	}
 	return out, p.fail
 }

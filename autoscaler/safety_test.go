@@ -121,7 +121,11 @@ func TestNothingIsWritten(t *testing.T) {
 		{"orders are not known", func(w *world) { w.book.fail = errors.New("no bus") }, true, false},
 		{"memory cannot be read", func(w *world) { w.memory.fail = errors.New("no bus") }, true, false},
 		{"drains cannot be read", func(w *world) { w.records.fail = errors.New("no bus") }, true, false},
-		{"the groups are not known", func(w *world) { w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.ID = "x" } }, true, false},
+		{"the groups are not known", func(w *world) {
+			for _, g := range w.groups {
+				g.tamper = func(s *pools.GroupSnapshot) { s.ID = "x" }
+			}
+		}, true, false},
 		{"the lease ends soon", func(w *world) { w.lease.set(w.config.callTimeout()) }, false, false},
 		{"the lease is lost", func(w *world) { w.lease.set(0) }, false, true},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -105,6 +106,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	}
 	l.writer.Adopt(reading)
 	r.Snapshot = reading.Record()
+	unknownParts(r, reading)
 	for _, b := range reading.Beyond[:min(len(reading.Beyond), shownBeyond)] {
 		addProblem(r, errors.New(b.String()))
 	}
@@ -119,6 +121,34 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	r.Account = entries(l.writer.Account(), reading.Found)
 	r.Shadows = l.signals.Compare(ctx, evaluation)
 	return err
+}
+
+// shownUnknown bounds the problems about groups that could not be read, and about other such facts.
+const shownUnknown = 10
+
+// unknownParts adds what could not be read of the groups, and which groups are gone.
+func unknownParts(r *api.TickRecord, reading apply.Reading) {
+	var all []string
+	for _, g := range reading.Groups {
+		if g.Unknown != nil {
+			all = append(all, fmt.Sprintf("group %s could not be read: its last known size counts, it is not changed, and the pool does not shrink: %s", g.ID, g.Unknown.Why))
+		}
+	}
+	if reading.Missing != nil {
+		all = append(all, fmt.Sprintf("groups may be missing, so the pool does not shrink: %v", reading.Missing))
+	}
+	for _, id := range reading.Found.Gone {
+		all = append(all, fmt.Sprintf("group %s is gone: the provider lists it no more, and other groups replace it", id))
+	}
+	for _, n := range reading.Notes {
+		all = append(all, n.Error())
+	}
+	for _, one := range all[:min(len(all), shownUnknown)] {
+		addProblem(r, errors.New(decide.OneLine(one)))
+	}
+	if more := len(all) - shownUnknown; more > 0 {
+		addProblem(r, fmt.Errorf("%d more parts of the pool are unknown or gone", more))
+	}
 }
 
 // plan builds the case of a tick, resolves it, and puts both in the record.

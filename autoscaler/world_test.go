@@ -39,24 +39,25 @@ const cpusPerNode = 4
 // world is a pool whose time the test controls. Groups are in memory, signals on real sockets, and
 // metrics in a real store.
 type world struct {
-	t       *testing.T
-	now     time.Time
-	config  Config
-	groups  []*group
-	nodes   *nodes
-	signals *directory
-	store   *store
-	ledger  *ledger
-	records *records
-	memory  *kept
-	book    *book
-	lease   *lease
-	notices chan pools.Notice
-	clock   func() time.Time // nil: the real time
-	health  *health          // nil: no policy
-	loop    *Loop
-	trace   trace.Tracer
-	places  func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
+	t        *testing.T
+	now      time.Time
+	config   Config
+	groups   []*group
+	provider *provider
+	nodes    *nodes
+	signals  *directory
+	store    *store
+	ledger   *ledger
+	records  *records
+	memory   *kept
+	book     *book
+	lease    *lease
+	notices  chan pools.Notice
+	clock    func() time.Time // nil: the real time
+	health   *health          // nil: no policy
+	loop     *Loop
+	trace    trace.Tracer
+	places   func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
 
 	processes processes // of spawn
 }
@@ -66,17 +67,19 @@ type world struct {
 func newWorld(t *testing.T, targets []int, apps ...string) *world {
 	t.Helper()
 	w := &world{
-		t:       t,
-		now:     time.Now().UTC().Add(-45 * time.Minute).Truncate(time.Second),
-		nodes:   &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
-		signals: &directory{},
-		ledger:  &ledger{appended: make(chan struct{}, 1)},
-		records: &records{stored: map[string][]byte{}},
-		memory:  &kept{},
-		book:    &book{},
-		lease:   &lease{left: time.Hour},
-		notices: make(chan pools.Notice),
+		t:        t,
+		now:      time.Now().UTC().Add(-45 * time.Minute).Truncate(time.Second),
+		nodes:    &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
+		provider: &provider{},
+		signals:  &directory{},
+		ledger:   &ledger{appended: make(chan struct{}, 1)},
+		records:  &records{stored: map[string][]byte{}},
+		memory:   &kept{},
+		book:     &book{},
+		lease:    &lease{left: time.Hour},
+		notices:  make(chan pools.Notice),
 	}
+	w.provider.w = w
 	for i, target := range targets {
 		c := memory.Config{ID: string(rune('a' + i)), Max: 100, Target: target}
 		w.groups = append(w.groups, &group{Group: memory.New(c, w.now)})
@@ -190,7 +193,7 @@ func (w *world) start() {
 func (w *world) newLoop() *Loop {
 	w.t.Helper()
 	return NewLoop(w.config, World{
-		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
+		Provider: w.provider, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
 		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
 		Trace: w.trace, Places: w.places,
 		Now: func() time.Time {

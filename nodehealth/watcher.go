@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +36,8 @@ type watcher struct {
 	wake       chan struct{} // holds one token if there are rechecks
 
 	mu       sync.Mutex
-	rechecks map[string]bool // nodes to be observed now
+	rechecks map[string]bool                // nodes to be observed now
+	last     map[string]pools.GroupSnapshot // each group as it was last read
 }
 
 // plan returns the rounds of the policy. The provider's modes with the interval of the detection
@@ -292,22 +294,36 @@ func (w *watcher) readSnapshot(ctx context.Context, modes []api.DetectionType, g
 	return s, nil
 }
 
-func (w *watcher) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
-	groups, err := w.world.Pool.Groups(ctx)
+// groups returns the groups of the pool. One that cannot be read counts as it was: its machines have not ended.
+func (w *watcher) groups(ctx context.Context) (out []pools.GroupSnapshot, err error) {
+	found, err := w.world.Pool.Groups(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the pool: %w", err)
 	}
-	var out []pools.GroupSnapshot
-	machines := 0
-	for _, g := range groups {
+	w.mu.Lock()
+	before := w.last
+	w.mu.Unlock()
+	last, machines := make(map[string]pools.GroupSnapshot, len(found.Groups)), 0
+	if found.Missing != nil {
+		maps.Copy(last, before)
+	}
+	for _, g := range found.Groups {
 		s, err := g.Snapshot(ctx)
-		if err != nil {
-			return nil, fmt.Errorf("read group %s: %w", g.ID(), err)
+		if old, known := before[g.ID()]; err != nil && known {
+			s, err = old, nil
 		}
-		if machines += len(s.Instances); machines > maxNodes {
+		if err == nil {
+			last[g.ID()] = s
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(last)) {
+		if machines += len(last[id].Instances); machines > maxNodes {
 			return nil, fmt.Errorf("the pool has more than %d machines", maxNodes)
 		}
-		out = append(out, s)
+		out = append(out, last[id])
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.last = last
 	return out, nil
 }

@@ -313,8 +313,8 @@ func (m *term) Write(ctx context.Context, call func(context.Context) error) erro
 func (m *term) Group(id string) (pools.Group, bool) { return group{m}, id == "g" }
 
 // Groups implements pools.Provider.
-func (m *term) Groups(ctx context.Context) ([]pools.Group, error) {
-	return []pools.Group{group{m}}, ctx.Err()
+func (m *term) Groups(ctx context.Context) (pools.Listing, error) {
+	return pools.Listing{Groups: []pools.Group{group{m}}}, ctx.Err()
 }
 
 // group is the only group of the cloud.

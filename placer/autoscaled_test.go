@@ -117,9 +117,9 @@ func (w *autoscaled) begin() {
 	}, slog.New(slog.DiscardHandler))
 }
 
-func (w *autoscaled) Groups(context.Context) (out []pools.Group, err error) {
+func (w *autoscaled) Groups(context.Context) (out pools.Listing, err error) {
 	for _, g := range w.groups {
-		out = append(out, g)
+		out.Groups = append(out.Groups, g)
 	}
 	return out, nil
 }

@@ -46,7 +46,11 @@ type GroupSnapshot struct {
 	ShortAt time.Time `json:"short_at,omitzero"`
 	// Busy, if not empty, names another change of the group, such as an instance refresh.
 	// Weirkeeper does not change the group meanwhile.
-	Busy      string     `json:"busy,omitempty"`
+	Busy string `json:"busy,omitempty"`
+	// Unknown is why the group could not be read; nil: it was. Then the rest is its last known value, and nothing changes the group.
+	Unknown *api.Unknown `json:"unknown,omitempty"`
+	// Blind is set if Unknown is, and no instance was ever known.
+	Blind     bool       `json:"blind,omitempty"`
 	Instances []Instance `json:"instances"`
 	// Offers are the machines that a larger target may launch, one for each type; empty: unknown.
 	Offers []Offer `json:"offers,omitempty"`
@@ -104,17 +108,26 @@ var (
 
 // Provider finds the groups of one pool. It may be used concurrently.
 type Provider interface {
-	// Groups returns all of the pool's current groups in order of id, or an error if some are
-	// unknown. It begins a new read: the Snapshot of a returned Group is no older than this call.
-	// One set of requests serves all of the groups.
-	Groups(ctx context.Context) ([]Group, error)
+	// Groups returns the pool's current groups. It begins a new read: the Snapshot of a returned Group is no older than this
+	// call. One set of requests serves all of the groups. An error means that nothing could be read.
+	Groups(ctx context.Context) (Listing, error)
+}
+
+// Listing is one read of the groups of a pool.
+type Listing struct {
+	// Groups are in order of id. A group that could not be read is one of them: its Snapshot returns why.
+	Groups []Group
+	// Missing is why the list may lack groups. If it is nil, the list is complete: a group that is not in it is gone.
+	Missing error
+	// Notes are why facts beside the groups could not be read, such as the shortages of one. Only these facts are unknown.
+	Notes []error
 }
 
 // Static is a Provider with a fixed list of groups.
 type Static []Group
 
 // Groups implements [Provider].
-func (s Static) Groups(context.Context) ([]Group, error) { return s, nil }
+func (s Static) Groups(context.Context) (Listing, error) { return Listing{Groups: s}, nil }
 
 // NoticeKind is the kind of a provider's warning.
 type NoticeKind string

@@ -46,6 +46,17 @@ type journal struct {
 	state   api.PoolState // without Joined
 }
 
+// targets returns the last known target of each group.
+func (j *journal) targets() map[string]int {
+	out := make(map[string]int, len(j.state.Groups))
+	for id, of := range j.state.Groups {
+		if of.LastTarget != nil {
+			out[id] = *of.LastTarget
+		}
+	}
+	return out
+}
+
 // load restores the state of the last process, and returns the nodes that had joined; without them
 // known is false. After an unfinished intent the result of all targets is unknown. After a recent
 // request that of its group is unknown. Undecodable data counts as never saved. The state of a later

@@ -87,13 +87,15 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 		}
 		late[f.ID] = true
 	}
-	listed := map[string]bool{}
+	listed, unknown := map[string]bool{}, map[string]bool{}
 	for _, g := range p.Groups {
-		listed[g.ID] = true
+		listed[g.ID], unknown[g.ID] = true, g.Unknown != nil
 	}
 	for _, record := range p.records {
 		one, there := views[record.Node]
 		switch silent := one.Instance == drain.Present && one.Node == api.NodeUnknown; {
+		case unknown[record.Group]:
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
 		case !there && !listed[record.Group] && p.At.Sub(record.Since) < unlistedGroup:
 			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
 		case !there:
@@ -134,7 +136,7 @@ func viewOf(at time.Time, n pools.Node, busy string) drain.NodeSnapshot {
 }
 
 // warnings returns the notices to handle, each with its drain. If the instance does not exist, its
-// drain has no node. A rebalance recommendation waits while the group is being changed or the node
+// drain has no node. A notice that may be about an unknown instance waits too: it is sent again. A rebalance recommendation waits while the group is being changed or the node
 // is repaired in place: it is sent again.
 func (p poolState) warnings(notices []pools.Notice) (handled []pools.Notice, drains []drain.Choice) {
 	busy, inPlace := p.Busy(), p.records.InPlace()
@@ -143,6 +145,9 @@ func (p poolState) warnings(notices []pools.Notice) (handled []pools.Notice, dra
 		reason := api.DrainSpot
 		if n.Kind == pools.Rebalance {
 			reason = api.DrainRebalance
+		}
+		if !ours && p.Blind() {
+			continue
 		}
 		if n.Kind == pools.Rebalance && (busy[i.Group] != "" || inPlace[n.Instance]) {
 			continue

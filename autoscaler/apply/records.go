@@ -72,7 +72,7 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 	out := make([]resolve.Group, len(s.Groups))
 	for i, g := range s.Groups {
 		out[i] = resolve.Group{
-			ID: g.ID, Target: target(g), Min: g.Min, Max: g.Max, Stale: g.Stale, Fulfilled: g.Fulfilled(), Leaving: leaving[g.ID],
+			ID: g.ID, Target: target(g), Min: g.Min, Max: g.Max, Stale: g.Stale, Unknown: g.Unknown != nil, Fulfilled: g.Fulfilled(), Leaving: leaving[g.ID],
 			Quarantined: quarantined[g.ID],
 		}
 	}

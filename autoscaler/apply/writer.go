@@ -147,7 +147,7 @@ func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
 	defer cancel()
 	r := Reading{Records: w.drains.records()}
 	var err error
-	if r.Snapshot, err = w.reader.Read(ctx, now, r.Records.released()); err != nil {
+	if r.Snapshot, err = w.reader.Read(ctx, now, w.journal.targets(), r.Records.released()); err != nil {
 		return r, err
 	}
 	r.State, r.Found = resolve.Reconcile(w.journal.state, now, r.Records.groups(r.Snapshot, found), w.config.Obey)

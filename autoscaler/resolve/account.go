@@ -18,6 +18,8 @@ type Group struct {
 	Min    int // the provider does not lower Target below it
 	Max    int // of Target; api.Unbounded if there is no upper bound
 	Stale  bool
+	// Unknown: the group could not be read, so Target is the last known one.
+	Unknown bool
 	// Fulfilled is the weight of the existing instances.
 	Fulfilled float64
 	// Leaving are the leaving nodes that Target still includes. Their termination lowers Target.
@@ -218,16 +220,18 @@ type Found struct {
 	Drift []api.Drift
 	// Unknown is the weight that an unfinished request does not explain. It counts as wanted.
 	Unknown float64
+	// Gone are the groups that disappeared.
+	Gone []string
 }
 
 // And returns the results of two readings as one, f first.
 func (f Found) And(later Found) Found {
-	return Found{slices.Concat(f.Drift, later.Drift), f.Unknown + later.Unknown}
+	return Found{slices.Concat(f.Drift, later.Drift), f.Unknown + later.Unknown, slices.Concat(f.Gone, later.Gone)}
 }
 
 // Reconcile returns s after a reading of these groups. A group that s does not have adds its share
 // to the wanted weight. A group that disappeared or became stale leaves its share as a pending
-// increase. If another party set a target and obey is true, the wanted weight changes; otherwise
+// increase. An unknown group keeps its state. If another party set a target and obey is true, the wanted weight changes; otherwise
 // the difference is a pending increase or a surplus.
 //
 // The first reading of a group that appears may be late, and the next one lower: within ReadLag a
@@ -244,6 +248,10 @@ func Reconcile(s api.PoolState, now time.Time, groups []Group, obey bool) (api.P
 	out := make(map[string]api.GroupState, len(groups))
 	for _, g := range account.Groups {
 		of := s.Groups[g.ID]
+		if g.Unknown {
+			out[g.ID] = of
+			continue
+		}
 		first := of.ResultUnknown && of.UnknownSince.IsZero()
 		resultUnknown = resultUnknown || first
 		of.Surge = g.Surge
@@ -283,6 +291,11 @@ func Reconcile(s api.PoolState, now time.Time, groups []Group, obey bool) (api.P
 	}
 	if !known {
 		added -= s.Offset
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.Groups)) {
+		if _, there := out[id]; !there {
+			found.Gone = append(found.Gone, id)
+		}
 	}
 	s.Groups = out
 	s.Wanted = new(account.Wanted + added)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
@@ -50,6 +50,7 @@ type Reader struct {
 	gone     int // joined nodes that disappeared since the last Settle
 	// unknown is set if joined was not restored, so that every running instance may have joined.
 	unknown bool
+	groups  map[string]pools.GroupSnapshot // the last value of each group
 }
 
 // NewReader returns a Reader without joined nodes.
@@ -69,33 +70,18 @@ func (r *Reader) Restore(joined []string, known bool) {
 // Joined returns the instances whose node has joined, sorted.
 func (r *Reader) Joined() []string { return slices.Sorted(maps.Keys(r.joined)) }
 
-// Read reads all groups concurrently, and returns an error if it cannot read one of them. The end
-// of the released nodes is no loss. Read does not change r.
-func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bool) (*Snapshot, error) {
+// Read reads all groups concurrently. A group that it cannot read keeps its last value and is unknown; if it has read
+// no group yet, this is an error. targets are the targets that the groups were last requested or read with. The end of the released nodes is
+// no loss. Read does not change r.
+func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int, released map[string]bool) (*Snapshot, error) {
 	listing, end := r.ports.Trace.Begin(ctx, trace.ListGroups, "")
-	groups, err := r.ports.Provider.Groups(listing)
+	found, err := r.ports.Provider.Groups(listing)
 	end(err)
 	if err != nil {
 		return nil, fmt.Errorf("read the groups of the pool: %w", err)
 	}
-	s := &Snapshot{At: now, Starting: r.starting(now), Groups: make([]pools.GroupSnapshot, len(groups)), groups: groups}
-	eg, ctx := errgroup.WithContext(ctx)
-	for i, g := range groups {
-		eg.Go(func() error {
-			reading, end := r.ports.Trace.Begin(ctx, trace.ReadGroup, g.ID())
-			one, err := g.Snapshot(reading)
-			end(err)
-			if err == nil {
-				err = check(g.ID(), one)
-			}
-			if err != nil {
-				return fmt.Errorf("read group %s: %w", g.ID(), err)
-			}
-			s.Groups[i] = one
-			return nil
-		})
-	}
-	if err := eg.Wait(); err != nil {
+	s := &Snapshot{At: now, Starting: r.starting(now), Missing: found.Missing, Notes: found.Notes, groups: found.Groups}
+	if s.Groups, err = r.readGroups(ctx, now, targets, found); err != nil {
 		return nil, err
 	}
 	if r.ports.Health != nil {
@@ -109,6 +95,67 @@ func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bo
 	s.setJoined(joined, r.reported, released)
 	s.Lost += r.gone
 	return s, nil
+}
+
+// readGroups returns the listed groups, and those that may be missing from the list, in order of id.
+func (r *Reader) readGroups(ctx context.Context, now time.Time, targets map[string]int, found pools.Listing) ([]pools.GroupSnapshot, error) {
+	out, errs := make([]pools.GroupSnapshot, len(found.Groups)), make([]error, len(found.Groups))
+	var wg sync.WaitGroup
+	for i, g := range found.Groups {
+		wg.Go(func() {
+			reading, end := r.ports.Trace.Begin(ctx, trace.ReadGroup, g.ID())
+			one, err := g.Snapshot(reading)
+			end(err)
+			if err == nil {
+				err = check(g.ID(), one)
+			}
+			out[i], errs[i] = one, err
+		})
+	}
+	wg.Wait()
+	listed, known := make(map[string]bool, len(out)), false
+	for i, g := range found.Groups {
+		listed[g.ID()] = true
+		kept := true
+		if errs[i] != nil {
+			out[i], kept = r.unreadable(now, g.ID(), targets, errs[i])
+		}
+		known = known || kept
+	}
+	if !known && len(out) > 0 {
+		return nil, fmt.Errorf("read group %s: %w", found.Groups[0].ID(), errs[0])
+	}
+	if found.Missing == nil {
+		return out, nil
+	}
+	before := slices.AppendSeq(slices.Collect(maps.Keys(r.groups)), maps.Keys(targets))
+	slices.Sort(before)
+	for _, id := range slices.Compact(before) {
+		if !listed[id] {
+			one, _ := r.unreadable(now, id, targets, found.Missing)
+			out = append(out, one)
+		}
+	}
+	slices.SortFunc(out, func(a, b pools.GroupSnapshot) int { return strings.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// unreadable returns the last value of a group that cannot be read. known is false after a restart: only the target is known.
+func (r *Reader) unreadable(now time.Time, id string, targets map[string]int, cause error) (last pools.GroupSnapshot, known bool) {
+	target, saved := targets[id]
+	last, known = r.groups[id]
+	if !known {
+		last = pools.GroupSnapshot{ID: id, Min: target, Max: target, Blind: true}
+	}
+	if saved {
+		last.Target = target
+	}
+	since := now
+	if last.Unknown != nil {
+		since = last.Unknown.Since
+	}
+	last.Unknown = &api.Unknown{Since: since, Why: cause.Error()}
+	return last, known
 }
 
 // startTime is how long after its start a Reader counts a node without a report as silent. Its
@@ -126,6 +173,10 @@ func (r *Reader) Adopt(s *Snapshot) {
 		r.began = s.At
 	}
 	r.joined, r.reported, r.gone, r.unknown = s.joined, s.reported, s.Lost, false
+	r.groups = make(map[string]pools.GroupSnapshot, len(s.Groups))
+	for _, g := range s.Groups {
+		r.groups[g.ID] = g
+	}
 }
 
 // Settle records that a decision considered all losses.

@@ -27,12 +27,12 @@ func (f fixed) Snapshot(context.Context) (pools.GroupSnapshot, error) { return f
 // world has the instances of group a; the ones in upper case report.
 type world struct{ nodes string }
 
-func (w *world) Groups(context.Context) ([]pools.Group, error) {
+func (w *world) Groups(context.Context) (pools.Listing, error) {
 	s := pools.GroupSnapshot{ID: "a"}
 	for id := range strings.FieldsSeq(strings.ToLower(w.nodes)) {
 		s.Instances = append(s.Instances, pools.Instance{ID: id, Group: "a", Weight: 1, State: api.InstanceRunning})
 	}
-	return []pools.Group{fixed{snapshot: s}}, nil
+	return pools.Listing{Groups: []pools.Group{fixed{snapshot: s}}}, nil
 }
 
 func (w *world) Facts(time.Time) []api.NodeFacts {
@@ -76,7 +76,7 @@ func TestReader(t *testing.T) {
 			r.Restore(test.restored, test.restored != nil)
 			for i, step := range test.steps {
 				now, w.nodes = now.Add(step.after), step.nodes
-				s, err := r.Read(t.Context(), now, map[string]bool{step.released: true})
+				s, err := r.Read(t.Context(), now, nil, map[string]bool{step.released: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +109,7 @@ func TestStartingFor(t *testing.T) {
 	read := func(nodes string, after time.Duration) (x, y bool) {
 		t.Helper()
 		now, w.nodes = now.Add(after), nodes
-		s, err := r.Read(t.Context(), now, nil)
+		s, err := r.Read(t.Context(), now, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestRefresh(t *testing.T) {
 	w := &world{nodes: "X y"}
 	r := NewReader(Ports{Provider: w, Scheduler: w})
 	r.Restore([]string{}, true)
-	s, err := r.Read(t.Context(), noon, nil)
+	s, err := r.Read(t.Context(), noon, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func (s *Snapshot) Record() api.Snapshot {
 	for i, g := range s.Groups {
 		r.Groups[i] = api.GroupSnapshot{
 			ID: g.ID, Kind: g.Kind, Target: g.Target, Min: g.Min, Max: g.Max, Fulfilled: g.Fulfilled(), Instances: len(g.Instances),
-			Stale: g.Stale, Short: g.Short, ShortAt: g.ShortAt, Busy: g.Busy,
+			Stale: g.Stale, Short: g.Short, ShortAt: g.ShortAt, Busy: g.Busy, Unknown: g.Unknown,
 		}
 	}
 	for _, n := range s.Nodes {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -32,6 +33,9 @@ type Snapshot struct {
 	// Starting is set if the reader just began, so that a node without a report may have joined.
 	Starting bool
 
+	Missing error   // why groups may be missing; nil: all are listed
+	Notes   []error // why other facts could not be read: only they are unknown
+
 	groups   []pools.Group
 	joined   map[string]bool // instances whose node has joined
 	reported map[string]bool // those of joined whose node has reported to the Reader
@@ -39,7 +43,7 @@ type Snapshot struct {
 
 // Refresh returns the same groups, joined with newer reports.
 func (s *Snapshot) Refresh(facts []api.NodeFacts) *Snapshot {
-	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, joined: s.joined, reported: s.reported}
+	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, Missing: s.Missing, joined: s.joined, reported: s.reported}
 	out.joinInstances(facts, func(id string) bool { return s.joined[id] })
 	return out
 }
@@ -54,18 +58,40 @@ func (s *Snapshot) Group(id string) (pools.Group, bool) {
 	return nil, false
 }
 
-// Busy returns the groups that another party is changing, with the reason.
+// Busy returns the groups that must not be changed, with the reason: another party changes it, or it could not be read.
 func (s *Snapshot) Busy() map[string]string {
 	var out map[string]string
 	for _, g := range s.Groups {
-		if g.Busy != "" {
+		why := g.Busy
+		if g.Unknown != nil {
+			why = "it could not be read: " + g.Unknown.Why
+		}
+		if why != "" {
 			if out == nil {
 				out = map[string]string{}
 			}
-			out[g.ID] = g.Busy
+			out[g.ID] = why
 		}
 	}
 	return out
+}
+
+// Unknown returns why the pool is known in part only, and must not shrink; empty: each group was read.
+func (s *Snapshot) Unknown() string {
+	for _, g := range s.Groups {
+		if g.Unknown != nil {
+			return fmt.Sprintf("group %s could not be read: %s", g.ID, g.Unknown.Why)
+		}
+	}
+	if s.Missing != nil {
+		return "groups may be missing: " + s.Missing.Error()
+	}
+	return ""
+}
+
+// Blind reports whether there may be instances that no reading has shown.
+func (s *Snapshot) Blind() bool {
+	return s.Missing != nil || slices.ContainsFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.Blind })
 }
 
 // Quarantined reports whether node health quarantines the node. Its instance stays in the target of its
@@ -207,7 +233,11 @@ func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
 		}
 	}
 	for id := range before {
-		if !s.joined[id] && !released[id] {
+		switch {
+		case s.joined[id] || released[id]:
+		case s.Blind():
+			s.joined[id] = true
+		default:
 			s.Lost++
 		}
 	}

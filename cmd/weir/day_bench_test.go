@@ -22,14 +22,15 @@ type timedGroup struct {
 	took *atomic.Int64
 }
 
-func (t timed) Groups(ctx context.Context) ([]pools.Group, error) {
+func (t timed) Groups(ctx context.Context) (pools.Listing, error) {
 	defer add(t.took, time.Now())
-	groups, err := t.Provider.Groups(ctx)
-	out := make([]pools.Group, len(groups))
-	for i, g := range groups {
+	found, err := t.Provider.Groups(ctx)
+	out := make([]pools.Group, len(found.Groups))
+	for i, g := range found.Groups {
 		out[i] = timedGroup{g, t.took}
 	}
-	return out, err
+	found.Groups = out
+	return found, err
 }
 
 func (t timedGroup) SetTarget(ctx context.Context, target int) error {

@@ -308,8 +308,8 @@ func (w *ward) machines() []pools.Instance {
 }
 
 func (w *ward) readMachines() (out []pools.Instance, err error) {
-	groups, err := w.pool.Groups(w.Context())
-	for _, g := range groups {
+	found, err := w.pool.Groups(w.Context())
+	for _, g := range found.Groups {
 		var s pools.GroupSnapshot
 		if err == nil {
 			s, err = g.Snapshot(w.Context())

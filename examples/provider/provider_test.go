@@ -63,11 +63,11 @@ func TestOpenFindsTheMachinesOfBefore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		groups, err := opened.Groups(t.Context())
-		if err != nil || len(groups) != 1 {
-			t.Fatalf("Groups = %v, %v, want one", groups, err)
+		found, err := opened.Groups(t.Context())
+		if err != nil || len(found.Groups) != 1 {
+			t.Fatalf("Groups = %v, %v, want one", found, err)
 		}
-		s, err := groups[0].Snapshot(t.Context())
+		s, err := found.Groups[0].Snapshot(t.Context())
 		if err != nil || len(s.Instances) != 2 {
 			t.Fatalf("Snapshot = %+v, %v, want 2 machines", s, err)
 		}

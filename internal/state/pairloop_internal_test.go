@@ -94,13 +94,13 @@ func (p *process) hold(ctx context.Context, lease *Lease) {
 }
 
 // Groups implements pools.Provider.
-func (p *process) Groups(ctx context.Context) (all []pools.Group, err error) {
+func (p *process) Groups(ctx context.Context) (all pools.Listing, err error) {
 	p.mu.Lock()
 	groups := p.groups
 	p.mu.Unlock()
 	for _, g := range groups {
 		if hidden, _ := p.pair.listed(g.ID()); !hidden {
-			all = append(all, reached{g, p})
+			all.Groups = append(all.Groups, reached{g, p})
 		}
 	}
 	return all, p.call(ctx, func() error { return nil })

@@ -137,6 +137,15 @@ func (c *clients) write(ctx context.Context, action, resource string, call func(
 	return failure(action, resource, err)
 }
 
+// part bounds one of several reads to half of the remaining time, so that one that waits leaves time for the others.
+func part(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(deadline)/2)
+}
+
 // pages sends a request for each page of a list. get returns the token of the next page.
 func (c *clients) pages(ctx context.Context, action, resource string, get func(token *string) (*string, error)) error {
 	var token *string

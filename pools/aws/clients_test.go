@@ -167,7 +167,10 @@ func TestThrottledUntilTheContextEnds(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 			defer cancel()
-			_, err := p.Groups(ctx)
+			found, err := p.Groups(ctx)
+			if err == nil {
+				err = unreadable(ctx, found)
+			}
 			if !errors.Is(err, pools.ErrThrottled) || !strings.Contains(err.Error(), tc.word) || strings.Contains(err.Error(), "deadline") {
 				t.Errorf("Groups = %v, want %v, and %q", err, pools.ErrThrottled, tc.word)
 			}

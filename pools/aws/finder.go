@@ -21,12 +21,39 @@ const (
 	groupsPage = 50 // groups of one response, with all their instances
 )
 
-// listing has the pool's groups as AWS describes them, by name or id.
+// listing has the pool's groups as AWS describes them, by name or id, and what could not be read.
 type listing struct {
 	asgs   map[string]astypes.AutoScalingGroup
 	fleets map[string]ec2types.SpotFleetRequestConfig
 	// isolation is the isolation security group of each group, by name or id.
 	isolation map[string]string
+	unread    map[string]error // groups that could not be read
+	missing   map[Kind]error   // why groups of a kind may be missing
+	notes     []error
+}
+
+// lose records that a group could not be read.
+func (l *listing) lose(id string, err error) {
+	delete(l.asgs, id)
+	delete(l.fleets, id)
+	l.unread[id] = err
+}
+
+// miss records that groups of a kind may be missing.
+func (l *listing) miss(kind Kind, err error) { l.missing[kind] = errors.Join(l.missing[kind], err) }
+
+// note records that a fact beside the groups could not be read.
+func (l *listing) note(err error) {
+	if err != nil {
+		l.notes = append(l.notes, err)
+	}
+}
+
+// has reports whether the group was found, also if it could not be read.
+func (l *listing) has(id string) bool {
+	_, asg := l.asgs[id]
+	_, fleet := l.fleets[id]
+	return asg || fleet || l.unread[id] != nil
 }
 
 // finder finds the pool's groups with the configured selectors.
@@ -35,53 +62,52 @@ type finder struct {
 	aws *clients
 }
 
-// find returns the groups of the pool. If a selector finds none, the error is errNothingFound. If
-// another pool claims a group too, it is errTwoPools.
-func (f *finder) find(ctx context.Context) (listing, error) {
-	found := listing{isolation: make(map[string]string)}
-	lists, err := f.lists(ctx)
-	if err != nil {
-		return found, err
-	}
+// find returns the groups of the pool. A selector that finds none is a note, errNothingFound. A group that another pool claims
+// too cannot be read: errTwoPools.
+func (f *finder) find(ctx context.Context) *listing {
+	l := &listing{isolation: map[string]string{}, unread: map[string]error{}, missing: map[Kind]error{}}
 	if f.has(AutoScaling) {
-		if found.asgs, err = f.findScaling(ctx, found.isolation); err != nil {
-			return found, err
-		}
+		f.findScaling(ctx, l)
 	}
 	if f.has(SpotFleet) {
-		if found.fleets, err = f.findFleets(ctx, lists, found.isolation); err != nil {
-			return found, err
+		f.findFleets(ctx, l)
+	}
+	for name := range l.asgs {
+		if _, both := l.fleets[name]; both {
+			l.lose(name, fmt.Errorf("%s is the name of an Auto Scaling group and of a Spot Fleet request", name))
 		}
 	}
-	for name := range found.asgs {
-		if _, both := found.fleets[name]; both {
-			return found, fmt.Errorf("%s is the name of an Auto Scaling group and of a Spot Fleet request", name)
-		}
-	}
-	return found, nil
+	return l
 }
 
-func (f *finder) findScaling(ctx context.Context, isolation map[string]string) (map[string]astypes.AutoScalingGroup, error) {
+func (f *finder) findScaling(ctx context.Context, l *listing) {
+	ctx, cancel := part(ctx)
+	defer cancel()
 	all, err := f.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
 		Filters:    []astypes.Filter{{Name: aws.String("tag-key"), Values: f.tagKeys(AutoScaling)}},
 		MaxRecords: aws.Int32(groupsPage),
 	}, "groups by tag")
 	if err != nil {
-		return nil, err
+		l.miss(AutoScaling, err)
+		return
 	}
 	tags := make(map[string]map[string]string)
 	for name, g := range all {
 		tags[name] = groupTags(g)
 	}
-	ours, err := f.choose(AutoScaling, tags, nil, isolation)
+	ours := f.choose(l, AutoScaling, tags, nil)
 	maps.DeleteFunc(all, func(name string, _ astypes.AutoScalingGroup) bool { return !slices.Contains(ours, name) })
-	return all, err
+	l.asgs = all
 }
 
-func (f *finder) findFleets(ctx context.Context, lists map[Selector]map[string]string, isolation map[string]string) (map[string]ec2types.SpotFleetRequestConfig, error) {
+func (f *finder) findFleets(ctx context.Context, l *listing) {
+	lists := f.lists(ctx, l)
+	ctx, cancel := part(ctx)
+	defer cancel()
 	all, err := f.aws.describeFleets(ctx, nil)
 	if err != nil {
-		return nil, err
+		l.miss(SpotFleet, err)
+		return
 	}
 	tags := make(map[string]map[string]string)
 	for id, f := range all {
@@ -89,9 +115,9 @@ func (f *finder) findFleets(ctx context.Context, lists map[Selector]map[string]s
 			tags[id] = fleetTags(f)
 		}
 	}
-	ours, err := f.choose(SpotFleet, tags, lists, isolation)
+	ours := f.choose(l, SpotFleet, tags, lists)
 	maps.DeleteFunc(all, func(id string, _ ec2types.SpotFleetRequestConfig) bool { return !slices.Contains(ours, id) })
-	return all, err
+	l.fleets = all
 }
 
 func (f *finder) has(kind Kind) bool {
@@ -116,14 +142,13 @@ func (f *finder) tagKeys(kind Kind) []string {
 	return slices.Compact(keys)
 }
 
-// choose returns the groups that belong to the pool. tags has the tags of each group. lists has,
-// for each selector, the pool of each listed group. choose stores the isolation of each group in
-// isolation.
-func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string, isolation map[string]string) ([]string, error) {
+// choose returns the groups that belong to the pool alone, and adds the isolation of each to l. tags has the tags of each group.
+// lists has, for each selector whose list was read, the pool of each listed group.
+func (f *finder) choose(l *listing, kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string) []string {
 	us := owner{f.cfg.Cluster, f.cfg.Pool}
 	var ours []string
 	for _, s := range f.cfg.Groups {
-		if s.Kind != kind {
+		if _, read := lists[s]; s.Kind != kind || s.S3Bucket != "" && !read {
 			continue
 		}
 		whose := make(map[string]owner)
@@ -136,20 +161,21 @@ func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[
 		}
 		found := slices.DeleteFunc(slices.Sorted(maps.Keys(whose)), func(id string) bool { return whose[id] != us })
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, errNothingFound, reported(whose))
+			l.note(fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, errNothingFound, reported(whose)))
 		}
 		ours = append(ours, found...)
 		for _, id := range found {
-			isolation[id] = cmp.Or(isolation[id], s.Isolation)
+			l.isolation[id] = cmp.Or(l.isolation[id], s.Isolation)
 		}
 	}
 	slices.Sort(ours)
-	ours = slices.Compact(ours)
-	var errs []error
-	for _, id := range ours {
-		errs = append(errs, f.disputed(kind, id, tags[id], lists))
-	}
-	return ours, errors.Join(errs...)
+	return slices.DeleteFunc(slices.Compact(ours), func(id string) bool {
+		err := f.disputed(kind, id, tags[id], lists)
+		if err != nil {
+			l.lose(id, err)
+		}
+		return err != nil
+	})
 }
 
 // reported returns the owners of the groups that a selector finds, for people.

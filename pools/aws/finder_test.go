@@ -39,8 +39,8 @@ func TestOpen(t *testing.T) {
 			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, nil, errTwoPools, []string{"a", "c/p", "c/q", "q:pool"}},
 		{"another pool's tag, not a claim", []awstest.ASG{asg("a", tag, ours, "q:pool", "nonsense")},
 			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, []string{"a"}, nil, nil},
-		{"our selectors differ", []awstest.ASG{asg("a", tag, ours, "two", "c/q"), asg("b", "two", ours)},
-			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, nil, errTwoPools, []string{"two"}},
+		{"one selector finds none", []awstest.ASG{asg("a", tag, ours)},
+			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, []string{"a"}, nil, nil},
 		{"our selectors agree", []awstest.ASG{asg("a", tag, ours, "two", named)},
 			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, []string{"a"}, nil, nil},
 	} {
@@ -73,14 +73,43 @@ func TestOpen(t *testing.T) {
 
 func ids(t *testing.T, p *Provider) (ids []string) {
 	t.Helper()
-	groups, err := p.Groups(t.Context())
+	found, err := p.Groups(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range groups {
+	for _, g := range found.Groups {
 		ids = append(ids, g.ID())
 	}
 	return ids
+}
+
+// A group that our selectors assign to two pools cannot be read. The other group can.
+func TestSelectorsDiffer(t *testing.T) {
+	s := awstest.New(t, awstest.Config{})
+	s.AddGroup(awstest.ASG{Name: "a", Max: 3, Desired: 1, Tags: map[string]string{tag: ours, "two": "c/q"}})
+	s.AddGroup(awstest.ASG{Name: "b", Max: 3, Desired: 1, Tags: map[string]string{"two": ours}})
+	cfg := configFor(s, AutoScaling)
+	cfg.Groups = append(cfg.Groups, Selector{Kind: AutoScaling, Tag: "two"})
+	found, err := open(t, cfg).Groups(t.Context())
+	if err != nil || len(found.Groups) != 2 {
+		t.Fatalf("Groups = %v, %v, want two", found, err)
+	}
+	if _, err := found.Groups[0].Snapshot(t.Context()); !errors.Is(err, errTwoPools) || !strings.Contains(err.Error(), "two") {
+		t.Errorf("Snapshot of a = %v, want %v", err, errTwoPools)
+	}
+	if _, err := found.Groups[1].Snapshot(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// unread reads the groups, and returns why something could not be read.
+func unread(t *testing.T, p *Provider) error {
+	t.Helper()
+	found, err := p.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return unreadable(t.Context(), found)
 }
 
 func TestFleets(t *testing.T) {
@@ -110,11 +139,11 @@ func TestFleets(t *testing.T) {
 	}
 
 	put(t, store.Endpoint, "fleets/c/y.json", `{"cluster_autoscaling_resources": {"aws_spot_fleet_request": {"id": "sfr-spec", "pool": "q"}}}`)
-	if _, err := p.Groups(t.Context()); !errors.Is(err, errTwoPools) {
+	if err := unread(t, p); !errors.Is(err, errTwoPools) {
 		t.Errorf("a fleet in two pools: %v, want %v", err, errTwoPools)
 	}
 	put(t, store.Endpoint, "fleets/c/y.json", `[]`)
-	if _, err := p.Groups(t.Context()); err == nil || !strings.Contains(err.Error(), "s3://lists/fleets/c/y.json") {
+	if err := unread(t, p); err == nil || !strings.Contains(err.Error(), "s3://lists/fleets/c/y.json") {
 		t.Errorf("an invalid list: %v", err)
 	}
 }

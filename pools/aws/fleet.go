@@ -201,8 +201,8 @@ func (f fleet) look(ctx context.Context) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	members, err := f.p.aws.members(ctx, []string{f.id})
-	if err != nil {
+	members, unread := f.p.aws.members(ctx, []string{f.id})
+	if err := unread[f.id]; err != nil {
 		return nil, err
 	}
 	r, err := readFleet(config, members[f.id])

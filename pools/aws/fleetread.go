@@ -22,13 +22,15 @@ func ended(s ec2types.BatchState) bool {
 }
 
 // members reads the fleets' instances: running ones from the fleet's list, and starting or ending
-// ones from EC2, listed or not.
-func (c *clients) members(ctx context.Context, fleets []string) (map[string]map[string]instance, error) {
-	members := make(map[string]map[string]instance)
+// ones from EC2, listed or not. unread has the fleets whose instances could not be read.
+func (c *clients) members(ctx context.Context, fleets []string) (members map[string]map[string]instance, unread map[string]error) {
+	members, unread = make(map[string]map[string]instance), make(map[string]error)
+	listed, cancel := part(ctx)
+	defer cancel()
 	for _, id := range fleets {
 		members[id] = make(map[string]instance)
-		err := c.pages(ctx, "ec2:DescribeSpotFleetInstances", id, func(token *string) (*string, error) {
-			out, err := c.ec2.DescribeSpotFleetInstances(ctx, &ec2.DescribeSpotFleetInstancesInput{
+		err := c.pages(listed, "ec2:DescribeSpotFleetInstances", id, func(token *string) (*string, error) {
+			out, err := c.ec2.DescribeSpotFleetInstances(listed, &ec2.DescribeSpotFleetInstancesInput{
 				SpotFleetRequestId: &id, MaxResults: aws.Int32(instancesPage), NextToken: token,
 			})
 			if err != nil {
@@ -43,17 +45,22 @@ func (c *clients) members(ctx context.Context, fleets []string) (map[string]map[
 			return out.NextToken, nil
 		})
 		if err != nil {
-			return nil, err
+			unread[id] = err
 		}
 	}
+	ctx, cancel = part(ctx)
+	defer cancel()
 	for some := range slices.Chunk(fleets, filterValues) {
 		err := c.instances(ctx, func(i ec2types.Instance) { moving(members, i) },
 			filter("instance-state-name", "pending", "shutting-down", "stopping", "stopped"), filter("tag:"+fleetTag, some...))
-		if err != nil {
-			return nil, err
+		if err == nil {
+			continue
+		}
+		for _, id := range some {
+			unread[id] = err
 		}
 	}
-	return members, nil
+	return members, unread
 }
 
 // moving adds an instance that is not running to the members of its fleet.
@@ -142,6 +149,11 @@ func weigh(f ec2types.SpotFleetRequestConfig, r *reading) error {
 		}
 	}
 	return nil
+}
+
+// unplaced reports whether EC2 has not described an instance of the reading.
+func (r *reading) unplaced() bool {
+	return slices.ContainsFunc(r.instances, func(i instance) bool { return i.launched.IsZero() })
 }
 
 // fits returns how many properties of the offer match the instance.

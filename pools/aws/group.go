@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,9 @@ type group struct {
 	mu    sync.Mutex
 	began uint64   // start of the read
 	last  *reading // nil: the latest read did not find the group
-	own   own
+	// unread is why the latest read could not read the group: last is an earlier reading, or nil.
+	unread error
+	own    own
 }
 
 // ID implements pools.Group.
@@ -33,23 +36,71 @@ func (g *group) ID() string { return g.id }
 func (g *group) Snapshot(context.Context) (pools.GroupSnapshot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.unread != nil {
+		return pools.GroupSnapshot{}, g.unread
+	}
 	if g.last == nil {
 		return pools.GroupSnapshot{}, fmt.Errorf("group %s no longer exists at AWS", g.id)
 	}
 	return g.own.show(g.last.snapshot()), nil
 }
 
-// update stores the result of a read.
-func (g *group) update(began uint64, r *reading) {
+// update stores the result of a read. After an error the earlier reading stays.
+func (g *group) update(began uint64, r *reading, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if began < g.began {
 		return
 	}
-	g.began, g.last = began, r
+	g.began, g.unread = began, err
+	if err != nil {
+		return
+	}
+	g.last = r
 	if r != nil {
 		g.own.confirm(g.p.cfg.Now(), began, r.Target)
 	}
+}
+
+// kind returns the kind of the group. One that was never read is known by its name: AWS gives fleets an id with a prefix.
+func (g *group) kind() Kind {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last != nil {
+		return Kind(g.last.Kind)
+	}
+	if strings.HasPrefix(g.id, "sfr-") {
+		return SpotFleet
+	}
+	return AutoScaling
+}
+
+// marksOf returns the marks that the latest reading has of an instance.
+func (g *group) marksOf(instance string) (stale, cordoned, known bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last == nil {
+		return false, false, false
+	}
+	n, known := g.last.at[instance]
+	if !known {
+		return false, false, false
+	}
+	return g.last.instances[n].Stale, g.last.instances[n].Cordoned, true
+}
+
+// facts returns the facts of the instances of the latest reading.
+func (g *group) facts() map[string]facts {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last == nil {
+		return nil
+	}
+	out := make(map[string]facts, len(g.last.instances))
+	for _, i := range g.last.instances {
+		out[i.ID] = i.facts
+	}
+	return out
 }
 
 // inTurn calls do while no other call writes to the group, so that do can read and write in one

@@ -23,33 +23,45 @@ func (s Selector) folder() string {
 	return strings.TrimRight(s.S3Prefix, "/") + "/"
 }
 
-// lists reads the lists in S3. The result has, for each selector, the pool of each fleet.
-func (f *finder) lists(ctx context.Context) (map[Selector]map[string]string, error) {
+// lists reads the lists in S3. The result has, for each selector whose list can be read, the pool of each fleet.
+func (f *finder) lists(ctx context.Context, l *listing) map[Selector]map[string]string {
 	lists := make(map[Selector]map[string]string)
 	for _, s := range f.cfg.Groups {
 		if s.S3Bucket == "" {
 			continue
 		}
-		keys, err := f.listed(ctx, s)
+		list, err := f.list(ctx, s)
 		if err != nil {
-			return nil, err
-		}
-		list := make(map[string]string)
-		for _, key := range keys {
-			fleets, err := f.object(ctx, s.S3Bucket, key)
-			if err != nil {
-				return nil, err
-			}
-			for id, pool := range fleets {
-				if before, twice := list[id]; twice && before != pool {
-					return nil, fmt.Errorf("%s in %s: %w: %s and %s", id, s, errTwoPools, before, pool)
-				}
-				list[id] = pool
-			}
+			l.miss(SpotFleet, err)
+			continue
 		}
 		lists[s] = list
 	}
-	return lists, nil
+	return lists
+}
+
+// list reads one list: the pool of each fleet.
+func (f *finder) list(ctx context.Context, s Selector) (map[string]string, error) {
+	ctx, cancel := part(ctx)
+	defer cancel()
+	keys, err := f.listed(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	list := make(map[string]string)
+	for _, key := range keys {
+		fleets, err := f.object(ctx, s.S3Bucket, key)
+		if err != nil {
+			return nil, err
+		}
+		for id, pool := range fleets {
+			if before, twice := list[id]; twice && before != pool {
+				return nil, fmt.Errorf("%s in %s: %w: %s and %s", id, s, errTwoPools, before, pool)
+			}
+			list[id] = pool
+		}
+	}
+	return list, nil
 }
 
 // listed returns the keys of a list's objects.

@@ -55,18 +55,18 @@ func open(t *testing.T, cfg Config) *Provider {
 // one reads the groups, and returns the only group with its snapshot.
 func one(t *testing.T, p *Provider) (pools.Group, pools.GroupSnapshot) {
 	t.Helper()
-	groups, err := p.Groups(t.Context())
+	found, err := p.Groups(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(groups) != 1 {
-		t.Fatalf("%d groups, want 1", len(groups))
+	if len(found.Groups) != 1 {
+		t.Fatalf("%d groups, want 1", len(found.Groups))
 	}
-	s, err := groups[0].Snapshot(t.Context())
+	s, err := found.Groups[0].Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return groups[0], s
+	return found.Groups[0], s
 }
 
 // passIn advances the server's time, and the test's time a little.

@@ -33,6 +33,7 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -63,9 +64,8 @@ var (
 	_ pools.Addresser   = (*Provider)(nil)
 )
 
-// Open reads the pool's groups once. If a selector finds none, the error is errNothingFound. If
-// another pool claims a group too, it is errTwoPools. An invalid configuration or a failed request
-// is an error too.
+// Open reads the pool's groups once, and logs what it cannot read. If it finds no group, or the configuration is invalid, this is
+// an error.
 func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("aws provider: %w", err)
@@ -82,62 +82,76 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 		troubles: &troubles{aws: c, now: cfg.Now, refreshed: map[string]refreshed{}}, balancers: b,
 		types: &typeSizes{aws: c, now: cfg.Now, log: log, known: map[string]resource.Vector{}},
 	}
-	groups, err := p.Groups(ctx)
+	found, err := p.Groups(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range groups {
+	for _, g := range found.Groups {
 		p.log.Info("group found", "group", g.ID())
+	}
+	if err := unreadable(ctx, found); err != nil {
+		p.log.Warn("not all of the pool was read", "err", err)
 	}
 	return p, nil
 }
 
 // Groups implements pools.Provider. It reads all groups.
-func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
+func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
 	began := p.next()
-	found, err := p.find(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("find the groups of pool %s: %w", p.cfg.Pool, err)
+	l := p.find(ctx)
+	for kind, err := range l.missing {
+		for _, id := range p.names(kind) {
+			if !l.has(id) {
+				l.lose(id, err)
+			}
+		}
 	}
-	readings, err := p.readings(ctx, found)
-	if err != nil {
-		return nil, fmt.Errorf("read the groups of pool %s: %w", p.cfg.Pool, err)
+	missing := errors.Join(slices.Collect(maps.Values(l.missing))...)
+	readings := p.readings(ctx, l)
+	if len(readings) == 0 && !p.everRead() {
+		causes := slices.Concat(slices.Collect(maps.Values(l.unread)), l.notes, []error{missing})
+		return pools.Listing{}, fmt.Errorf("read the groups of pool %s: %w", p.cfg.Pool, errors.Join(causes...))
 	}
-	p.troubles.forget(readings)
-	return p.storeReadings(began, readings, p), nil
+	p.troubles.forget(readings, l.unread)
+	return pools.Listing{Groups: p.storeReadings(began, readings, l.unread, p), Missing: missing, Notes: l.notes}, nil
 }
 
 // readings reads all data of the groups' snapshots.
-func (p *Provider) readings(ctx context.Context, found listing) (map[string]*reading, error) {
-	members, err := p.aws.members(ctx, slices.Sorted(maps.Keys(found.fleets)))
-	if err != nil {
-		return nil, err
-	}
+func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading {
 	readings := make(map[string]*reading)
-	for name, g := range found.asgs {
-		if readings[name], err = readGroup(g); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", AutoScaling.noun(), name, err)
+	store := func(kind Kind, id string, r *reading, err error) {
+		if err != nil {
+			l.lose(id, fmt.Errorf("%s %s: %w", kind.noun(), id, err))
+			delete(readings, id)
+			return
 		}
+		r.isolation, readings[id] = l.isolation[id], r
 	}
-	for id, f := range found.fleets {
-		if readings[id], err = readFleet(f, members[id]); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", SpotFleet.noun(), id, err)
+	for name, g := range l.asgs {
+		r, err := readGroup(g)
+		store(AutoScaling, name, r, err)
+	}
+	members, unread := p.aws.members(ctx, slices.Sorted(maps.Keys(l.fleets)))
+	for id, f := range l.fleets {
+		if err := unread[id]; err != nil {
+			l.lose(id, err)
+			continue
 		}
+		r, err := readFleet(f, members[id])
+		store(SpotFleet, id, r, err)
 	}
-	for id, r := range readings {
-		r.isolation = found.isolation[id]
-	}
-	if err := p.describe(ctx, readings); err != nil {
-		return nil, err
-	}
-	for id, f := range found.fleets { // the weight depends on the zone
-		if err := weigh(f, readings[id]); err != nil {
-			return nil, fmt.Errorf("%s %s: %w", SpotFleet.noun(), id, err)
+	undescribed := p.describe(ctx, readings)
+	l.note(undescribed)
+	for id, f := range l.fleets { // the weight depends on the zone
+		r := readings[id]
+		err := weigh(f, r)
+		if err == nil && r.unplaced() {
+			err = undescribed
 		}
+		store(SpotFleet, id, r, err)
 	}
 	p.types.fill(ctx, readings)
-	if err := p.aws.marks(ctx, readings); err != nil {
-		return nil, err
-	}
-	return readings, p.troubles.request(ctx, readings)
+	l.note(p.marks(ctx, readings))
+	l.notes = append(l.notes, p.troubles.request(ctx, readings)...)
+	return readings
 }

@@ -26,11 +26,11 @@ func TestRequestsPerRead(t *testing.T) {
 	}
 	p := open(t, configFor(s, AutoScaling, SpotFleet))
 	before := len(s.Calls())
-	groups, err := p.Groups(t.Context())
-	if err != nil || len(groups) != 7 {
-		t.Fatalf("Groups = %d, %v", len(groups), err)
+	found, err := p.Groups(t.Context())
+	if err != nil || len(found.Groups) != 7 {
+		t.Fatalf("Groups = %d, %v", len(found.Groups), err)
 	}
-	for _, g := range groups {
+	for _, g := range found.Groups {
 		snapshot, err := g.Snapshot(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -124,16 +124,23 @@ func TestOwnBudget(t *testing.T) {
 	cfg.Reads = 0.5
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_, err := Open(ctx, cfg, discard())
+	p, err := Open(ctx, cfg, discard())
+	if err != nil {
+		t.Fatal(err) // the first request is within the budget
+	}
+	found, err := p.Groups(ctx)
+	if err == nil {
+		err = unreadable(ctx, found)
+	}
 	if !errors.Is(err, pools.ErrThrottled) || !strings.Contains(err.Error(), "own budget") {
-		t.Errorf("Open = %v, want %v by its own budget", err, pools.ErrThrottled)
+		t.Errorf("Groups = %v, want %v by its own budget", err, pools.ErrThrottled)
 	}
 }
 
 func TestDeletedGroup(t *testing.T) {
 	_, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
 	g, _ := one(t, p)
-	p.storeReadings(p.next(), nil, p)
+	p.storeReadings(p.next(), nil, nil, p)
 	if _, err := g.Snapshot(t.Context()); err == nil {
 		t.Error("Snapshot of a group that the last round did not find = nil")
 	}

@@ -123,8 +123,10 @@ func stateOf(i ec2types.Instance) ec2types.InstanceStateName {
 	return i.State.Name
 }
 
-// describe fills in the facts of all instances. It requests only unknown ones from EC2.
-func (p *Provider) describe(ctx context.Context, readings map[string]*reading) error {
+// describe fills in the facts of all instances. It requests only unknown ones from EC2. After an error they stay unknown.
+func (p *Provider) describe(ctx context.Context, readings map[string]*reading) (err error) {
+	ctx, cancel := part(ctx)
+	defer cancel()
 	var unknown []string
 	for _, r := range readings {
 		for n := range r.instances {
@@ -139,9 +141,9 @@ func (p *Provider) describe(ctx context.Context, readings map[string]*reading) e
 	slices.Sort(unknown)
 	found := make(map[string]facts)
 	for ids := range slices.Chunk(unknown, filterValues) {
-		err := p.aws.instances(ctx, func(i ec2types.Instance) { found[aws.ToString(i.InstanceId)] = factsOf(i) }, filter("instance-id", ids...))
+		err = p.aws.instances(ctx, func(i ec2types.Instance) { found[aws.ToString(i.InstanceId)] = factsOf(i) }, filter("instance-id", ids...))
 		if err != nil {
-			return err
+			break
 		}
 	}
 	now := p.cfg.Now()
@@ -154,7 +156,7 @@ func (p *Provider) describe(ctx context.Context, readings map[string]*reading) e
 			i.settle(now)
 		}
 	}
-	return nil
+	return err
 }
 
 // settle copies the facts to the exported fields. If EC2 does not report the launch time of a new
@@ -197,9 +199,34 @@ func (c *clients) instances(ctx context.Context, found func(ec2types.Instance), 
 	})
 }
 
-// marks reads which instances an operator marked. The tags change at any time, so each read of the
-// groups requests them, by key: few instances have them.
-func (c *clients) marks(ctx context.Context, readings map[string]*reading) error {
+// marks sets which instances an operator marked. If the marks cannot be read, each instance keeps those that it had, and one
+// without earlier marks is cordoned: an operator may have cordoned it.
+func (p *Provider) marks(ctx context.Context, readings map[string]*reading) error {
+	if len(readings) == 0 {
+		return nil
+	}
+	ctx, cancel := part(ctx)
+	defer cancel()
+	marked, err := p.aws.marks(ctx)
+	for _, r := range readings {
+		for n := range r.instances {
+			i := &r.instances[n]
+			stale, cordoned := marked[staleTag][i.ID], marked[cordonTag][i.ID]
+			if err != nil {
+				var known bool
+				if stale, cordoned, known = p.marksOf(r.ID, i.ID); !known {
+					cordoned = true
+				}
+			}
+			i.Stale, i.Cordoned = i.Stale || stale, cordoned
+		}
+	}
+	return err
+}
+
+// marks reads which instances an operator marked, by key. The tags change at any time, so each read of the groups requests
+// them: few instances have them.
+func (c *clients) marks(ctx context.Context) (map[string]map[string]bool, error) {
 	marked := make(map[string]map[string]bool) // by key and instance
 	err := c.pages(ctx, "ec2:DescribeTags", "instances of pool "+c.pool, func(token *string) (*string, error) {
 		out, err := c.ec2.DescribeTags(ctx, &ec2.DescribeTagsInput{
@@ -220,17 +247,7 @@ func (c *clients) marks(ctx context.Context, readings map[string]*reading) error
 		}
 		return out.NextToken, nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, r := range readings {
-		for n := range r.instances {
-			i := &r.instances[n]
-			i.Stale = i.Stale || marked[staleTag][i.ID]
-			i.Cordoned = marked[cordonTag][i.ID]
-		}
-	}
-	return nil
+	return marked, err
 }
 
 // absent checks ids that the group does not list. It returns nil if all of them no longer exist. If

@@ -23,21 +23,24 @@ const dryRunCode = "DryRunOperation"
 // answers dry runs; Auto Scaling, Spot Fleet and SQS have none, so their writes are untested. repairs adds the rights of
 // repairs in place, which only a node-health policy uses.
 func (p *Provider) Rights(ctx context.Context, repairs bool) ([]provider.Right, error) {
-	groups, err := p.Groups(ctx)
+	found, err := p.Groups(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all := []provider.Right{{Action: "reads of a tick", Result: provider.Granted}}
+	if err := unreadable(ctx, found); err != nil {
+		all[0].Result, all[0].Why = provider.Untested, err.Error()
+		if errors.Is(err, pools.ErrRefused) {
+			all[0].Result = provider.Denied
+		}
+	}
 	honoured := p.dryRun(ctx, dryRunOf{action: "ec2:DescribeInstances", call: p.describeDry}, "").Result == provider.Granted
 	for _, kind := range []Kind{AutoScaling, SpotFleet} {
 		names := p.names(kind)
 		if len(names) == 0 {
 			continue
 		}
-		instance, err := firstInstance(ctx, groups, names)
-		if err != nil {
-			return nil, err
-		}
+		instance := firstInstance(ctx, found.Groups, names)
 		for _, t := range p.dryRuns(kind, repairs) {
 			switch untested := (provider.Right{Action: t.action, Repair: t.repair}); {
 			case instance == "":
@@ -68,23 +71,33 @@ func untested(kind Kind) []string {
 	return []string{"autoscaling:SetDesiredCapacity", "autoscaling:TerminateInstanceInAutoScalingGroup"}
 }
 
-// firstInstance returns an instance of the groups with these names; empty if there is no instance.
-func firstInstance(ctx context.Context, groups []pools.Group, names []string) (string, error) {
+// unreadable returns why something of the groups could not be read.
+func unreadable(ctx context.Context, l pools.Listing) error {
+	errs := append(slices.Clone(l.Notes), l.Missing)
+	for _, g := range l.Groups {
+		_, err := g.Snapshot(ctx)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// firstInstance returns an instance of the groups with these names; empty if none is known.
+func firstInstance(ctx context.Context, groups []pools.Group, names []string) string {
 	for _, g := range groups {
 		if !slices.Contains(names, g.ID()) {
 			continue
 		}
 		s, err := g.Snapshot(ctx)
 		if err != nil {
-			return "", err
+			continue
 		}
 		for _, i := range s.Instances {
 			if i.State != api.InstanceTerminating {
-				return i.ID, nil
+				return i.ID
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
 // dryRunOf is one dry run on an instance.

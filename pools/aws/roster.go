@@ -39,30 +39,32 @@ func (r *roster) next() uint64 {
 }
 
 // storeReadings stores the readings for the groups' snapshots, unless a read with a later start has already
-// ended. It returns the groups in order of id. p is the provider of new groups.
-func (r *roster) storeReadings(began uint64, readings map[string]*reading, p *Provider) []pools.Group {
+// ended. It returns the groups in order of id, with the unread ones. p is the provider of new groups.
+func (r *roster) storeReadings(began uint64, readings map[string]*reading, unread map[string]error, p *Provider) []pools.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.known = make(map[string]facts)
 	var groups []pools.Group
-	for _, id := range slices.Sorted(maps.Keys(readings)) {
-		read := readings[id]
-		for _, i := range read.instances {
-			r.known[i.ID] = i.facts
-		}
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(readings)), maps.Keys(unread))
+	slices.Sort(ids)
+	for _, id := range slices.Compact(ids) {
 		g := r.groups[id]
 		if g == nil {
 			g = &group{p: p, id: id, turn: make(chan struct{}, 1), own: newOwn()}
 			r.groups[id] = g
 		}
-		if read.Kind == string(SpotFleet) {
+		g.update(began, readings[id], unread[id])
+		maps.Copy(r.known, g.facts())
+		if g.kind() == SpotFleet {
 			groups = append(groups, fleet{g})
 		} else {
 			groups = append(groups, scaling{g})
 		}
 	}
 	for id, g := range r.groups {
-		g.update(began, readings[id])
+		if readings[id] == nil && unread[id] == nil {
+			g.update(began, nil, nil) // gone
+		}
 	}
 	forget(r.reclaimed, r.now(), leaving)
 	return groups
@@ -81,6 +83,24 @@ func (r *roster) all() []*group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.groups))
+}
+
+// marksOf returns the marks that the latest reading of a group has of an instance.
+func (r *roster) marksOf(group, instance string) (stale, cordoned, known bool) {
+	r.mu.Lock()
+	g := r.groups[group]
+	r.mu.Unlock()
+	if g == nil {
+		return false, false, false
+	}
+	return g.marksOf(instance)
+}
+
+// everRead reports whether a group was read.
+func (r *roster) everRead() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.groups) > 0
 }
 
 // names returns the groups of a kind in the latest read.

@@ -49,7 +49,7 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 	if desired == r.Target {
 		return nil
 	}
-	if err := g.alone(ctx, r); err != nil {
+	if err := g.alone(ctx, r, desired < r.Target); err != nil {
 		return err
 	}
 	err = g.p.aws.write(ctx, "autoscaling:SetDesiredCapacity", "group "+g.id, func() error {
@@ -65,9 +65,9 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 }
 
 // alone returns pools.ErrRefused if another party changes the group. It checks for an instance
-// refresh that began after the latest read.
-func (g scaling) alone(ctx context.Context, r *reading) error {
-	if err := g.p.troubles.refreshing(ctx, r); err != nil {
+// refresh that began after the latest read. If that is unknown, only a change that ends instances is refused.
+func (g scaling) alone(ctx context.Context, r *reading, ends bool) error {
+	if err := g.p.troubles.refreshing(ctx, r); err != nil && ends {
 		return err
 	}
 	if r.Busy != "" {
@@ -109,7 +109,7 @@ func (g scaling) terminate(ctx context.Context, ids []string) error {
 	if err != nil || len(victims) == 0 {
 		return err
 	}
-	if err := g.alone(ctx, r); err != nil {
+	if err := g.alone(ctx, r, true); err != nil {
 		return err
 	}
 	desired, left := r.Target, r.Target

@@ -139,7 +139,7 @@ func TestDenied(t *testing.T) {
 	}
 	s.Advance(refreshEvery)
 	s.Deny("DescribeInstanceRefreshes", "")
-	if _, err := p.Groups(t.Context()); !errors.Is(err, pools.ErrRefused) || !strings.Contains(err.Error(), "autoscaling:DescribeInstanceRefreshes") {
+	if err := unread(t, p); !errors.Is(err, pools.ErrRefused) || !strings.Contains(err.Error(), "autoscaling:DescribeInstanceRefreshes") {
 		t.Errorf("denied to read: %v", err)
 	}
 }

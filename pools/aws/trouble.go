@@ -3,6 +3,7 @@ package aws
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -44,29 +45,35 @@ type troubles struct {
 	refreshed map[string]refreshed // by group
 }
 
-// request reads changes in progress of all groups, and the shortage of groups below their target.
-func (t *troubles) request(ctx context.Context, readings map[string]*reading) error {
-	work, ctx := errgroup.WithContext(ctx)
+// request reads changes in progress of all groups, and the shortage of groups below their target. It returns why some are unknown.
+func (t *troubles) request(ctx context.Context, readings map[string]*reading) (unknown []error) {
+	var work errgroup.Group
 	work.SetLimit(atOnce)
+	var mu sync.Mutex // guards unknown
 	for _, r := range readings {
 		work.Go(func() error {
-			if err := t.refreshes(ctx, r); err != nil {
-				return err
+			err := errors.Join(t.refreshes(ctx, r), t.shortage(ctx, r))
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				unknown = append(unknown, err)
 			}
-			return t.shortage(ctx, r)
+			return nil
 		})
 	}
-	return work.Wait()
+	_ = work.Wait() // unknown has all errors
+	slices.SortFunc(unknown, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return unknown
 }
 
 // forget drops the state of groups that the latest read did not find.
-func (t *troubles) forget(readings map[string]*reading) {
+func (t *troubles) forget(readings map[string]*reading, unread map[string]error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	maps.DeleteFunc(t.refreshed, func(id string, _ refreshed) bool { return readings[id] == nil })
+	maps.DeleteFunc(t.refreshed, func(id string, _ refreshed) bool { return readings[id] == nil && unread[id] == nil })
 }
 
-// refreshes marks a group as busy while an instance refresh changes it.
+// refreshes marks a group as busy while an instance refresh changes it. While this is unknown, the last known refresh counts.
 func (t *troubles) refreshes(ctx context.Context, r *reading) error {
 	if r.Kind != string(AutoScaling) {
 		return nil
@@ -77,7 +84,11 @@ func (t *troubles) refreshes(ctx context.Context, r *reading) error {
 	if known && last.active == "" && t.now().Sub(last.asked) < refreshEvery {
 		return nil
 	}
-	return t.refreshing(ctx, r)
+	err := t.refreshing(ctx, r)
+	if err != nil {
+		r.Busy = cmp.Or(r.Busy, last.active)
+	}
+	return err
 }
 
 // refreshing reads whether an instance refresh changes the group.

@@ -52,6 +52,8 @@ func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) {
 	}
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
+	ctx, cancel := part(ctx)
+	defer cancel()
 	if len(missing) > 0 && s.now().Sub(s.failed) >= typesRetry {
 		if err := s.request(ctx, missing); err != nil {
 			if !errors.Is(err, pools.ErrThrottled) && ctx.Err() == nil {

@@ -49,7 +49,7 @@ func NewPool(nc *nats.Conn, cluster, pool string, groups ...string) *Pool {
 }
 
 // Groups implements pools.Provider.
-func (p *Pool) Groups(ctx context.Context) ([]pools.Group, error) { return p.groups.Groups(ctx) }
+func (p *Pool) Groups(ctx context.Context) (pools.Listing, error) { return p.groups.Groups(ctx) }
 
 // Address implements pools.Addresser: every machine is this host.
 func (p *Pool) Address(context.Context, string) (pools.Address, error) {

@@ -145,18 +145,14 @@ func (p pools) addMachines(ctx context.Context, name string, found map[string]ma
 	if err != nil {
 		return err
 	}
-	groups, err := opened.Groups(ctx)
-	if err != nil {
-		return err
-	}
-	for _, g := range groups {
+	listing, err := opened.Groups(ctx)
+	errs := []error{err, listing.Missing}
+	for _, g := range listing.Groups {
 		snapshot, err := g.Snapshot(ctx)
-		if err != nil {
-			return err
-		}
+		errs = append(errs, err)
 		for _, i := range snapshot.Instances {
 			found[i.ID] = machine{pool: name, launched: i.Launched}
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }

@@ -22,13 +22,13 @@ var (
 func NewProvider(groups ...*Group) *Provider { return &Provider{groups} }
 
 // Groups implements [pools.Provider].
-func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
-	var out []pools.Group
+func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
+	var out pools.Listing
 	for _, g := range p.groups {
 		if err := g.cloud.admit(ctx); err != nil {
-			return nil, err
+			return pools.Listing{}, err
 		}
-		out = append(out, g)
+		out.Groups = append(out.Groups, g)
 	}
 	return out, nil
 }

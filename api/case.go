@@ -148,6 +148,9 @@ type GroupBackoff struct {
 	KeepsTarget bool `json:"keeps_target,omitempty"`
 }
 
+// Holds reports whether the backoff is in force.
+func (q GroupBackoff) Holds(now time.Time) bool { return now.Before(q.Until) }
+
 // Candidate is the part of a machine's state that a prune needs.
 type Candidate struct {
 	ID         string        `json:"id"` // unique in the pool

@@ -56,10 +56,10 @@ func TestShortageUnderAnOffset(t *testing.T) {
 	}
 }
 
-// A group whose raise was throttled or refused keeps its target: it is not short.
+// A group whose raise was throttled or refused keeps its target: it is not short. After a throttled raise it is tried again soon.
 func TestRefusalKeepsTheTarget(t *testing.T) {
 	t.Parallel()
-	for _, why := range []error{pools.ErrThrottled, pools.ErrRefused} {
+	for why, again := range map[error][]string{pools.ErrThrottled: {"set target a: 12"}, pools.ErrRefused: nil} {
 		t.Run(why.Error(), func(t *testing.T) {
 			t.Parallel()
 			w, _, web := steady(t, 4)
@@ -70,11 +70,12 @@ func TestRefusalKeepsTheTarget(t *testing.T) {
 			web.set(cpus(12*cpusPerNode), nil)
 			w.groups[0].Refuse(memory.SetTarget, fmt.Errorf("no: %w", why))
 			wantOps(t, w.tick(), "set target a: 12 FAILED")
+			w.wantTarget(10)
 			w.groups[0].Refuse(memory.SetTarget, nil)
-			for range 3 {
+			wantOps(t, w.tick(), again...)
+			for range 2 {
 				wantOps(t, w.tick())
 			}
-			w.wantTarget(10)
 		})
 	}
 }

@@ -111,7 +111,7 @@ func (r *Round) Report(change TargetChange, err error) {
 		g.Target = change.Target
 	default:
 		g.failed = err
-		if Refused(err) && change.Raises() {
+		if change.Raises() {
 			r.backOff(g.ID, err)
 		}
 	}
@@ -162,11 +162,22 @@ func (r *Round) reach(g *roundGroup, change TargetChange) {
 }
 
 func (r *Round) backOff(group string, err error) {
-	r.backoffs = plan.AddFailure(r.backoffs, group, decide.OneLine(err.Error()), r.o.Decision.State.Clock)
+	r.backoffs = plan.AddFailure(r.backoffs, group, decide.OneLine(err.Error()), scaleOf(err), r.o.Decision.State.Clock)
 	if !errors.Is(err, pools.ErrShort) {
 		r.backoffs = plan.KeepTarget(r.backoffs, group)
 	}
 	r.refused = true
+}
+
+// scaleOf returns how long the cause of a failed raise lasts.
+func scaleOf(err error) plan.Scale {
+	switch {
+	case errors.Is(err, pools.ErrThrottled):
+		return plan.Passing
+	case Refused(err):
+		return plan.Lasting
+	}
+	return plan.Unclear
 }
 
 // groupsInBackoff returns the groups in backoff, including those of this Round.

@@ -45,14 +45,14 @@ func TestRound(t *testing.T) {
 		{"one that is set aside is throttled", []Group{group("a", 3, 10, 1), group("b", 1, 10, 1)}, nil, 8,
 			map[string]error{"a 4": pools.ErrThrottled}, []string{"a 4, b 4", "b 5"}, []string{"a keeps"}, nil},
 		{"one was set aside before", []Group{group("a", 3, 10, 1), group("b", 3, 10, 3)}, func(c *api.Case, _ *Outcome) {
-			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", noon)
+			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", plan.Lasting, noon)
 		}, 6, nil, []string{"b 5", "a 1 set aside"}, []string{"a"}, nil},
 		{"never below the minimum", []Group{{ID: "a", Target: 3, Min: 2, Max: 10, Fulfilled: 1}}, func(c *api.Case, _ *Outcome) {
-			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", noon)
+			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", plan.Lasting, noon)
 		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, nil},
 		{"a lowering takes the surge first", []Group{group("a", 5, 10, 2)}, func(c *api.Case, _ *Outcome) {
 			c.State.Groups = map[string]api.GroupState{"a": {Surge: 2}}
-			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", noon)
+			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", plan.Lasting, noon)
 		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, map[string]int{"a": -2}},
 		{"a surge is ordered once", three[:2], func(_ *api.Case, o *Outcome) { o.Surge = map[string]int{"a": 1} }, 4,
 			map[string]error{"b 2": pools.ErrRefused}, []string{"a 3, b 2", "a 4"}, []string{"b keeps"}, map[string]int{"a": 1}},
@@ -105,6 +105,9 @@ func TestRound(t *testing.T) {
 			}
 			var aside []string
 			for _, q := range round.Backoffs() {
+				if !q.Holds(o.Decision.State.Clock) {
+					continue // it is tried again at the next tick
+				}
 				text := q.Group
 				if q.KeepsTarget {
 					text += " keeps"

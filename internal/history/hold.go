@@ -220,6 +220,9 @@ func (h *holds) addGroups() {
 		h.addBoth(api.HoldInGroup, group, fmt.Sprintf("group %s is not changed: %s", group, c.Busy[group]))
 	}
 	for _, q := range h.r.State.Backoffs {
+		if !q.Holds(h.r.State.Clock) {
+			continue
+		}
 		h.addHold(api.DirectionUp, api.HoldInGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
 	}
 	if d.Shortfall == 0 {

@@ -81,6 +81,9 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 		exists[g.ID] = g.Fulfilled
 	}
 	for _, q := range r.State.Backoffs {
+		if !q.Holds(r.State.Clock) {
+			continue
+		}
 		held[q.Group] = true
 	}
 	for _, share := range r.Detail.Distribution.Shares {

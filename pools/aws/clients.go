@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -55,11 +56,13 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	}
 	loaded.HTTPClient = bounded{loaded.HTTPClient}
 	loaded.APIOptions = append(loaded.APIOptions, follow)
+	query := loaded.Copy()
+	query.APIOptions = append(slices.Clone(loaded.APIOptions), answers)
 	return &clients{
 		pool:                 cfg.Pool,
-		autoscaling:          autoscaling.NewFromConfig(loaded, func(o *autoscaling.Options) { cfg.redirect(serviceAutoScaling, &o.BaseEndpoint) }),
-		ec2:                  ec2.NewFromConfig(loaded, func(o *ec2.Options) { cfg.redirect(serviceEC2, &o.BaseEndpoint) }),
-		elasticloadbalancing: elb.NewFromConfig(loaded, func(o *elb.Options) { cfg.redirect(serviceBalancing, &o.BaseEndpoint) }),
+		autoscaling:          autoscaling.NewFromConfig(query, func(o *autoscaling.Options) { cfg.redirect(serviceAutoScaling, &o.BaseEndpoint) }),
+		ec2:                  ec2.NewFromConfig(query, func(o *ec2.Options) { cfg.redirect(serviceEC2, &o.BaseEndpoint) }),
+		elasticloadbalancing: elb.NewFromConfig(query, func(o *elb.Options) { cfg.redirect(serviceBalancing, &o.BaseEndpoint) }),
 		sqs:                  sqs.NewFromConfig(loaded, func(o *sqs.Options) { cfg.redirect(serviceSQS, &o.BaseEndpoint) }),
 		s3: s3.NewFromConfig(loaded, func(o *s3.Options) {
 			cfg.redirect(serviceS3, &o.BaseEndpoint)

@@ -67,7 +67,9 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 // alone returns pools.ErrRefused if another party changes the group. It checks for an instance
 // refresh that began after the latest read. If that is unknown, only a change that ends instances is refused.
 func (g scaling) alone(ctx context.Context, r *reading, ends bool) error {
-	if err := g.p.troubles.refreshing(ctx, r); err != nil && ends {
+	reading, cancel := part(ctx)
+	defer cancel()
+	if err := g.p.troubles.refreshing(reading, r); err != nil && ends {
 		return err
 	}
 	if r.Busy != "" {

@@ -8,18 +8,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
+// Scale is how long the cause of a failure lasts, as a rule.
+type Scale int
+
 const (
-	firstBackoff   = 5 * time.Minute
-	longestBackoff = time.Hour
+	Lasting Scale = iota // no capacity, or a right is missing: 5 minutes, doubled up to an hour
+	Passing              // the provider is busy: 10 s, doubled up to 2 minutes
+	Unclear              // the result is unknown: no backoff before the third failure, then 30 s, doubled up to 5 minutes
+)
+
+const (
 	// dropAfter is the time after its end at which a backoff is dropped. The group may no
 	// longer exist.
 	dropAfter = 24 * time.Hour
 )
 
-// AddFailure returns qs with one more failure of a group. The first backoff is five minutes, each
-// further consecutive failure doubles it, up to one hour. A failure during the backoff changes its
-// reason and does not prolong it. The result is in order of group.
-func AddFailure(qs []api.GroupBackoff, group, why string, now time.Time) []api.GroupBackoff {
+// AddFailure returns qs with one more failure of a group. Each further consecutive failure doubles the backoff. A failure during
+// the backoff changes its reason and does not prolong it. The result is in order of group.
+func AddFailure(qs []api.GroupBackoff, group, why string, scale Scale, now time.Time) []api.GroupBackoff {
 	q := api.GroupBackoff{Group: group, Since: now}
 	kept := make([]api.GroupBackoff, 0, len(qs)+1)
 	for _, other := range qs {
@@ -31,8 +37,8 @@ func AddFailure(qs []api.GroupBackoff, group, why string, now time.Time) []api.G
 		}
 	}
 	q.Why, q.KeepsTarget = why, false
-	if !now.Before(q.Until) {
-		q.Until = now.Add(backoffFor(q.Failures))
+	if !q.Holds(now) {
+		q.Until = now.Add(scale.backoffFor(q.Failures))
 		q.Failures = max(q.Failures, 0) + 1
 	}
 	kept = append(kept, q)
@@ -50,10 +56,20 @@ func KeepTarget(qs []api.GroupBackoff, group string) []api.GroupBackoff {
 }
 
 // backoffFor returns the backoff of a group after that many earlier failures.
-func backoffFor(failures int) time.Duration {
-	d := firstBackoff
+func (s Scale) backoffFor(failures int) time.Duration {
+	d, longest := 5*time.Minute, time.Hour
+	switch s {
+	case Lasting:
+	case Passing:
+		d, longest = 10*time.Second, 2*time.Minute
+	case Unclear:
+		if failures -= 2; failures < 0 {
+			return 0
+		}
+		d, longest = 30*time.Second, 5*time.Minute
+	}
 	for range min(max(failures, 0), 10) {
-		d = min(2*d, longestBackoff)
+		d = min(2*d, longest)
 	}
 	return d
 }
@@ -62,7 +78,7 @@ func backoffFor(failures int) time.Duration {
 func InBackoff(qs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
 	held := make(map[string]api.GroupBackoff)
 	for _, q := range qs {
-		if now.Before(q.Until) {
+		if q.Holds(now) {
 			held[q.Group] = q
 		}
 	}

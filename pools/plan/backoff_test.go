@@ -23,7 +23,7 @@ func TestBackoffGrows(t *testing.T) {
 		if held := plan.InBackoff(qs, now); len(held) > 0 {
 			t.Fatalf("still held: %v", held)
 		}
-		qs = plan.AddFailure(qs, "a", fmt.Sprintf("no capacity, %d", n), now)
+		qs = plan.AddFailure(qs, "a", fmt.Sprintf("no capacity, %d", n), plan.Lasting, now)
 		until := now.Add(time.Duration(want) * time.Minute)
 		wanted := api.GroupBackoff{Group: "a", Why: fmt.Sprintf("no capacity, %d", n), Since: noon, Until: until, Failures: n + 1}
 		if diff := gocmp.Diff([]api.GroupBackoff{wanted}, qs); diff != "" {
@@ -53,13 +53,13 @@ func TestBackoffs(t *testing.T) {
 		got  []api.GroupBackoff
 		want []api.GroupBackoff
 	}{
-		{"one more", plan.AddFailure([]api.GroupBackoff{c, a}, "b", "denied", noon), []api.GroupBackoff{a, b, c}},
-		{"again after its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", noon.Add(30*time.Minute)), []api.GroupBackoff{again(a, "capacity", 40*time.Minute), c}},
-		{"again before its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", noon.Add(time.Minute)), []api.GroupBackoff{told, c}},
-		{"no more requests", plan.AddFailure([]api.GroupBackoff{a, c}, "b", "denied", day), []api.GroupBackoff{late, c}},
+		{"one more", plan.AddFailure([]api.GroupBackoff{c, a}, "b", "denied", plan.Lasting, noon), []api.GroupBackoff{a, b, c}},
+		{"again after its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", plan.Lasting, noon.Add(30*time.Minute)), []api.GroupBackoff{again(a, "capacity", 40*time.Minute), c}},
+		{"again before its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", plan.Lasting, noon.Add(time.Minute)), []api.GroupBackoff{told, c}},
+		{"no more requests", plan.AddFailure([]api.GroupBackoff{a, c}, "b", "denied", plan.Lasting, day), []api.GroupBackoff{late, c}},
 		{"recovered", plan.ClearBackoff([]api.GroupBackoff{a, c}, "a"), []api.GroupBackoff{c}},
 		{"a stranger recovered", plan.ClearBackoff([]api.GroupBackoff{a, c}, "b"), []api.GroupBackoff{a, c}},
-		{"no sense", plan.AddFailure([]api.GroupBackoff{{Group: "b", Failures: -7}}, "b", "denied", noon), []api.GroupBackoff{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
+		{"no sense", plan.AddFailure([]api.GroupBackoff{{Group: "b", Failures: -7}}, "b", "denied", plan.Lasting, noon), []api.GroupBackoff{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,12 +124,12 @@ func TestHold(t *testing.T) {
 func TestKeepTargetUntilShort(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	qs := plan.AddFailure(plan.AddFailure(nil, "a", "throttled", now), "b", "short", now)
+	qs := plan.AddFailure(plan.AddFailure(nil, "a", "throttled", plan.Lasting, now), "b", "short", plan.Lasting, now)
 	kept := plan.KeepTarget(qs, "a")
 	if !kept[0].KeepsTarget || kept[1].KeepsTarget || qs[0].KeepsTarget {
 		t.Errorf("kept %+v of %+v: want a alone to keep its target", kept, qs)
 	}
-	if again := plan.AddFailure(kept, "a", "short", now); again[0].KeepsTarget {
+	if again := plan.AddFailure(kept, "a", "short", plan.Lasting, now); again[0].KeepsTarget {
 		t.Errorf("found short: %+v, want it not to keep its target", again[0])
 	}
 }

@@ -120,6 +120,9 @@ func (cli *commands) listGroups(ctx context.Context, b *bus.Bus) error {
 	for i, g := range r.Snapshot.Groups {
 		groups[i].GroupSnapshot = g
 		for _, q := range r.State.Backoffs {
+			if !q.Holds(r.State.Clock) {
+				continue
+			}
 			if q.Group == g.ID {
 				groups[i].Quarantined, groups[i].Until = q.Why, q.Until
 			}

@@ -108,6 +108,9 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 	}
 	held := map[string]bool{}
 	for _, q := range r.State.Backoffs {
+		if !q.Holds(r.State.Clock) {
+			continue
+		}
 		held[q.Group] = true
 	}
 	for _, share := range r.Detail.Distribution.Shares {
@@ -122,6 +125,9 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		fmt.Fprintln(w)
 	}
 	for _, q := range r.State.Backoffs {
+		if !q.Holds(r.State.Clock) {
+			continue
+		}
 		fmt.Fprintf(w, "  ! %s is in backoff until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
 	}
 	for group, who := range r.Case.Busy {

@@ -173,6 +173,9 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 		add("%s", explain.Drift(time.Now(), r.At, d))
 	}
 	for _, q := range r.State.Backoffs {
+		if !q.Holds(r.State.Clock) {
+			continue
+		}
 		add("%s", explain.Group(time.Now(), q))
 	}
 	if r.Detail != nil && r.Result != nil && r.Case != nil {

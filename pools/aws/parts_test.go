@@ -1,0 +1,311 @@
+package aws
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// callFault is an answer to a call in place of the right one.
+type callFault struct {
+	name   string
+	answer func(r *http.Request, ec2 bool) (*http.Response, error)
+}
+
+func callFaults() []callFault {
+	code := func(status int, ofEC2, others string) func(*http.Request, bool) (*http.Response, error) {
+		return func(r *http.Request, ec2 bool) (*http.Response, error) {
+			if ec2 {
+				return responseOf(r, status, "<Response><Errors><Error><Code>"+ofEC2+"</Code><Message>no</Message></Error></Errors></Response>")
+			}
+			return responseOf(r, status, "<ErrorResponse><Error><Code>"+others+"</Code><Message>no</Message></Error></ErrorResponse>")
+		}
+	}
+	body := func(status int, text string) func(*http.Request, bool) (*http.Response, error) {
+		return func(r *http.Request, _ bool) (*http.Response, error) { return responseOf(r, status, text) }
+	}
+	return []callFault{
+		{"denied", code(http.StatusForbidden, "UnauthorizedOperation", "AccessDenied")},
+		{"throttled", code(http.StatusBadRequest, "RequestLimitExceeded", "Throttling")},
+		{"500", body(http.StatusInternalServerError, "")},
+		{"empty", body(http.StatusOK, "")},
+		{"garbage", body(http.StatusOK, "<html>502 Bad Gateway\x00")},
+		{"page", body(http.StatusOK, "<html><body>502</body></html>")},
+		{"timeout", func(r *http.Request, _ bool) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, context.Cause(r.Context())
+		}},
+	}
+}
+
+func responseOf(r *http.Request, status int, body string) (*http.Response, error) {
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/xml"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
+// faultyClient answers calls of one action with a fault.
+type faultyClient struct {
+	next awssdk.HTTPClient
+
+	mu     sync.Mutex
+	action string
+	fault  callFault
+	times  int
+}
+
+// break breaks the next calls of an action.
+func (f *faultyClient) set(action string, fault callFault, times int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.action, f.fault, f.times = action, fault, times
+}
+
+func (f *faultyClient) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	form, _ := url.ParseQuery(string(body))
+	f.mu.Lock()
+	hit := form.Get("Action") == f.action && f.times > 0
+	if hit {
+		f.times--
+	}
+	fault := f.fault
+	f.mu.Unlock()
+	if hit {
+		return fault.answer(r, form.Get("Version") == "2016-11-15")
+	}
+	return f.next.Do(r)
+}
+
+// partsWorld is an autoscaler of a pool at AWS: two Auto Scaling groups and a Spot Fleet request.
+type partsWorld struct {
+	*testing.T
+	server *awstest.Server
+	client *faultyClient
+	loop   *autoscaler.Loop
+	need   float64 // cpus
+	last   api.TickRecord
+
+	mu     sync.Mutex
+	saved  []byte
+	drains map[string]api.Drain
+	cordon map[string]bool
+}
+
+const partsTick = 10 * time.Second
+
+func newPartsWorld(t *testing.T) *partsWorld {
+	s := awstest.New(t, awstest.Config{Direct: true})
+	for _, name := range []string{"a", "b"} {
+		s.AddGroup(awstest.ASG{Name: name, Max: 8, Desired: 2, ProtectNew: true, Tags: map[string]string{tag: ours}})
+	}
+	s.AddFleet(awstest.SpotFleet{ID: "sfr-c", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Target: 2})
+	pass(s)
+	w := &partsWorld{T: t, server: s, need: 6, drains: map[string]api.Drain{}, cordon: map[string]bool{}}
+	cfg := configFor(s, AutoScaling, SpotFleet)
+	w.client = &faultyClient{next: cfg.Client}
+	cfg.Client = w.client
+	w.loop = autoscaler.NewLoop(autoscaler.Config{
+		Cluster: "c", Pool: "p", Tick: partsTick, Drain: drain.Config{Threshold: time.Minute, Force: true}, OrphansAfter: time.Hour,
+		Policy: api.DecisionPolicy{
+			Setpoint: 1, Combine: api.CombineSum, Period: partsTick,
+			Limits: api.TargetLimits{Min: 1, Max: 30, MaxAdd: api.Unlimited, MaxRemove: api.Unlimited},
+		},
+		Prune:   api.PruneLimits{MaxWeight: 40, MaxTasks: api.Unbounded},
+		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: partsTick},
+	}, autoscaler.World{
+		Provider: open(t, cfg), Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: w, Memory: partsMemory{w}, Orders: partsOrders{}, Lease: partsOrders{},
+		Records: partsRecords{w}, Cordon: w, Ticked: func(r api.TickRecord, _ error) { w.last = r },
+		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return partsSignal{w} }, Now: s.Now,
+	}, slog.New(slog.DiscardHandler))
+	t.Cleanup(w.loop.Close)
+	return w
+}
+
+func (w *partsWorld) Facts(now time.Time) (out []api.NodeFacts) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, i := range w.server.Instances("") {
+		if i.State == "running" {
+			out = append(out, api.NodeFacts{ID: i.ID, Pool: "p", At: now, BootID: i.ID, Resources: resource.Vector{1, 1000}, SafeToEvict: true, Draining: w.cordon[i.ID]})
+		}
+	}
+	return out
+}
+
+func (w *partsWorld) Cordon(_ context.Context, node string, on bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cordon[node] = on
+	return nil
+}
+
+func (w *partsWorld) Listing() ask.Listing {
+	return ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{sigproto.DefaultApp: {Address: "here"}}}
+}
+func (w *partsWorld) Report(ask.Report)                    {}
+func (w *partsWorld) Alive()                               {}
+func (w *partsWorld) Append(context.Context, []byte) error { return nil }
+
+type partsSignal struct{ w *partsWorld }
+
+func (s partsSignal) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
+	return sigproto.Response{Resources: sigproto.Resources{CPUs: new(s.w.need)}, Verdict: sigproto.VerdictValue}, nil
+}
+func (partsSignal) Close() error { return nil }
+
+type partsOrders struct{}
+
+func (partsOrders) Read(context.Context, time.Time) (api.Orders, error) { return api.Orders{}, nil }
+func (partsOrders) Removed(context.Context, string) error               { return nil }
+func (partsOrders) Rolled(context.Context, string) error                { return nil }
+func (partsOrders) Left() time.Duration                                 { return time.Hour }
+func (partsOrders) Epoch() uint64                                       { return 1 }
+
+type partsMemory struct{ w *partsWorld }
+
+func (m partsMemory) Load(context.Context) ([]byte, bool, error) {
+	return m.w.saved, m.w.saved != nil, nil
+}
+
+func (m partsMemory) Save(_ context.Context, data []byte) error {
+	m.w.saved = slices.Clone(data)
+	return nil
+}
+
+type partsRecords struct{ w *partsWorld }
+
+func (r partsRecords) Load(context.Context) ([]api.Drain, error) {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	return slices.Collect(maps.Values(r.w.drains)), nil
+}
+
+func (r partsRecords) Put(_ context.Context, d api.Drain) error {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	r.w.drains[d.Node] = d
+	return nil
+}
+
+func (r partsRecords) Delete(_ context.Context, node string) error {
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	delete(r.w.drains, node)
+	return nil
+}
+
+// ticks runs ticks, each with the time between them.
+func (w *partsWorld) ticks(n int) {
+	w.Helper()
+	for range n {
+		w.server.Advance(partsTick)
+		<-time.After(partsTick)
+		if err := w.loop.Tick(w.Context(), w.server.Now()); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+func (w *partsWorld) weight() int {
+	return w.server.Target("a") + w.server.Target("b") + w.server.Target("sfr-c")
+}
+
+// ended returns the instances that the autoscaler has ended.
+func (w *partsWorld) ended() (n int) {
+	for _, c := range w.server.Calls() {
+		if strings.HasPrefix(c.Action, "TerminateInstance") && c.Err == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// partsActions returns the calls of a pool that grows and shrinks.
+func partsActions(t *testing.T) (actions []string) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPartsWorld(t)
+		w.ticks(3)
+		w.need = 12
+		w.ticks(5)
+		w.need = 4
+		w.ticks(30)
+		if w.weight() != 4 || w.ended() != 8 {
+			t.Fatalf("weight %d, %d ended: want 4 and 8; %+v, %q", w.weight(), w.ended(), w.last.Detail.Kept, w.last.Detail.Refused)
+		}
+		for _, c := range w.server.Calls() {
+			actions = append(actions, c.Action)
+		}
+	})
+	slices.Sort(actions)
+	return slices.Compact(actions)
+}
+
+// Each call to AWS fails in each way, once, for a minute, and for a long time, while the need grows and then falls. The rest of the
+// pool grows, nothing ends that is needed, the problem is named at the second tick, and after the end of the fault all is as wanted.
+func TestEachCallFails(t *testing.T) {
+	t.Parallel()
+	actions := partsActions(t)
+	if len(actions) < 10 {
+		t.Fatalf("calls are %q: want more", actions)
+	}
+	for _, action := range actions {
+		for _, fault := range callFaults() {
+			for _, ticks := range []int{0, 6, 30} {
+				t.Run(fmt.Sprintf("%s/%s/%d ticks", action, fault.name, ticks), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { eachCallFails(t, action, fault, ticks) })
+				})
+			}
+		}
+	}
+}
+
+func eachCallFails(t *testing.T, action string, fault callFault, ticks int) {
+	w := newPartsWorld(t)
+	w.ticks(3)
+	if w.last.Failed != "" || len(w.last.Problems) > 0 {
+		t.Fatalf("failed %q, problems %q before the fault", w.last.Failed, w.last.Problems)
+	}
+	times := 1 << 30
+	if ticks == 0 {
+		times = 1
+	}
+	w.client.set(action, fault, times)
+	w.need = 12
+	w.ticks(max(ticks, 6))
+	if w.weight() < 12 {
+		t.Errorf("the pool has the weight %d, want 12; failed %q, problems %q", w.weight(), w.last.Failed, w.last.Problems)
+	}
+	if w.ended() > 0 {
+		t.Errorf("%d instances ended while the need grew", w.ended())
+	}
+	w.client.set("", callFault{}, 0)
+	w.ticks(2)
+	if w.last.Failed != "" || len(w.last.Problems) > 0 {
+		t.Errorf("failed %q, problems %q two ticks after the fault", w.last.Failed, w.last.Problems)
+	}
+}

@@ -72,13 +72,16 @@ type faultyClient struct {
 	action string
 	fault  callFault
 	times  int
+	hits   int
 }
 
-// break breaks the next calls of an action.
-func (f *faultyClient) set(action string, fault callFault, times int) {
+// set gives the next calls of an action a fault. It returns how many calls had the last one.
+func (f *faultyClient) set(action string, fault callFault, times int) (hits int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.action, f.fault, f.times = action, fault, times
+	hits = f.hits
+	f.action, f.fault, f.times, f.hits = action, fault, times, 0
+	return hits
 }
 
 func (f *faultyClient) Do(r *http.Request) (*http.Response, error) {
@@ -92,6 +95,7 @@ func (f *faultyClient) Do(r *http.Request) (*http.Response, error) {
 	hit := form.Get("Action") == f.action && f.times > 0
 	if hit {
 		f.times--
+		f.hits++
 	}
 	fault := f.fault
 	f.mu.Unlock()
@@ -296,7 +300,9 @@ func eachCallFails(t *testing.T, action string, fault callFault, ticks int) {
 	}
 	w.client.set(action, fault, times)
 	w.need = 12
-	w.ticks(max(ticks, 6))
+	w.ticks(2)
+	w.named(action, ticks > 0)
+	w.ticks(max(ticks-2, 4))
 	if w.weight() < 12 {
 		t.Errorf("the pool has the weight %d, want 12; failed %q, problems %q", w.weight(), w.last.Failed, w.last.Problems)
 	}
@@ -307,5 +313,34 @@ func eachCallFails(t *testing.T, action string, fault callFault, ticks int) {
 	w.ticks(2)
 	if w.last.Failed != "" || len(w.last.Problems) > 0 {
 		t.Errorf("failed %q, problems %q two ticks after the fault", w.last.Failed, w.last.Problems)
+	}
+	w.ticks(30) // backoffs end
+	w.client.set(action, fault, times)
+	w.need = 4
+	w.ticks(2)
+	w.named(action, ticks > 0)
+	for range max(ticks-2, 4) {
+		w.ticks(1)
+		if w.weight() < 4 {
+			t.Fatalf("the pool has the weight %d while it shrinks, want at least 4", w.weight())
+		}
+	}
+	hits := w.client.set("", callFault{}, 0)
+	t.Logf("%d failed calls in %d ticks", hits, max(ticks, 6))
+	w.ticks(60)
+	if w.weight() != 4 || w.last.Failed != "" || len(w.last.Problems) > 0 {
+		t.Errorf("the pool has the weight %d, failed %q, problems %q long after the fault; want 4 and none", w.weight(), w.last.Failed, w.last.Problems)
+	}
+}
+
+// named checks that the record names the fault of a call that each tick makes.
+func (w *partsWorld) named(action string, lasts bool) {
+	w.Helper()
+	each := []string{"DescribeAutoScalingGroups", "DescribeSpotFleetRequests", "DescribeSpotFleetInstances", "DescribeInstances", "DescribeTags"}
+	if !lasts || !slices.Contains(each, action) {
+		return
+	}
+	if !strings.Contains(w.last.Failed+strings.Join(w.last.Problems, "\n"), action) {
+		w.Errorf("failed %q, problems %q at the second tick: want %s", w.last.Failed, w.last.Problems, action)
 	}
 }

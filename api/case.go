@@ -17,9 +17,11 @@ type Case struct {
 	// have their own targets.
 	Groups []GroupTarget     `json:"groups"`
 	Has    map[string]int    `json:"has,omitempty"`  // existing weight of a group that counts towards its target in Groups
-	Busy   map[string]string `json:"busy,omitempty"` // groups that another party is changing, with the reason
-	Nodes  []Candidate       `json:"nodes"`          // the nodes that stay
-	Joined float64           `json:"joined"`         // weight of the joined ones, healthy or not
+	Busy   map[string]string `json:"busy,omitempty"` // groups that must not be changed, with the reason
+	// Keeps are the groups whose nodes cannot be removed now, with the reason: the provider rejects it, or terminations failed.
+	Keeps  map[string]string `json:"keeps,omitempty"`
+	Nodes  []Candidate       `json:"nodes"`  // the nodes that stay
+	Joined float64           `json:"joined"` // weight of the joined ones, healthy or not
 	// Leaving are the nodes that can be taken back; the first in the list is taken back first.
 	Leaving []Leaver `json:"leaving,omitempty"`
 	// Stale is the weight of marked instances that stay until they are replaced, by group.
@@ -78,6 +80,7 @@ type PoolState struct {
 	// Groups are the groups that count in Wanted, by id.
 	Groups   map[string]GroupState `json:"groups,omitempty"`
 	Backoffs []GroupBackoff        `json:"backoffs,omitempty"` // backoffs of groups, by the rules' monotonic clock
+	Removals []GroupBackoff        `json:"removals,omitempty"` // backoffs of the terminations in groups
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`

@@ -29,6 +29,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		state.Groups[group] = of
 	}
 	c.State = updateBackoffs(now, r.Groups, state, decide.ClockAt(state.DecisionState, now), l.writer.Raised)
+	c.Keeps = keeps(r.Groups, c.State, now)
 	account := r.Account(c.State)
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
@@ -44,6 +45,27 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		c.Disruption = new(max(0, budget.Limit-len(budget.Out)))
 	}
 	return c, account
+}
+
+// keeps returns the groups whose nodes cannot be removed now, with the reason.
+func keeps(groups []pools.GroupSnapshot, s api.PoolState, now time.Time) map[string]string {
+	var out map[string]string
+	clock := decide.ClockAt(s.DecisionState, now)
+	removals := plan.InBackoff(s.Removals, clock)
+	for _, g := range groups {
+		why := g.Keeps
+		if q, held := removals[g.ID]; held && why == "" {
+			why = fmt.Sprintf("terminations fail, the next one is tried at %s: %s", now.Add(q.Until.Sub(clock)).UTC().Format(time.TimeOnly), q.Why)
+		}
+		if why == "" {
+			continue
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[g.ID] = decide.OneLine(why)
+	}
+	return out
 }
 
 // mark sets the weight of the instances that an operator marked as stale, and returns these

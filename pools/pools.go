@@ -47,6 +47,8 @@ type GroupSnapshot struct {
 	// Busy, if not empty, names another change of the group, such as an instance refresh.
 	// Weirkeeper does not change the group meanwhile.
 	Busy string `json:"busy,omitempty"`
+	// Keeps, if not empty, is why the provider rejects the termination of any instance.
+	Keeps string `json:"keeps,omitempty"`
 	// Unknown is why the group could not be read; nil: it was. Then the rest is its last known value, and nothing changes the group.
 	Unknown *api.Unknown `json:"unknown,omitempty"`
 	// Blind is set if Unknown is, and no instance was ever known.

@@ -74,9 +74,16 @@ const unlistedGroup = time.Hour
 // nodeSnapshots returns the nodes in the form for their drains. facts are newer than the snapshot.
 func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSnapshot {
 	views := make(map[string]drain.NodeSnapshot, len(p.Nodes))
-	busy := p.Busy()
+	busy, keeps := p.Busy(), map[string]string{}
+	for _, g := range p.Groups {
+		keeps[g.ID] = g.Keeps
+	}
+	waits := plan.InBackoff(p.state.Removals, p.state.Clock)
 	for _, n := range p.Nodes {
-		views[n.Instance.ID] = viewOf(p.At, n, busy[n.Instance.Group])
+		v := viewOf(p.At, n, busy[n.Instance.Group])
+		_, v.Waits = waits[n.Instance.Group]
+		v.Keeps = keeps[n.Instance.Group]
+		views[n.Instance.ID] = v
 	}
 	// A node that joined after the snapshot is not an orphan.
 	late := map[string]bool{}
@@ -195,6 +202,16 @@ func (p poolState) repairs(now time.Time, requests []Request) ([]drain.Choice, [
 	return choices, answers
 }
 
+// keeps returns why the provider rejects terminations in the group, or an empty string.
+func (p poolState) keeps(group string) string {
+	for _, g := range p.Groups {
+		if g.ID == group {
+			return g.Keeps
+		}
+	}
+	return ""
+}
+
 // repair returns the choice for a request, or why it is refused.
 func (p poolState) repair(now time.Time, r pools.RepairRequest) (drain.Choice, error) {
 	n, there := p.Instance(r.Node)
@@ -207,6 +224,8 @@ func (p poolState) repair(now time.Time, r pools.RepairRequest) (drain.Choice, e
 		return drain.Choice{}, fmt.Errorf("its deadline %v has passed", r.Deadline)
 	case busy != "":
 		return drain.Choice{}, fmt.Errorf("%w: its group is being changed: %s", pools.ErrRefused, busy)
+	case r.RepairInPlace == nil && p.keeps(n.Group) != "":
+		return drain.Choice{}, fmt.Errorf("%w: its group keeps its nodes: %s", pools.ErrRefused, p.keeps(n.Group))
 	case r.RepairInPlace == nil && n.Protected:
 		return drain.Choice{}, fmt.Errorf("%w: the node is protected from termination", pools.ErrRefused)
 	case r.RepairInPlace != nil && r.Hold:

@@ -230,7 +230,7 @@ func TestTargets(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			a := pools.GroupSnapshot{ID: "a", Target: 3, Min: 1}
-			one := newTargets([]pools.GroupSnapshot{a})
+			one := newTargets([]pools.GroupSnapshot{a}, api.PoolState{}, noon)
 			test.change(one)
 			s := one.into(api.PoolState{Groups: map[string]api.GroupState{"a": {}, "gone": {}}})
 			if of := s.Groups["a"]; one.target(a) != test.now || one.likely(a) != test.likely || *of.LastTarget != test.likely || of.ResultUnknown != test.resultUnknown {

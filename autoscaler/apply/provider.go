@@ -29,9 +29,19 @@ type provider struct {
 	raised   map[string]bool                   // groups that accepted a higher target, and may not have filled up yet
 }
 
-func (p *provider) adopt(s *snapshot.Snapshot) {
+func (p *provider) adopt(s *snapshot.Snapshot, state api.PoolState) {
 	p.latest.Store(s)
-	p.targets = newTargets(s.Groups)
+	p.targets = newTargets(s.Groups, state, s.At)
+}
+
+// removals returns the backoffs of terminations. s has those of the last process.
+func (p *provider) removals(s api.PoolState) []api.GroupBackoff {
+	if p.targets == nil {
+		return s.Removals
+	}
+	p.targets.mu.Lock()
+	defer p.targets.mu.Unlock()
+	return slices.Clone(p.targets.removals)
 }
 
 // find returns a group of the latest snapshot.

@@ -3,19 +3,24 @@ package apply
 import (
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // targets holds the targets of the groups as they change after a snapshot. Any goroutine may use
 // it.
 type targets struct {
-	mu     sync.Mutex
-	groups map[string]*groupTarget
+	mu       sync.Mutex
+	groups   map[string]*groupTarget
+	removals []api.GroupBackoff // of terminations
+	clock    time.Time          // of the backoffs
 }
 
 type groupTarget struct {
@@ -26,9 +31,9 @@ type groupTarget struct {
 	at            time.Time // of the last request; zero: no request
 }
 
-// newTargets returns the targets that the groups were read with.
-func newTargets(groups []pools.GroupSnapshot) *targets {
-	t := &targets{groups: make(map[string]*groupTarget, len(groups))}
+// newTargets returns the targets that the groups were read with at that time.
+func newTargets(groups []pools.GroupSnapshot, s api.PoolState, now time.Time) *targets {
+	t := &targets{groups: make(map[string]*groupTarget, len(groups)), removals: s.Removals, clock: decide.ClockAt(s.DecisionState, now)}
 	for _, g := range groups {
 		t.groups[g.ID] = &groupTarget{now: g.Target, likely: g.Target, least: g.Min}
 	}
@@ -70,8 +75,10 @@ func (t *targets) lower(group string, weights []float64, err error) {
 	g := t.groups[group]
 	if err != nil {
 		g.resultUnknown = g.resultUnknown || !resolve.Refused(err)
+		t.removals = plan.AddFailure(t.removals, group, decide.OneLine(err.Error()), resolve.ScaleOf(err), t.clock)
 		return
 	}
+	t.removals = plan.ClearBackoff(t.removals, group)
 	for _, w := range weights {
 		by := g.now - max(g.least, int(math.Floor(float64(g.now)-w)))
 		g.now, g.likely = g.now-by, g.likely-by
@@ -82,6 +89,7 @@ func (t *targets) lower(group string, weights []float64, err error) {
 func (t *targets) into(s api.PoolState) api.PoolState {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	s.Removals = slices.DeleteFunc(slices.Clone(t.removals), func(q api.GroupBackoff) bool { return t.groups[q.Group] == nil })
 	s.Groups = maps.Clone(s.Groups)
 	for group, of := range s.Groups {
 		g := t.groups[group]

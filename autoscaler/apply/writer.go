@@ -151,6 +151,7 @@ func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
 		return r, err
 	}
 	r.State, r.Found = resolve.Reconcile(w.journal.state, now, r.Records.groups(r.Snapshot, found), w.config.Obey)
+	r.State.Removals = w.provider.removals(r.State)
 	r.Found = w.found.And(r.Found)
 	return r, nil
 }
@@ -159,7 +160,7 @@ func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
 func (w *Writer) Adopt(r Reading) {
 	w.journal.state, w.found = r.State, r.Found
 	w.reader.Adopt(r.Snapshot)
-	w.provider.adopt(r.Snapshot)
+	w.provider.adopt(r.Snapshot, r.State)
 }
 
 // State returns the state for the next tick.
@@ -204,6 +205,7 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 // poolState returns the current pool of a snapshot.
 func (w *Writer) poolState(s *snapshot.Snapshot) poolState {
 	state, records := w.journal.state, w.drains.records()
+	state.Removals = w.provider.removals(state)
 	return poolState{Snapshot: s, state: state, account: resolve.AccountOf(state, records.groups(s, w.provider.targets.target)), records: records}
 }
 

@@ -199,13 +199,18 @@ func shortWeight(held map[string]api.GroupBackoff, has map[string]int) map[strin
 	return has
 }
 
-// chooseNodes chooses the orphans, then the nodes of the prune. A busy group has no target for the
+// keepsNodes reports whether no node of the group can be removed now.
+func keepsNodes(c api.Case, group string) bool {
+	_, busy := c.Busy[group]
+	_, keeps := c.Keeps[group]
+	return busy || keeps
+}
+
+// chooseNodes chooses the orphans, then the nodes of the prune. A group that keeps its nodes has no target for the
 // prune, so that none of its nodes is chosen.
 func chooseNodes(c api.Case, o *Outcome) {
 	targets := o.Distribution.Targets()
-	for group := range c.Busy {
-		delete(targets, group)
-	}
+	maps.DeleteFunc(targets, func(group string, _ int) bool { return keepsNodes(c, group) })
 	weight, tasks := decide.Spent(o.Decision.State, c.Input.Policy)
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
@@ -223,9 +228,8 @@ func chooseNodes(c api.Case, o *Outcome) {
 // chooseOrphans chooses the orphans, and takes them out of the prune's input.
 func chooseOrphans(c api.Case, o *Outcome) {
 	in := o.PruneInput
-	if len(c.Busy) > 0 {
-		busy := func(n api.Candidate) bool { _, is := c.Busy[n.Group]; return is }
-		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), busy)
+	if len(c.Busy)+len(c.Keeps) > 0 {
+		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), func(n api.Candidate) bool { return keepsNodes(c, n.Group) })
 	}
 	o.Orphans = plan.Orphans(in, c.OrphansAfter)
 	if len(o.Orphans) == 0 {

@@ -37,7 +37,7 @@ func Question(c api.Case, machines map[string]api.Machine, gone, aside []string)
 func candidates(c api.Case) []string {
 	scaled := make(map[string]bool, len(c.Groups))
 	for _, g := range c.Groups {
-		scaled[g.ID] = !g.Stale && c.Busy[g.ID] == ""
+		scaled[g.ID] = !g.Stale && !keepsNodes(c, g.ID)
 	}
 	nodes := make(map[string]*api.Candidate, len(c.Nodes))
 	for i := range c.Nodes {

@@ -162,15 +162,15 @@ func (r *Round) reach(g *roundGroup, change TargetChange) {
 }
 
 func (r *Round) backOff(group string, err error) {
-	r.backoffs = plan.AddFailure(r.backoffs, group, decide.OneLine(err.Error()), scaleOf(err), r.o.Decision.State.Clock)
+	r.backoffs = plan.AddFailure(r.backoffs, group, decide.OneLine(err.Error()), ScaleOf(err), r.o.Decision.State.Clock)
 	if !errors.Is(err, pools.ErrShort) {
 		r.backoffs = plan.KeepTarget(r.backoffs, group)
 	}
 	r.refused = true
 }
 
-// scaleOf returns how long the cause of a failed raise lasts.
-func scaleOf(err error) plan.Scale {
+// ScaleOf returns how long the cause of a failed request lasts.
+func ScaleOf(err error) plan.Scale {
 	switch {
 	case errors.Is(err, pools.ErrThrottled):
 		return plan.Passing

@@ -37,8 +37,7 @@ func groupsToRoll(c api.Case, held map[string]api.GroupBackoff) []api.GroupTarge
 	var out []api.GroupTarget
 	for _, g := range c.Groups {
 		_, inBackoff := held[g.ID]
-		_, busy := c.Busy[g.ID]
-		if c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !busy {
+		if c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !keepsNodes(c, g.ID) {
 			out = append(out, g)
 		}
 	}

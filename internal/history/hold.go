@@ -219,6 +219,9 @@ func (h *holds) addGroups() {
 	for _, group := range slices.Sorted(maps.Keys(c.Busy)) {
 		h.addBoth(api.HoldInGroup, group, fmt.Sprintf("group %s is not changed: %s", group, c.Busy[group]))
 	}
+	for _, group := range slices.Sorted(maps.Keys(c.Keeps)) {
+		h.addHold(api.DirectionDown, api.HoldInGroup, group, fmt.Sprintf("group %s keeps its nodes: %s", group, c.Keeps[group]))
+	}
 	for _, q := range h.r.State.Backoffs {
 		if !q.Holds(h.r.State.Clock) {
 			continue

@@ -326,7 +326,9 @@ func eachCallFails(t *testing.T, action string, fault callFault, ticks int) {
 		}
 	}
 	hits := w.client.set("", callFault{}, 0)
-	t.Logf("%d failed calls in %d ticks", hits, max(ticks, 6))
+	if most := 8; fault.name == "denied" && strings.HasPrefix(action, "Terminate") && hits > most {
+		t.Errorf("%d rejected calls in %d ticks, want at most %d", hits, max(ticks, 6), most)
+	}
 	w.ticks(60)
 	if w.weight() != 4 || w.last.Failed != "" || len(w.last.Problems) > 0 {
 		t.Errorf("the pool has the weight %d, failed %q, problems %q long after the fault; want 4 and none", w.weight(), w.last.Failed, w.last.Problems)
@@ -343,4 +345,54 @@ func (w *partsWorld) named(action string, lasts bool) {
 	if !strings.Contains(w.last.Failed+strings.Join(w.last.Problems, "\n"), action) {
 		w.Errorf("failed %q, problems %q at the second tick: want %s", w.last.Failed, w.last.Problems, action)
 	}
+}
+
+// While terminating is suspended, no node of the group is drained, and the other groups shrink.
+func TestSuspendedTermination(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPartsWorld(t)
+		w.need = 12
+		w.ticks(6)
+		w.server.Suspend("a", "Terminate")
+		w.need = 3
+		w.ticks(20)
+		if w.server.Target("a") != 4 || w.weight() > 6 || !strings.HasPrefix(w.last.Case.Keeps["a"], "terminating is suspended") {
+			t.Errorf("a has the target %d, the pool %d, kept: %v; want 4, at most 6, and why", w.server.Target("a"), w.weight(), w.last.Case.Keeps)
+		}
+		for _, i := range w.server.Instances("a") {
+			if w.cordon[i.ID] {
+				t.Errorf("node %s of a is cordoned", i.ID)
+			}
+		}
+		w.server.Suspend("a")
+		w.ticks(20)
+		if w.weight() != 3 {
+			t.Errorf("the pool has the weight %d, want 3", w.weight())
+		}
+	})
+}
+
+// A drained node whose termination was rejected serves again when the need returns.
+func TestRejectedTerminationIsTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPartsWorld(t)
+		w.need = 12
+		w.ticks(6)
+		w.server.Deny("TerminateInstanceInAutoScalingGroup", "")
+		w.server.Deny("TerminateInstances", "")
+		w.need = 4
+		w.ticks(10)
+		drained := len(w.drains)
+		launched := len(w.server.Instances(""))
+		w.need = 12
+		w.ticks(5)
+		if drained == 0 || len(w.drains) > 0 || len(w.server.Instances("")) != launched {
+			t.Errorf("%d nodes were drained, %d are not taken back, %d instances of %d: want all back, and none launched", drained, len(w.drains), len(w.server.Instances("")), launched)
+		}
+		for id, on := range w.cordon {
+			if on {
+				t.Errorf("node %s is cordoned", id)
+			}
+		}
+	})
 }

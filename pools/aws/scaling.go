@@ -195,8 +195,11 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 		r.Busy = "the group's status is " + status
 	}
 	for _, s := range g.SuspendedProcesses {
-		if aws.ToString(s.ProcessName) == "Launch" {
+		switch aws.ToString(s.ProcessName) {
+		case "Launch":
 			r.launchBlocked = "launching is suspended: " + aws.ToString(s.SuspensionReason)
+		case "Terminate":
+			r.Keeps = "terminating is suspended: " + aws.ToString(s.SuspensionReason)
 		}
 	}
 	// If all new instances are protected, protection is only against a choice of AWS. It is not an

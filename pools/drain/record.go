@@ -176,6 +176,19 @@ func lastChange(r api.Drain) time.Time {
 	return slices.MaxFunc([]time.Time{r.Since, r.CordonSent, r.EndAccepted, r.RepairedAt}, time.Time.Compare)
 }
 
+// notTerminating returns the record after the provider rejected the termination: the node can be taken back again, and after its
+// deadline it is.
+func notTerminating(r api.Drain, now time.Time) api.Drain {
+	const why = "the provider rejected its termination"
+	switch {
+	case !now.Before(r.Deadline):
+		return takenBackRecord(r, now, why)
+	case r.CordonSent.IsZero():
+		return movedTo(r, api.DrainChosen, now, why)
+	}
+	return movedTo(r, api.DrainDrained, now, why)
+}
+
 // Returnable returns a copy of the records that can be taken back. Those whose drain has advanced
 // least come first, of these the last chosen.
 func Returnable(records []api.Drain) []api.Drain {

@@ -24,6 +24,10 @@ type NodeSnapshot struct {
 	Protected bool
 	// Busy, if not empty, names another change of its group. The group must not be changed then.
 	Busy string
+	// Keeps, if not empty, is why the provider rejects terminations in its group.
+	Keeps string
+	// Waits is set while terminations in its group are in backoff, because they failed.
+	Waits bool
 
 	// Node is NodeUnknown if its facts are stale. A node that had joined and became silent is
 	// unknown, not an orphan: an orphan has no tasks.
@@ -57,6 +61,8 @@ func (v NodeSnapshot) refuses() string {
 		return "the provider protects it from termination"
 	case v.Busy != "":
 		return "its group is being changed: " + v.Busy
+	case v.Keeps != "":
+		return "its group keeps its nodes: " + v.Keeps
 	}
 	return ""
 }
@@ -83,8 +89,16 @@ const overdue = 5 * time.Minute
 // A node is terminated only if a fresh snapshot shows that it has no tasks and accepts none, or
 // that it has never joined; or after its deadline, with force. A replacement by a repair needs no
 // force, and it terminates a node without response at once. A node that the provider ends by
-// itself, or that is repaired in place, is never terminated.
+// itself, or that is repaired in place, is never terminated. While terminations in its group are in backoff, a node waits.
 func (c Config) Next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
+	next, action := c.next(now, r, v)
+	if action == Terminate && v.Waits {
+		return r, None
+	}
+	return next, action
+}
+
+func (c Config) next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
 	case !knownState(r.State):
 		return r, None

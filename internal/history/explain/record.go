@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,8 +132,11 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		}
 		fmt.Fprintf(w, "  ! %s is in backoff until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
 	}
-	for group, who := range r.Case.Busy {
-		fmt.Fprintf(w, "  ! %s is not changed: %s\n", group, who)
+	for _, group := range slices.Sorted(maps.Keys(r.Case.Busy)) {
+		fmt.Fprintf(w, "  ! %s is not changed: %s\n", group, r.Case.Busy[group])
+	}
+	for _, group := range slices.Sorted(maps.Keys(r.Case.Keeps)) {
+		fmt.Fprintf(w, "  ! %s keeps its nodes: %s\n", group, r.Case.Keeps[group])
 	}
 	if short := r.Detail.Distribution.Shortfall; short != 0 {
 		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound or not changed\n", short)

@@ -67,10 +67,6 @@ func (p poolState) full(since time.Time) bool {
 	return have >= need-resource.Slack
 }
 
-// unlistedGroup is how long the drain records of a group are kept that the provider does not list. If the group comes
-// back, its nodes would stay cordoned without them.
-const unlistedGroup = time.Hour
-
 // nodeSnapshots returns the nodes in the form for their drains. facts are newer than the snapshot.
 func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSnapshot {
 	views := make(map[string]drain.NodeSnapshot, len(p.Nodes))
@@ -103,8 +99,8 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 		switch silent := one.Instance == drain.Present && one.Node == api.NodeUnknown; {
 		case unknown[record.Group]:
 			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
-		case !there && !listed[record.Group] && p.At.Sub(record.Since) < unlistedGroup:
-			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
+		case !there && !listed[record.Group]:
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: true}
 		case !there:
 			one = drain.NodeSnapshot{Instance: drain.Absent, At: p.At}
 		case record.Hold:

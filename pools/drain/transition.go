@@ -24,6 +24,8 @@ type NodeSnapshot struct {
 	Protected bool
 	// Busy, if not empty, names another change of its group. The group must not be changed then.
 	Busy string
+	// Left is set if its group is no longer in the pool. Then the rest is unknown.
+	Left bool
 	// Keeps, if not empty, is why the provider rejects terminations in its group.
 	Keeps string
 	// Waits is set while terminations in its group are in backoff, because they failed.
@@ -102,6 +104,8 @@ func (c Config) next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Act
 	switch {
 	case !knownState(r.State):
 		return r, None
+	case v.Left && r.State != api.DrainReturned:
+		return left(now, r)
 	case r.State == api.DrainGone:
 		return gone(now, r, v)
 	case r.State == api.DrainReturned:
@@ -119,6 +123,22 @@ func (c Config) next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Act
 		return repairInPlace(now, r, v)
 	}
 	return c.leaving(now, r, v)
+}
+
+// leftLimit is how long a node is uncordoned whose group left the pool: its agent may run on, or not.
+const leftLimit = time.Minute
+
+// left takes back a node whose group left the pool, and then deletes the record.
+func left(now time.Time, r api.Drain) (api.Drain, Action) {
+	switch {
+	case r.State == api.DrainGone:
+		return r, DeleteRecord
+	case r.State != api.DrainReturning:
+		return takenBackRecord(r, now, "its group is no longer in the pool"), None
+	case !now.Before(r.Since.Add(leftLimit)):
+		return movedTo(r, api.DrainReturned, now, "its group is no longer in the pool, and its node does not respond"), None
+	}
+	return r, Uncordon
 }
 
 // gone deletes the record once a later list does not have the instance either. A single list may

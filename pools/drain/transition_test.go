@@ -56,7 +56,14 @@ func snapshotOf(changes ...func(*drain.NodeSnapshot)) drain.NodeSnapshot {
 	return v
 }
 
+// groupLeft returns the snapshot of a node whose group is no longer in the pool.
+func groupLeft() drain.NodeSnapshot {
+	return drain.NodeSnapshot{At: start.Add(time.Minute), Left: true}
+}
+
 func noTasks(v *drain.NodeSnapshot)         { v.Node, v.Tasks = api.NodeIdle, 0 }
+func keeps(v *drain.NodeSnapshot)           { v.Keeps = "terminating is suspended" }
+func waits(v *drain.NodeSnapshot)           { v.Waits = true }
 func uncordoned(v *drain.NodeSnapshot)      { v.Cordoned = false }
 func orphaned(v *drain.NodeSnapshot)        { v.Node, v.Cordoned, v.Tasks = api.NodeOrphaned, false, 0 }
 func silent(v *drain.NodeSnapshot)          { v.Node, v.Cordoned, v.Tasks = api.NodeUnknown, false, 0 }
@@ -106,6 +113,14 @@ func TestNext(t *testing.T) {
 		{"draining, ended by another party", config, soon, record(api.DrainDraining), snapshotOf(ending), api.DrainTerminating, drain.None},
 		{"draining, disappeared", config, soon, record(api.DrainDraining), snapshotOf(absent), api.DrainGone, drain.None},
 		{"draining, its group is changed by others: it stays", config, soon, record(api.DrainDraining), snapshotOf(busy), api.DrainReturning, drain.None},
+
+		{"draining, its group left the pool: it stays", config, soon, record(api.DrainDraining), groupLeft(), api.DrainReturning, drain.None},
+		{"terminating, its group left the pool: it stays", config, soon, record(api.DrainTerminating), groupLeft(), api.DrainReturning, drain.None},
+		{"returning, its group left the pool", config, start.Add(time.Second), record(api.DrainReturning), groupLeft(), api.DrainReturning, drain.Uncordon},
+		{"returning for a minute, its group left the pool: no more", config, soon, record(api.DrainReturning), groupLeft(), api.DrainReturned, drain.None},
+		{"gone, its group left the pool", config, soon, record(api.DrainGone), groupLeft(), api.DrainGone, drain.DeleteRecord},
+		{"draining, its group keeps its nodes: it stays", config, soon, record(api.DrainDraining), snapshotOf(keeps), api.DrainReturning, drain.None},
+		{"drained, terminations fail: wait", config, soon, record(api.DrainDrained), snapshotOf(noTasks, waits), api.DrainDrained, drain.None},
 
 		{"drained", config, soon, record(api.DrainDrained), snapshotOf(noTasks), api.DrainTerminating, drain.Terminate},
 		{"drained, tasks again", config, soon, record(api.DrainDrained), snapshotOf(), api.DrainDraining, drain.None},

@@ -150,6 +150,9 @@ func (g groupState) note() string {
 	if g.Quarantined != "" {
 		notes = append(notes, fmt.Sprintf("left alone until %s: %s", g.Until.Local().Format(time.TimeOnly), g.Quarantined))
 	}
+	if g.Unknown != nil {
+		notes = append(notes, fmt.Sprintf("could not be read since %s: %s", g.Unknown.Since.Local().Format(time.TimeOnly), g.Unknown.Why))
+	}
 	if g.Busy != "" {
 		notes = append(notes, "left alone: "+g.Busy)
 	}

@@ -73,10 +73,14 @@ func (s *samples) snapshot(r api.TickRecord) {
 		s.add("nodes", float64(view.Nodes[state]), state)
 	}
 	waiting := plan.InBackoff(r.State.Backoffs, r.State.Clock)
-	targets, fulfilled, backoff := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	targets, fulfilled, backoff, unknown := map[string]float64{}, map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for _, g := range view.Groups {
 		if !g.Stale {
 			targets[g.ID], fulfilled[g.ID] = float64(g.Target), g.Fulfilled
+		}
+		unknown[g.ID] = 0
+		if g.Unknown != nil {
+			unknown[g.ID] = 1
 		}
 		backoff[g.ID] = 0
 		if _, waits := waiting[g.ID]; waits {
@@ -86,6 +90,7 @@ func (s *samples) snapshot(r api.TickRecord) {
 	s.each("group_target", targets, sum)
 	s.each("group_fulfilled", fulfilled, sum)
 	s.each("group_backoff", backoff, sum)
+	s.each("group_unknown", unknown, sum)
 }
 
 // each adds the values of a bounded number of names.

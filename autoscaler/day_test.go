@@ -73,13 +73,17 @@ type mortal struct {
 
 type mortalGroup struct {
 	pools.Group
-	life  *life
-	stale bool
+	life   *life
+	stale  bool
+	unread bool
 }
 
 func (g mortalGroup) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	if err := g.life.spend(); err != nil {
 		return pools.GroupSnapshot{}, err
+	}
+	if g.unread {
+		return pools.GroupSnapshot{}, errors.New("the api is down")
 	}
 	s, err := g.Group.Snapshot(ctx)
 	s.Stale = g.stale
@@ -114,7 +118,7 @@ func (m mortal) Groups(context.Context) (pools.Listing, error) {
 	var out pools.Listing
 	for _, g := range m.handles {
 		if !m.hidden[g.ID()] {
-			out.Groups = append(out.Groups, mortalGroup{g, m.life, m.stale[g.ID()]})
+			out.Groups = append(out.Groups, mortalGroup{g, m.life, m.stale[g.ID()], m.unread[g.ID()]})
 		}
 	}
 	return out, m.spend()
@@ -233,9 +237,10 @@ type day struct {
 	allowed     map[string]bool // nodes that may be terminated
 	healthy     float64         // the target of the last tick with a known need
 	health      *health
-	repairs     int  // repairs requested so far
-	scheduled   bool // a scheduler answers where copies fit
-	silent      bool // but not now
+	repairs     int             // repairs requested so far
+	scheduled   bool            // a scheduler answers where copies fit
+	silent      bool            // but not now
+	unread      map[string]bool // groups that cannot be read
 }
 
 // Evaluate is the default signal.
@@ -253,7 +258,7 @@ const dayGroupMax = 12
 
 func newDay(t rapid.TB) *day {
 	d := &day{
-		t: t, now: noon, hidden: map[string]bool{}, stale: map[string]bool{}, stock: map[string]int{}, records: &records{stored: map[string][]byte{}}, kept: &kept{}, book: &book{},
+		t: t, now: noon, hidden: map[string]bool{}, unread: map[string]bool{}, stale: map[string]bool{}, stock: map[string]int{}, records: &records{stored: map[string][]byte{}}, kept: &kept{}, book: &book{},
 		ledger: &ledger{appended: make(chan struct{}, 1)}, demand: 6, allowed: map[string]bool{}, health: &health{},
 		nodes: &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
 	}
@@ -357,7 +362,15 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 func (d *day) events(t *rapid.T) {
 	g := rapid.SampledFrom(d.groups).Draw(t, "group")
 	ids := d.running(g)
-	switch what := rapid.IntRange(-1, 16).Draw(t, "event"); {
+	switch what := rapid.IntRange(-3, 16).Draw(t, "event"); {
+	case what == -3 && (d.unread[g.ID()] || len(d.unread) < len(d.groups)-1):
+		if d.unread[g.ID()] {
+			delete(d.unread, g.ID())
+		} else {
+			d.unread[g.ID()] = true
+		}
+	case what == -2:
+		g.Refuse(memory.Terminate, rapid.SampledFrom([]error{nil, pools.ErrRefused, pools.ErrThrottled, errors.New("lost")}).Draw(t, "refusal"))
 	case what == -1:
 		d.silent = !d.silent
 	case what == 0:
@@ -369,7 +382,7 @@ func (d *day) events(t *rapid.T) {
 		d.stock[g.ID()] = n
 		g.Stock(float64(n))
 	case what == 3:
-		g.Refuse(memory.SetTarget, rapid.SampledFrom([]error{nil, nil, pools.ErrRefused, pools.ErrThrottled}).Draw(t, "refusal"))
+		g.Refuse(memory.SetTarget, rapid.SampledFrom([]error{nil, nil, pools.ErrRefused, pools.ErrThrottled, errors.New("lost")}).Draw(t, "refusal"))
 	case what == 4:
 		g.Drop(memory.Terminate, 1)
 	case what == 5 && len(ids) > 0:
@@ -454,7 +467,7 @@ func (d *day) checkTick(r *api.TickRecord) {
 	have, can := resolve.Whole(d.loop.account().PendingIncrease()), 0 // the next tick orders the pending increase
 	held := plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, group := range d.groups {
-		g, err := group.Snapshot(context.Background())
+		g, err := group.Other().Snapshot(context.Background())
 		if err != nil {
 			d.t.Fatal(err)
 		}
@@ -470,12 +483,17 @@ func (d *day) checkTick(r *api.TickRecord) {
 		}
 		for _, i := range g.Instances { // a quarantined node is not capacity
 			out := d.health.Condition().Budget.Out[i.ID] == disruption.Quarantine
-			if out && !leaving[i.ID] && i.State != api.InstanceTerminating {
+			if out && !leaving[i.ID] && i.State != api.InstanceTerminating && !d.unread[g.ID] { // after a restart it is unknown there
 				committed++
 			}
 		}
+		if d.unread[g.ID] { // what the result of its last request was is unknown
+			g.Target = r.Snapshot.Groups[slices.IndexFunc(r.Snapshot.Groups, func(s api.GroupSnapshot) bool { return s.ID == g.ID })].Target
+		}
 		have += g.Target - committed
-		if _, aside := held[g.ID]; aside {
+		if _, aside := held[g.ID]; d.unread[g.ID] {
+			can += g.Target - committed
+		} else if aside {
 			can += max(0, min(g.Target, resolve.Whole(g.Fulfilled()))-committed)
 		} else {
 			can += max(0, dayGroupMax-committed-resolve.Whole(r.Detail.Committed[g.ID])) // a node that left in this tick leaves room for the next
@@ -484,7 +502,7 @@ func (d *day) checkTick(r *api.TickRecord) {
 	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Result.Target)-resource.Slack {
 		d.t.Fatalf("the groups are to have %d, the need is %d and they can have %d\n%+v", have, d.demand, can, r.Actions)
 	}
-	if len(held) == 0 && !failed {
+	if len(held) == 0 && len(d.unread) == 0 && !failed {
 		d.healthy = min(r.Result.Target, float64(have))
 	}
 }
@@ -533,7 +551,9 @@ func (d *day) calm() {
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)
 		g.Refuse(memory.SetTarget, nil)
+		g.Refuse(memory.Terminate, nil)
 	}
+	clear(d.unread)
 	for range 30 {
 		d.now = d.now.Add(2 * time.Minute)
 		d.tick()

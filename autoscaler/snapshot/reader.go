@@ -145,7 +145,7 @@ func (r *Reader) unreadable(now time.Time, id string, targets map[string]int, ca
 	target, saved := targets[id]
 	last, known = r.groups[id]
 	if !known {
-		last = pools.GroupSnapshot{ID: id, Min: target, Max: target, Blind: true}
+		last = pools.GroupSnapshot{ID: id, Max: target, Blind: true}
 	}
 	if saved {
 		last.Target = target

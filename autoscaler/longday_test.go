@@ -2,6 +2,7 @@ package autoscaler
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -141,17 +142,20 @@ func (d *longDay) checkAccount(r *api.TickRecord) {
 		}
 	}
 	sum := func(kind api.EntryKind) float64 { return r.Account.Sum(kind) }
-	share := 0.0
+	share, stale := 0.0, map[string]bool{} // as read: it is unknown of a group that cannot be read
+	for _, g := range r.Snapshot.Groups {
+		stale[g.ID] = g.Stale
+	}
 	for _, g := range d.groups {
 		if d.hidden[g.ID()] {
 			continue
 		}
 		// With lag the account has a late reading, changed by the autoscaler's own writes since.
-		if real := d.real(g); d.lag == 0 && !r.State.Groups[g.ID()].ResultUnknown && sums[g.ID()] < float64(real.Target)-resource.Slack {
+		if real := d.real(g); d.lag == 0 && !d.unread[g.ID()] && !r.State.Groups[g.ID()].ResultUnknown && sums[g.ID()] < float64(real.Target)-resource.Slack {
 			t.Fatalf("group %s has the target %d, and its account sums up to %v: %v", g.ID(), real.Target, sums[g.ID()], r.Account)
 		}
 		for _, e := range r.Account {
-			if e.Group == g.ID() && e.Kind == api.EntryShare && !d.stale[e.Group] {
+			if e.Group == g.ID() && e.Kind == api.EntryShare && !stale[e.Group] {
 				share += e.Weight
 			}
 		}
@@ -189,7 +193,7 @@ func (d *longDay) checkFloor(r *api.TickRecord) {
 	}
 	have := r.Account.Sum(api.EntryShare) + r.Account.Sum(api.EntryPendingIncrease) - max(0, r.State.Offset)
 	one := floor{lowered: d.lowered()}
-	clear(d.human)
+	maps.DeleteFunc(d.human, func(group string, _ float64) bool { return !d.unread[group] }) // those are read later
 	failed := slices.ContainsFunc(r.Actions, func(a api.Action) bool { return a.Error != "" })
 	if len(r.State.Backoffs) == 0 && !failed {
 		one.weight = min(base, have, float64(d.demand))
@@ -256,6 +260,7 @@ func (d *longDay) pass(ticks int) {
 func (d *longDay) well() {
 	clear(d.stale)
 	clear(d.hidden)
+	clear(d.unread)
 	d.silent = false
 	d.book.change(func(o *api.Orders) { o.Offset, o.Stale = nil, nil })
 	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
@@ -264,6 +269,7 @@ func (d *longDay) well() {
 		g.Stock(dayGroupMax * 3)
 		g.Quota(math.Inf(1))
 		g.Refuse(memory.SetTarget, nil)
+		g.Refuse(memory.Terminate, nil)
 		g.Drop(memory.SetTarget, 0)
 		g.Drop(memory.Terminate, 0)
 	}

@@ -61,18 +61,79 @@ func TestWatcherSameText(t *testing.T) {
 	file := writeFile(t, filepath.Join(t.TempDir(), "a.yaml"), "text")
 	w := NewWatcher(slog.New(slog.DiscardHandler), file)
 	writeFile(t, file, "text")
-	w.compare()
-	select {
-	case <-w.Changes():
+	if standing(w, time.Now()) {
 		t.Error("a change is reported for the same text")
-	default:
 	}
 	writeFile(t, file, "other")
-	w.compare()
+	if !standing(w, time.Now()) {
+		t.Error("no change is reported for another text")
+	}
+}
+
+// standing compares now and after settle, and reports whether a change was reported.
+func standing(w *Watcher, now time.Time) bool {
+	w.compare(now)
+	w.compare(now.Add(settle))
+	return reported(w)
+}
+
+func reported(w *Watcher) bool {
 	select {
 	case <-w.Changes():
+		return true
 	default:
-		t.Error("no change is reported for another text")
+		return false
+	}
+}
+
+// A file is read after its writer has closed it, and after it stayed the same for a second.
+func TestWatcherWaitsForTheWriter(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "a.yaml"), "complete")
+	w := NewWatcher(slog.New(slog.DiscardHandler), file)
+	now := time.Now()
+	writer, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := writer.WriteString("a prefix"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if wait := w.compare(now); wait != settle || reported(w) || w.Stands() {
+			t.Fatalf("while the file is open for writing: compare again in %v; want no report, and another comparison in %v", wait, settle)
+		}
+		now = now.Add(settle)
+	}
+	if _, err := writer.WriteString(", and the rest"); err != nil {
+		t.Fatal(err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if w.compare(now); reported(w) {
+		t.Error("a change is reported at once")
+	}
+	if w.compare(now.Add(settle / 2)); reported(w) {
+		t.Error("a change is reported after half a second")
+	}
+	if w.compare(now.Add(settle)); !reported(w) || !w.Stands() {
+		t.Error("a complete file that stays the same is not reported")
+	}
+}
+
+// Of two saves within a second only the second one counts, also if it has the length of the first one.
+func TestWatcherOfTwoSavesInASecond(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "a.yaml"), "first")
+	w := NewWatcher(slog.New(slog.DiscardHandler), file)
+	now := time.Now()
+	writeFile(t, file, "other")
+	w.compare(now)
+	writeFile(t, file, "third")
+	if w.compare(now.Add(settle)); reported(w) {
+		t.Error("a file is read that changed within the second")
+	}
+	if w.compare(now.Add(2 * settle)); !reported(w) {
+		t.Error("the second save is not reported")
 	}
 }
 
@@ -80,27 +141,17 @@ func TestWatcherFollow(t *testing.T) {
 	dir := t.TempDir()
 	one, other := writeFile(t, filepath.Join(dir, "a"), "first"), writeFile(t, filepath.Join(dir, "b"), "first")
 	w := NewWatcher(slog.New(slog.DiscardHandler), one)
-	changed := func() bool {
-		select {
-		case <-w.Changes():
-			return true
-		default:
-			return false
-		}
-	}
 	w.Follow(one, other)
-	w.compare()
-	if changed() {
+	if standing(w, time.Now()) {
 		t.Error("Follow reported a change")
 	}
 	writeFile(t, other, "second")
-	w.compare()
-	if !changed() {
+	if !standing(w, time.Now()) {
 		t.Error("a change of the other file is not reported")
 	}
 	writeFile(t, one, "second")
 	w.Follow(one)
-	if !changed() {
+	if !standing(w, time.Now()) {
 		t.Error("a change between two comparisons is lost by Follow")
 	}
 }
@@ -115,7 +166,8 @@ func TestWatcherOfAPipe(t *testing.T) {
 	compared := make(chan struct{})
 	go func() {
 		defer close(compared)
-		w.compare()
+		w.compare(time.Now())
+		w.compare(time.Now().Add(settle))
 	}()
 	select {
 	case <-compared:

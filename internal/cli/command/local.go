@@ -44,7 +44,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 		},
 	}
 	IgnoreContext(cmd)
-	cmd.Flags().StringVar(&o.PoolFile, "pool-file", "", "pool file that replaces the built-in one; changes apply at once")
+	cmd.Flags().StringVar(&o.PoolFile, "pool-file", "", "pool file that replaces the built-in one; changes apply after a second")
 	o.BucketAddr = "127.0.0.1:0"
 	cmd.Flags().Var(address{&o.BucketAddr, "127.0.0.1:0", false}, "bucket-addr", "address of the bucket; port 0 means a free port")
 	cmd.Flags().StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")

@@ -273,7 +273,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if u.options.PoolFile != "" {
 		watcher := config.NewWatcher(u.log, u.options.PoolFile)
 		u.front.Run("pool file", watcher.Run)
-		u.front.Run("copy of the pool file", func(ctx context.Context) error { return u.copyPoolFile(ctx, watcher.Changes()) })
+		u.front.Run("copy of the pool file", func(ctx context.Context) error { return u.copyPoolFile(ctx, watcher) })
 	}
 	u.front.Run("ticks", watch)
 	return nil
@@ -293,15 +293,18 @@ func (u *up) createStreams(ctx context.Context, pool config.Pool) error {
 
 // copyPoolFile copies the operator's pool file for bootstrap after each change, even an invalid one. Then bootstrap
 // rejects it, and "weir status" and the terminal report that.
-func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
+func (u *up) copyPoolFile(ctx context.Context, watcher *config.Watcher) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-changes:
+		case <-watcher.Changes():
 		}
 		_, refused := config.ReadPool(u.options.PoolFile, u.Cluster, u.Pool)
 		text, err := inputfile.Read(u.options.PoolFile, maxPoolFile)
+		if !watcher.Stands() {
+			continue // it changes again
+		}
 		if err == nil {
 			err = daemon.WriteFile(filepath.Join(daemon.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}

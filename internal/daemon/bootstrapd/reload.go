@@ -94,17 +94,25 @@ func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 		case <-ctx.Done():
 			return nil
 		case <-watcher.Changes():
-			r.try(ctx, watcher)
-		case <-hangup:
+			r.try(ctx, watcher, watcher.Stands)
+		case <-hangup: // an operator says that the files are complete
 			r.process.Notify.Reloading()
-			r.process.Notify.Reloaded(r.try(ctx, watcher))
+			r.process.Notify.Reloaded(r.try(ctx, watcher, func() bool { return true }))
 		}
 	}
 }
 
-// try applies the files. If they are rejected, the previous plan continues, and try returns the reason.
-func (r *reloader) try(ctx context.Context, watcher *config.Watcher) (refused string) {
-	if err := r.reload(ctx); err != nil {
+// try applies the files. If they are rejected, the previous plan continues, and try returns the reason. If the files do
+// not stand after they were read, try does nothing.
+func (r *reloader) try(ctx context.Context, watcher *config.Watcher, stand func() bool) (refused string) {
+	desired, err := r.process.Read(os.Getenv)
+	if !stand() {
+		return ""
+	}
+	if err == nil {
+		err = r.apply(ctx, desired)
+	}
+	if err != nil {
 		r.log.Error("configuration rejected, previous plan continues", "err", err)
 		r.refuse(err.Error())
 		return "configuration rejected, previous plan continues: " + err.Error()
@@ -114,12 +122,8 @@ func (r *reloader) try(ctx context.Context, watcher *config.Watcher) (refused st
 	return ""
 }
 
-// reload applies the files, or changes nothing.
-func (r *reloader) reload(ctx context.Context) error {
-	desired, err := r.process.Read(os.Getenv)
-	if err != nil {
-		return err
-	}
+// apply applies the files, or changes nothing.
+func (r *reloader) apply(ctx context.Context, desired Desired) error {
 	if !desired.service.NATS.Equal(r.running.service.NATS) {
 		return errors.New("weir.yaml: nats changed: restart bootstrap to change the bus of a pool")
 	}

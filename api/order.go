@@ -56,6 +56,8 @@ const (
 	OrderPin     OrderKind = "pin"
 	OrderRemoval OrderKind = "removal" // of a node
 	OrderRoll    OrderKind = "roll"    // of a group
+	// OrderAcceptance accepts what left the configuration.
+	OrderAcceptance OrderKind = "acceptance"
 )
 
 // Orders are the operators' orders for a pool. All of them are in force.
@@ -65,6 +67,7 @@ type Orders struct {
 	Pin      *Pin        `json:"pin,omitempty"`
 	Removals []Removal   `json:"removals,omitempty"` // in order of node.
 	Stale    []StaleMark `json:"stale,omitempty"`    // in order of group.
+	Accepted *Acceptance `json:"accepted,omitempty"` // of changes of the configuration
 	// LossSuspected, if not empty, is the reason why stored orders or stored state of the pool may be lost
 	// or out of date. The pool must not shrink then.
 	LossSuspected string `json:"loss_suspected,omitempty"`
@@ -75,7 +78,7 @@ type Orders struct {
 
 // Empty reports whether the pool has no order, in force or not.
 func (o Orders) Empty() bool {
-	return o.Pause == nil && o.Offset == nil && o.Pin == nil && len(o.Removals)+len(o.Stale) == 0
+	return o.Pause == nil && o.Offset == nil && o.Pin == nil && o.Accepted == nil && len(o.Removals)+len(o.Stale) == 0
 }
 
 // List returns all orders about a decision: all except the pause. The removals, which may be many, are the last.
@@ -86,6 +89,9 @@ func (o Orders) List() (list []Order) {
 	if o.Pin != nil {
 		list = append(list, Order{OrderPin, "", o.Pin.Note})
 	}
+	if o.Accepted != nil {
+		list = append(list, Order{OrderAcceptance, "", o.Accepted.Note})
+	}
 	for _, mark := range o.Stale {
 		list = append(list, Order{OrderRoll, mark.Group, mark.Note})
 	}
@@ -95,7 +101,7 @@ func (o Orders) List() (list []Order) {
 	return list
 }
 
-// InForce returns the orders without an expired pause, offset or pin.
+// InForce returns the orders without an expired pause, offset, pin or acceptance.
 func (o Orders) InForce(now time.Time) Orders {
 	if o.Pause != nil && !o.Pause.InForce(now) {
 		o.Pause = nil
@@ -105,6 +111,9 @@ func (o Orders) InForce(now time.Time) Orders {
 	}
 	if o.Pin != nil && !o.Pin.InForce(now) {
 		o.Pin = nil
+	}
+	if o.Accepted != nil && !o.Accepted.InForce(now) {
+		o.Accepted = nil
 	}
 	return o
 }

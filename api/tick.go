@@ -40,6 +40,10 @@ type TickRecord struct {
 	// responses. No rule reads them.
 	InProgress []InProgress `json:"in_progress,omitempty"`
 	Problems   []string     `json:"problems,omitempty"`
+	// Configuration is what changed in the files since the tick before. ConfigurationHold is set while the pool does not
+	// shrink because of such changes.
+	Configuration     *ConfigurationChange `json:"configuration,omitempty"`
+	ConfigurationHold *ConfigurationHold   `json:"configuration_hold,omitempty"`
 	// Account states the parts of the groups' targets after the actions.
 	Account Account `json:"account,omitempty"`
 	// State is passed to the next tick, after the actions.

@@ -205,5 +205,8 @@ func (l *Loop) noScaleIn(v *snapshot.Snapshot, short string) string {
 	if l.lost != nil {
 		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
 	}
+	if h := l.writer.ConfigurationHold(); short == "" && h != nil {
+		return h.Why
+	}
 	return short
 }

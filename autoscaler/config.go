@@ -34,8 +34,12 @@ type Config struct {
 	// CallTimeout is the timeout of each call that changes something. A call begins only if the
 	// lease outlasts it. 0: 5 s, or the tick if that is shorter.
 	CallTimeout time.Duration
-	Default     ask.Signal   // its App is sigproto.DefaultApp
-	Apps        []ask.Signal // one for each app; an empty Name is the default signal's
+	// Parts are the named parts of the files, with their texts; nil: changes are not recorded. After a part left or
+	// changed, the pool does not shrink for Grace.
+	Parts   map[string]string
+	Grace   time.Duration
+	Default ask.Signal   // its App is sigproto.DefaultApp
+	Apps    []ask.Signal // one for each app; an empty Name is the default signal's
 }
 
 // Validate returns all mistakes that make c unusable, joined, or nil.
@@ -47,8 +51,8 @@ func (c Config) Validate() error {
 	if c.Drift != "" && c.Drift != Obey && c.Drift != Correct {
 		errs = append(errs, fmt.Errorf("drift is %q: want %s or %s", c.Drift, Obey, Correct))
 	}
-	if c.OrphansAfter < 0 || c.CallTimeout < 0 {
-		errs = append(errs, fmt.Errorf("orphans after %v, call timeout %v: want at least 0", c.OrphansAfter, c.CallTimeout))
+	if c.OrphansAfter < 0 || c.CallTimeout < 0 || c.Grace < 0 {
+		errs = append(errs, fmt.Errorf("orphans after %v, call timeout %v, configuration grace %v: want at least 0", c.OrphansAfter, c.CallTimeout, c.Grace))
 	}
 	if c.Default.App != sigproto.DefaultApp || c.Default.Name == "" {
 		errs = append(errs, fmt.Errorf("the default signal is %q of app %q: want a name, of app %s", c.Default.Name, c.Default.App, sigproto.DefaultApp))
@@ -81,7 +85,7 @@ func (c Config) panel() ask.Config {
 func (c Config) writer() apply.Config {
 	w := apply.Config{
 		Pool: c.Pool, Tick: c.Tick, DryRun: c.DryRun, Drain: c.Drain, Obey: c.Drift != Correct,
-		StepTimeout: c.stepTimeout(), CallTimeout: c.callTimeout(),
+		StepTimeout: c.stepTimeout(), CallTimeout: c.callTimeout(), Parts: c.Parts, Grace: c.Grace,
 	}
 	for _, s := range c.Apps {
 		w.Apps = append(w.Apps, s.App)

@@ -30,7 +30,7 @@ func (l *Loop) preview(ctx context.Context, r *api.TickRecord) error {
 	if err != nil {
 		return err
 	}
-	r.Paused = orders.Pause
+	r.Paused, r.ConfigurationHold = orders.Pause, l.writer.ConfigurationHold()
 	reading, err := l.writer.Read(ctx, r.At)
 	if err != nil {
 		return err

@@ -46,6 +46,8 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	r.Took, r.State = time.Since(began), l.writer.State()
 	if l.lost = l.record(ctx, r); l.lost != nil {
 		l.log.Error("record tick failed", "pool", l.pool, "err", l.lost)
+	} else {
+		l.writer.ConfigurationRecorded()
 	}
 	l.summarize(ctx, r)
 	if l.world.Ticked != nil {
@@ -90,6 +92,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	alive := l.world.Directory.Alive
 	alive()
 	orders, err := l.writer.Begin(ctx, now)
+	r.Configuration, r.ConfigurationHold = l.writer.ConfigurationChange(), l.writer.ConfigurationHold()
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ type Saved struct {
 	Weir   string        `json:"weir,omitempty"` // the version that wrote it
 	State  api.PoolState `json:"state"`
 	Intent *Intent       `json:"intent,omitempty"` // nil after it was carried out
+	// Configured is the configuration of the last tick; nil: the version that wrote it does not store it.
+	Configured *configured `json:"configured,omitempty"`
 }
 
 // journal holds the state of a pool, and saves it with the intent.
@@ -44,6 +46,8 @@ type journal struct {
 	guard   *guard
 	loaded  bool          // state is that of the last process, or no state exists
 	state   api.PoolState // without Joined
+
+	configured configured
 }
 
 // targets returns the last known target of each group.
@@ -84,6 +88,9 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	}
 	joined, m.State.Joined = m.State.Joined, nil
 	j.state = m.State
+	if m.Configured != nil {
+		j.configured = *m.Configured
+	}
 	for group, of := range j.state.Groups {
 		// The progress of an intent is unknown.
 		if m.Intent != nil || now.Sub(of.At) < resolve.ReadLag {
@@ -97,7 +104,11 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 // save saves a state and the intent; nil: the intent was carried out.
 func (j *journal) save(ctx context.Context, s api.PoolState, joined []string, i *Intent) error {
 	s.Joined = joined
-	data, err := json.Marshal(Saved{resolve.Schema, j.version, s, i})
+	saved := Saved{Schema: resolve.Schema, Weir: j.version, State: s, Intent: i}
+	if j.configured.Parts != nil {
+		saved.Configured = &j.configured
+	}
+	data, err := json.Marshal(saved)
 	if err != nil {
 		return fmt.Errorf("encode the state: %w", err)
 	}

@@ -103,6 +103,9 @@ func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, 
 	if err != nil {
 		return nil, err
 	}
+	if w.journal.configured.holdsRepairs() {
+		return nil, fmt.Errorf("no repair begins: %s", w.ConfigurationHold().Why)
+	}
 	choices, answers := w.poolState(s).repairs(now, requests)
 	begun, err := w.choose(ctx, now, choices, r)
 	if err != nil {

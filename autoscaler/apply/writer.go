@@ -15,12 +15,16 @@ import (
 
 // Config configures a Writer.
 type Config struct {
-	Pool        string
-	Tick        time.Duration
-	DryRun      bool // change nothing
-	Drain       drain.Config
-	Obey        bool          // a target that another party set changes the wanted weight
-	Apps        []string      // apps with a signal: values held for other apps are dropped
+	Pool   string
+	Tick   time.Duration
+	DryRun bool // change nothing
+	Drain  drain.Config
+	Obey   bool     // a target that another party set changes the wanted weight
+	Apps   []string // apps with a signal: values held for other apps are dropped
+	// Parts are the named parts of the configuration, with their texts; nil: they are not compared. After one left or
+	// changed, the pool does not shrink for Grace.
+	Parts       map[string]string
+	Grace       time.Duration
 	StepTimeout time.Duration // of each step that waits
 	CallTimeout time.Duration // of each call that changes something
 }
@@ -115,15 +119,33 @@ func (w *Writer) Close() { w.requests.close() }
 // Check returns why nothing may change now, or nil.
 func (w *Writer) Check() error { return w.guard.check() }
 
-// Begin opens w, and returns the operators' orders in force.
+// Begin opens w, compares the configuration with the last one, and returns the operators' orders in force.
 func (w *Writer) Begin(ctx context.Context, now time.Time) (api.Orders, error) {
 	if err := w.Open(ctx); err != nil {
 		return api.Orders{}, err
 	}
 	ctx, cancel := w.step(ctx)
 	defer cancel()
-	return w.orders.read(ctx, now)
+	orders, err := w.orders.read(ctx, now)
+	if change := w.journal.configured.follow(now, w.config.Parts, w.config.Grace); change != nil {
+		w.log.Info("configuration changed", "pool", w.config.Pool, "change", change.String())
+	}
+	if orders.Accepted != nil {
+		w.journal.configured.accept(orders.Accepted.Through)
+	}
+	return orders, err
 }
+
+// ConfigurationHold returns why the pool must not shrink after a change of its configuration; nil: it may.
+func (w *Writer) ConfigurationHold() *api.ConfigurationHold { return w.journal.configured.hold() }
+
+// ConfigurationChange returns what changed in the configuration since ConfigurationRecorded was called; nil: nothing.
+func (w *Writer) ConfigurationChange() *api.ConfigurationChange {
+	return w.journal.configured.Unrecorded
+}
+
+// ConfigurationRecorded reports that a record has the ConfigurationChange.
+func (w *Writer) ConfigurationRecorded() { w.journal.configured.Unrecorded = nil }
 
 // Pause sets whether the notices and the drains wait for the next tick.
 func (w *Writer) Pause(on bool) { w.paused = on }

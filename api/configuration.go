@@ -1,0 +1,49 @@
+package api
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ConfigurationChange is what differs between the configuration of a tick and that of the tick before it. Each list has the
+// first entries by name.
+type ConfigurationChange struct {
+	Came    []string `json:"came,omitempty"`
+	Left    []string `json:"left,omitempty"`
+	Changed []Change `json:"changed,omitempty"`
+	Omitted int      `json:"omitted,omitempty"` // entries that the lists do not have
+}
+
+// String returns the change for people: "left: app web; changed: scaling_limits.max_capacity 10 -> 1".
+func (c ConfigurationChange) String() string {
+	var changed, parts []string
+	for _, one := range c.Changed {
+		changed = append(changed, one.String())
+	}
+	for _, list := range []struct {
+		name  string
+		names []string
+	}{{"left", c.Left}, {"changed", changed}, {"came", c.Came}} {
+		if len(list.names) > 0 {
+			parts = append(parts, list.name+": "+strings.Join(list.names, ", "))
+		}
+	}
+	if c.Omitted > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", c.Omitted))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// ConfigurationHold is why a pool does not shrink after parts of its configuration left or changed.
+type ConfigurationHold struct {
+	At    time.Time `json:"at"`    // of the tick that found the last of them
+	Until time.Time `json:"until"` // when the hold ends
+	Why   string    `json:"why"`   // one sentence
+}
+
+// Acceptance ends the hold for all parts that left or changed at Through or before.
+type Acceptance struct {
+	Note
+	Through time.Time `json:"through"`
+}

@@ -24,6 +24,9 @@ const holdPeriods = 3
 // defaultOrphan is how long an instance may run before its node joins, in seconds.
 const defaultOrphan = 1800
 
+// defaultGrace is how long a pool does not shrink after a part of its files left or changed.
+const defaultGrace = 5 * time.Minute
+
 // longestCall bounds each call that changes something. A lease outlasts callsInLease such calls.
 const (
 	longestCall  = 5 * time.Second
@@ -49,6 +52,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 
 		OrphansAfter: time.Duration(orphan) * time.Second,
 		Machines:     p.machines(),
+		Grace:        orElse(either(s, p, func(a Autoscaling) *time.Duration { return a.ConfigurationGrace }), defaultGrace),
 		IgnorePlaces: !orElse(either(s, p, func(a Autoscaling) *bool { return a.Places }), true),
 		Default: ask.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),

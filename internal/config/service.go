@@ -125,6 +125,8 @@ type Autoscaling struct {
 	OrphanS           *int          `yaml:"orphan_instance_uptime_threshold_seconds"` // default 1800
 	ByPriority        *bool         `yaml:"killable_nodes_prioritizing_v2"`
 	Places            *bool         `yaml:"places"` // default true: the scheduler proves where copies fit
+	// ConfigurationGrace is how long the pool does not shrink after a part of the files left or changed; default 5 minutes.
+	ConfigurationGrace *time.Duration `yaml:"configuration_grace"`
 }
 
 // Cooldown is how long after a change the target is not raised or not lowered.
@@ -355,6 +357,9 @@ func (a Autoscaling) problems(d document) Problems {
 	ps = append(ps, span{key: "up", value: a.Cooldown.Up}.problems(d, "autoscaling.cooldown")...)
 	ps = append(ps, span{key: "down", value: a.Cooldown.Down}.problems(d, "autoscaling.cooldown")...)
 	ps = append(ps, span{key: "ignorance_max", value: a.IgnoranceMax}.problems(d, "autoscaling")...)
+	if grace := a.ConfigurationGrace; grace != nil {
+		ps = append(ps, span{key: "configuration_grace", value: *grace}.problems(d, "autoscaling")...)
+	}
 	if a.Lease != 0 && (a.Lease < shortestLease || a.Lease > longestLease) || a.Lease == 0 && d.given("autoscaling.lease") {
 		at("lease", "is %s: want %s to %s", seconds.Short(a.Lease), seconds.Short(shortestLease), seconds.Short(longestLease))
 	}

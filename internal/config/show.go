@@ -91,7 +91,7 @@ func effective(s Service, p Pool) Autoscaling {
 	fillZero(reflect.ValueOf(&a).Elem(), reflect.ValueOf(Autoscaling{
 		Tick: loop.Tick, Lease: state.DefaultTTL, Combine: string(loop.Policy.Combine), Drift: driftObey,
 		MarginUp: &loop.Policy.MarginUp, MarginDown: &loop.Policy.MarginDown, OrphanS: new(defaultOrphan),
-		LossBrake: new(false), ByPriority: new(false),
+		LossBrake: new(false), ByPriority: new(false), ConfigurationGrace: &loop.Grace,
 	}))
 	return a
 }

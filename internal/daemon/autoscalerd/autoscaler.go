@@ -56,7 +56,7 @@ type autoscaling struct {
 
 func (a autoscaling) config() autoscaler.Config {
 	c := config.Autoscaler(a.service, a.pool)
-	c.DryRun = a.dryRun
+	c.DryRun, c.Parts = a.dryRun, config.Parts(a.service, a.pool)
 	return c
 }
 

@@ -1,0 +1,87 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/pools/provider"
+)
+
+// Parts returns the named parts of what a pool's decisions depend on, with a short text of each: its apps with their signals
+// and metrics, its groups, each other key of the pool file by its path, and the default signal, metrics and aws of the
+// service file. Values are complete with defaults and without secrets. Equal files have equal parts.
+func Parts(s Service, p Pool) map[string]string {
+	p.Autoscaling = effective(s, p)
+	s, p = completeService(s), completePool(p)
+	parts := map[string]string{}
+	for _, g := range p.Groups {
+		parts["group "+groupName(g)] = partText(chosen(g.Keys, g.Value))
+	}
+	for _, signal := range p.Signals {
+		if signal.Name != "" { // else the app uses the default signal
+			parts["signal of app "+signal.App] = signal.Namespace + "/" + signal.Name + "@" + signal.Pin()
+		}
+		addMetrics(parts, "app "+signal.App, signal.Metrics)
+		signal.Namespace, signal.Name, signal.Version, signal.BranchOrTag, signal.Metrics = "", "", "", "", nil
+		parts["app "+signal.App] = partText(shownSection(reflect.ValueOf(signal), document{}, ""))
+	}
+	standby := s.AutoscaleSig
+	parts["release of the default signal"] = standby.Name + "@" + standby.Pin()
+	addMetrics(parts, "the default signal", standby.Metrics)
+	standby.Name, standby.Version, standby.BranchOrTag, standby.Metrics = "", "", "", nil
+	parts["the default signal"] = partText(shownSection(reflect.ValueOf(standby), document{}, ""))
+	p.Groups, p.Signals = nil, nil
+	addLeaves(parts, "", shownSection(reflect.ValueOf(p), document{}, ""))
+	addLeaves(parts, "weir.yaml ", shownSection(reflect.ValueOf(Service{Metrics: s.Metrics, AWS: s.AWS, Clusters: s.Clusters}), document{}, ""))
+	return parts
+}
+
+// addMetrics adds the metrics of a signal.
+func addMetrics(parts map[string]string, of string, metrics []Metric) {
+	for _, m := range metrics {
+		name := fmt.Sprintf("metric %s of %s", m.Name, of)
+		if _, twice := parts[name]; twice {
+			name = fmt.Sprintf("metric %s %s of %s", m.Type, m.Name, of)
+		}
+		parts[name] = partText(shownSection(reflect.ValueOf(m), document{}, ""))
+	}
+}
+
+// groupName returns the name of a group, or the rule that finds groups.
+func groupName(g Group) string {
+	if named, ok := g.Value.(provider.Named); ok {
+		return named.GroupName()
+	}
+	return partText(chosen(g.Keys, g.Value))
+}
+
+// addLeaves adds each value of a section by its path.
+func addLeaves(parts map[string]string, path string, s Section) {
+	for _, k := range s {
+		switch value := k.Value.(type) {
+		case Section:
+			addLeaves(parts, path+k.Name+".", value)
+		default:
+			parts[path+k.Name] = partText(value)
+		}
+	}
+}
+
+// maxPart bounds the text of a part, in bytes.
+const maxPart = 64
+
+// partText returns a value as JSON, a long one with its beginning and a digest.
+func partText(value any) string {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err.Error() // the value of a valid file has a text
+	}
+	if len(text) <= maxPart {
+		return strings.Trim(string(text), `"`)
+	}
+	sum := sha256.Sum256(text)
+	return fmt.Sprintf("%s... (%x)", strings.ToValidUTF8(string(text[:maxPart/2]), ""), sum[:4])
+}

@@ -8,7 +8,7 @@ import (
 // Event is one thing that happened.
 type Event struct {
 	At   time.Time `json:"at"`             // when it happened
-	Kind EventKind `json:"kind"`           // decision, order, health or harmonizer
+	Kind EventKind `json:"kind"`           // decision, order, health, harmonizer or configuration
 	Pool string    `json:"pool,omitempty"` // empty: the harmonizer, of all pools
 	Name string    `json:"event"`          // for example "target", "repair.started" or "missing"
 	// Severity is how urgent it is: "debug", "info", "warning" or "error".
@@ -26,11 +26,13 @@ const (
 	EventOrdered    EventKind = "order"      // an order of an operator began, changed or ended
 	EventNodeHealth EventKind = "health"     // a finding or an alarm of node health
 	EventHarmonizer EventKind = "harmonizer" // a finding of the harmonizer
+	// EventConfiguration is a tick that found another configuration.
+	EventConfiguration EventKind = "configuration"
 )
 
 // EventKinds returns all kinds, in the order of the documents.
 func EventKinds() []string {
-	return []string{string(EventDecision), string(EventOrdered), string(EventNodeHealth), string(EventHarmonizer)}
+	return []string{string(EventDecision), string(EventOrdered), string(EventNodeHealth), string(EventHarmonizer), string(EventConfiguration)}
 }
 
 // Severity is how urgent an Event is. The zero value is no severity.

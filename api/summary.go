@@ -154,6 +154,8 @@ type Summary struct {
 	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
 	NodesOmitted int            `json:"nodes_omitted,omitempty"` // nodes that are not steady and not listed
 	Holds        []Hold         `json:"holds,omitempty"`         // what kept the pool from growing or shrinking
+	// Configuration is what changed in the files since the tick before.
+	Configuration *ConfigurationChange `json:"configuration,omitempty"`
 	// Problems are the first problems of the tick.
 	Problems []string `json:"problems,omitempty"`
 	// Omitted counts the entries that the lists above omit, without NodesOmitted.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/pools/provider"
@@ -42,9 +43,10 @@ func Parts(s Service, p Pool) map[string]string {
 // addMetrics adds the metrics of a signal.
 func addMetrics(parts map[string]string, of string, metrics []Metric) {
 	for _, m := range metrics {
-		name := fmt.Sprintf("metric %s of %s", m.Name, of)
+		quoted := strings.Trim(strconv.Quote(m.Name), `"`) // a pattern may have any character
+		name := fmt.Sprintf("metric %s of %s", quoted, of)
 		if _, twice := parts[name]; twice {
-			name = fmt.Sprintf("metric %s %s of %s", m.Type, m.Name, of)
+			name = fmt.Sprintf("metric %s %s of %s", m.Type, quoted, of)
 		}
 		parts[name] = partText(shownSection(reflect.ValueOf(m), document{}, ""))
 	}

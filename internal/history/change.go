@@ -33,7 +33,9 @@ type ComparedTick struct {
 }
 
 // Changed reports whether the tick changed something. A dry run changes nothing.
-func (t ComparedTick) Changed() bool { return !t.DryRun && (t.Acted() || len(t.Changes) > 0) }
+func (t ComparedTick) Changed() bool {
+	return !t.DryRun && (t.Acted() || len(t.Changes) > 0 || t.Configuration != nil)
+}
 
 // sequence compares each tick of a pool with those before it. A paused or failed tick has no decision, so a decision is
 // compared with the last one. The zero value has had no tick. It has one owner.

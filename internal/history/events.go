@@ -18,11 +18,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Events returns the events of the tick: an order each, and a decision with all other changes. A dry run, and a tick that is
+// Events returns the events of the tick: a changed configuration, an order each, and a decision with all other changes. A dry run, and a tick that is
 // not newer than the one before, cause no events.
 func (t ComparedTick) Events() (out []api.Event) {
 	if t.DryRun || t.repeated {
 		return nil
+	}
+	if c := t.Configuration; c != nil {
+		out = append(out, configurationEvent(t.Summary, *c))
 	}
 	rest := []api.Change{}
 	for _, c := range t.Changes {
@@ -62,6 +65,17 @@ func (t ComparedTick) Events() (out []api.Event) {
 	}
 	e.Text = strings.Join(texts, "; ")
 	return append(out, e)
+}
+
+// configurationEvent returns the event of a changed configuration. It is a warning if the pool does not shrink because of it.
+func configurationEvent(s api.Summary, c api.ConfigurationChange) api.Event {
+	e := api.Event{At: s.At, Kind: api.EventConfiguration, Pool: s.Pool, Name: "configuration", Severity: api.SeverityInfo, Text: c.String(), Data: c}
+	for _, h := range s.Holds {
+		if h.Name == graceHold {
+			e.Severity, e.Text = api.SeverityWarning, e.Text+"; "+h.Why
+		}
+	}
+	return e
 }
 
 // findings yields the stored findings of the pool and of the harmonizer.

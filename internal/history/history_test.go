@@ -206,7 +206,10 @@ func TestEvents(t *testing.T) {
 	defer in.Close()
 	w.record(tick(at, 5))
 	w.record(tick(at.Add(time.Second), 5))
-	w.record(tick(at.Add(2*time.Second), 10))
+	fewer := tick(at.Add(2*time.Second), 10)
+	fewer.Configuration = &api.ConfigurationChange{Left: []string{"app mail"}, Changed: []api.Change{{What: "scaling_limits.max_capacity", From: "10", To: "1"}}}
+	fewer.ConfigurationHold = &api.ConfigurationHold{At: at, Until: at.Add(time.Minute), Why: "app mail left"}
+	w.record(fewer)
 	w.record(api.TickRecord{Schema: resolve.Schema, Pool: "web", At: at.Add(3 * time.Second), Paused: &api.Note{By: "ann"}})
 	after := tick(at.Add(4*time.Second), 10) // its decision is compared with that before the pause
 	after.Case.Input.Offset = 2
@@ -223,6 +226,7 @@ func TestEvents(t *testing.T) {
 	w.publish("weir.here.harmonizer.events", []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
 	w.publish("weir.here.harmonizer.events", "no list")
 	want := []string{
+		"configuration configuration: left: app mail; changed: scaling_limits.max_capacity 10 -> 1; app mail left",
 		"decision target: ", "order pause: pause none -> by ann",
 		"order pause: pause by ann -> none", "order offset: offset none -> 2 by bob: a campaign",
 		"order removal: removal of i-1 none -> by ann: a bad disk", "order roll: roll of blue none -> by ann", "decision target: ",

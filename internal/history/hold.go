@@ -26,6 +26,9 @@ func holdsOf(r api.TickRecord) []api.Hold {
 	if r.DryRun {
 		h.addBoth(api.HoldInRule, "dry run", "a dry run makes no request to the provider")
 	}
+	if c := r.ConfigurationHold; c != nil {
+		h.addHold(api.DirectionDown, api.HoldInRule, graceHold, c.Why)
+	}
 	if hasDecision(r) {
 		h.addUnknownNeeds()
 		h.addMissingKinds()
@@ -39,6 +42,9 @@ func holdsOf(r api.TickRecord) []api.Hold {
 	h.addFailedActions()
 	return h.list
 }
+
+// graceHold is the name of the hold after a part of the configuration left or changed: the key of the pool file.
+const graceHold = "configuration_grace"
 
 // holds collects the holds of a record.
 type holds struct {
@@ -201,7 +207,7 @@ func (h *holds) addRefusals() {
 	if barred := c.Input.Barred; barred != "" {
 		h.addHold(api.DirectionDown, api.HoldBreaker, string(api.RuleHealth), barred)
 	}
-	if why := c.Input.NoScaleIn; why != "" {
+	if why := c.Input.NoScaleIn; why != "" && (h.r.ConfigurationHold == nil || why != h.r.ConfigurationHold.Why) {
 		h.addHold(api.DirectionDown, api.HoldIgnorance, "pool", why)
 	}
 	switch {

@@ -25,7 +25,7 @@ func SummaryOf(r api.TickRecord) api.Summary {
 	s := api.Summary{
 		Schema: SummarySchema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Failed: decide.OneLine(r.Failed),
 		Wanted: r.State.Wanted, Joined: r.Snapshot.Joined, Exists: r.Snapshot.Fulfilled, Actions: countActions(r.Actions), Leaving: len(r.Drains),
-		Holds: holdsOf(r),
+		Holds: holdsOf(r), Configuration: r.Configuration,
 	}
 	if r.Paused != nil {
 		s.Paused = new(boundedNote(*r.Paused))

@@ -97,6 +97,9 @@ func TestEachHoldIsNamed(t *testing.T) {
 		{name: "failed tick", tick: func(r *api.TickRecord) {
 			*r = api.TickRecord{At: noon, Pool: "web", Failed: "read groups: timeout"}
 		}, want: "up ignorance tick", reason: "read groups: timeout"},
+		{name: "after a change of the configuration", need: less, edit: func(c *api.Case) { c.Input.NoScaleIn = "app web left" }, tick: func(r *api.TickRecord) {
+			r.ConfigurationHold = &api.ConfigurationHold{Why: "app web left"}
+		}, want: "down rule configuration_grace", reason: "app web left"},
 		{name: "dry run", need: more, tick: func(r *api.TickRecord) { r.DryRun = true }, want: "up rule dry run", reason: "no request"},
 		{name: "pinned", need: more, edit: func(c *api.Case) { c.Input.Pinned = new(6.0) }, want: "up order pin", reason: "pinned 6"},
 		{name: "negative offset", need: more, edit: func(c *api.Case) { c.Input.Offset = -2 }, want: "up order offset", reason: "adds -2"},

@@ -34,6 +34,8 @@ func decodeOrder(name string, value []byte) (order, error) {
 		o, err = decodeOffset(value)
 	case name == "pin":
 		o, err = decodePin(value)
+	case name == acceptanceOrder:
+		o, err = decodeAcceptance(value)
 	case kind == "remove":
 		o, err = decodeRemoval(of, value)
 	case kind == "stale":
@@ -73,6 +75,19 @@ func decodePin(value []byte) (order, error) {
 		err = fmt.Errorf("target %v: want a number of at least 0", p.Target)
 	}
 	return order{note: p.Note, add: func(all *api.Orders) { all.Pin = &p }}, err
+}
+
+func decodeAcceptance(value []byte) (order, error) {
+	var a api.Acceptance
+	err := strictjson.Decode(value, &a)
+	switch {
+	case err != nil:
+	case a.Through.IsZero():
+		err = errors.New("through is missing")
+	case a.Until.IsZero():
+		err = errors.New("until is missing")
+	}
+	return order{note: a.Note, add: func(all *api.Orders) { all.Accepted = &a }}, err
 }
 
 func decodeRemoval(token string, value []byte) (order, error) {

@@ -150,6 +150,14 @@ func (o *Orders) SetPin(ctx context.Context, p api.Pin) error { return o.set(ctx
 // ClearPin ends a pin. Without a pin it does nothing.
 func (o *Orders) ClearPin(ctx context.Context) error { return o.clear(ctx, "pin") }
 
+// acceptanceOrder is the name of the acceptance of a changed configuration.
+const acceptanceOrder = "acceptance"
+
+// Accept ends the hold after a change of the configuration. Its end is that of the hold.
+func (o *Orders) Accept(ctx context.Context, a api.Acceptance) error {
+	return o.set(ctx, acceptanceOrder, a)
+}
+
 // Remove orders that a node is drained and ended. It returns ErrTooMany if 2000 others wait.
 func (o *Orders) Remove(ctx context.Context, r api.Removal) error {
 	if err := checkNode(r.Node); err != nil {

@@ -97,6 +97,24 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+func TestAcceptanceEndsWithTheHold(t *testing.T) {
+	o := openOrders(t, js(t), "web")
+	end := noon.Add(5 * time.Minute)
+	if err := o.Accept(t.Context(), api.Acceptance{Note: note(time.Time{}), Through: noon}); err == nil {
+		t.Error("an acceptance without an end is stored")
+	}
+	if err := o.Accept(t.Context(), api.Acceptance{Note: note(end)}); err == nil {
+		t.Error("an acceptance of no change is stored")
+	}
+	a := api.Acceptance{Note: note(end), Through: noon}
+	if err := o.Accept(t.Context(), a); err != nil {
+		t.Fatal(err)
+	}
+	wantOrders(t, o, noon, api.Orders{Accepted: &a})
+	wantOrders(t, o, end, api.Orders{})
+	wantOrders(t, o, noon, api.Orders{}) // the clock stepped back
+}
+
 func TestExpiredOrdersDoNotComeBack(t *testing.T) {
 	js := js(t)
 	o := openOrders(t, js, "web")

@@ -29,10 +29,10 @@ func (cli *tickCommands) eventsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "events [POOL]",
 		Short: "Print the events of a pool",
-		Long: `Print the events of a pool: decisions that changed something, orders, and findings of
-node health and of the harmonizer. The findings of the harmonizer are those of all pools
-of the cluster. Decisions and orders are stored as long as the summaries of the ticks,
-findings for 90 days.`,
+		Long: `Print the events of a pool: decisions that changed something, changes of the
+configuration, orders, and findings of node health and of the harmonizer. The findings
+of the harmonizer are those of all pools of the cluster. Findings are stored for 90
+days, the others as long as the summaries of the ticks.`,
 		Example: `  weir events --since 8h
   weir events web --follow --kind health,harmonizer --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {

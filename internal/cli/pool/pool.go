@@ -59,7 +59,7 @@ func poolCommand(c *connect.CLI) *cobra.Command {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		cmd.AddCommand(short)
 	}
-	cmd.AddCommand(cli.listCommand(), cli.targetCommand(), cli.drainCommand(),
+	cmd.AddCommand(cli.listCommand(), cli.targetCommand(), cli.drainCommand(), cli.acceptCommand(),
 		cli.markStaleCommand(), cli.rollCommand(), cli.groupsCommand(), (&tickCommands{c}).redecideCommand())
 	return cmd
 }

@@ -35,6 +35,12 @@ func Line(r api.TickRecord, c api.InstanceCounts) string {
 			parts = append(parts, fmt.Sprintf("app %s is served by %s", a.App, Source(a.Source)))
 		}
 	}
+	if r.Configuration != nil {
+		parts = append(parts, "configuration changed: "+r.Configuration.String())
+	}
+	if r.ConfigurationHold != nil {
+		parts = append(parts, "! "+r.ConfigurationHold.Why)
+	}
 	for _, p := range r.Problems {
 		parts = append(parts, "! "+p)
 	}

@@ -26,6 +26,12 @@ func Record(w io.Writer, r api.TickRecord, now time.Time) {
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "! %s\n", p)
 	}
+	if r.Configuration != nil {
+		fmt.Fprintf(w, "configuration changed: %s\n", r.Configuration)
+	}
+	if r.ConfigurationHold != nil {
+		fmt.Fprintf(w, "! %s\n", r.ConfigurationHold.Why)
+	}
 	switch {
 	case r.Paused != nil:
 		fmt.Fprintf(w, "paused %s\n", Note(*r.Paused))

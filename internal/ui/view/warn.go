@@ -169,6 +169,9 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 	for _, p := range r.Problems {
 		add("last tick: %s", p)
 	}
+	if h := r.ConfigurationHold; h != nil {
+		add("%s", h.Why)
+	}
 	for _, d := range r.Drift {
 		add("%s", explain.Drift(time.Now(), r.At, d))
 	}

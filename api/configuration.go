@@ -37,9 +37,10 @@ func (c ConfigurationChange) String() string {
 
 // ConfigurationHold is why a pool does not shrink after parts of its configuration left or changed.
 type ConfigurationHold struct {
-	At    time.Time `json:"at"`    // of the tick that found the last of them
-	Until time.Time `json:"until"` // when the hold ends
-	Why   string    `json:"why"`   // one sentence
+	At    time.Time `json:"at"`             // of the tick that found the last of them
+	Until time.Time `json:"until"`          // when the hold ends
+	Why   string    `json:"why"`            // one sentence
+	Left  bool      `json:"left,omitempty"` // a part left; false: all of them changed
 }
 
 // Acceptance ends the hold for all parts that left or changed at Through or before.

@@ -124,9 +124,9 @@ func (c *configured) hold() *api.ConfigurationHold {
 	if more := len(names) - 1; more > 0 {
 		what += fmt.Sprintf(" and %d more", more)
 	}
-	verb := "left the configuration"
-	if c.Left[names[0]].Changed {
-		verb = "changed in the configuration"
+	verb := "changed in the configuration"
+	if out.Left = !c.Left[names[0]].Changed; out.Left {
+		verb = "left the configuration"
 	}
 	out.Why = fmt.Sprintf("%s %s at %s: the pool does not shrink until %s (configuration_grace); \"weir pool accept\" ends this",
 		what, verb, out.At.UTC().Format(time.TimeOnly), out.Until.UTC().Format(time.TimeOnly))

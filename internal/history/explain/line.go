@@ -38,8 +38,8 @@ func Line(r api.TickRecord, c api.InstanceCounts) string {
 	if r.Configuration != nil {
 		parts = append(parts, "configuration changed: "+r.Configuration.String())
 	}
-	if r.ConfigurationHold != nil {
-		parts = append(parts, "! "+r.ConfigurationHold.Why)
+	if h := r.ConfigurationHold; h != nil && h.Left {
+		parts = append(parts, "! "+h.Why)
 	}
 	for _, p := range r.Problems {
 		parts = append(parts, "! "+p)

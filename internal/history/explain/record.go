@@ -29,8 +29,8 @@ func Record(w io.Writer, r api.TickRecord, now time.Time) {
 	if r.Configuration != nil {
 		fmt.Fprintf(w, "configuration changed: %s\n", r.Configuration)
 	}
-	if r.ConfigurationHold != nil {
-		fmt.Fprintf(w, "! %s\n", r.ConfigurationHold.Why)
+	if h := r.ConfigurationHold; h != nil && h.Left {
+		fmt.Fprintf(w, "! %s\n", h.Why)
 	}
 	switch {
 	case r.Paused != nil:

@@ -169,7 +169,7 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 	for _, p := range r.Problems {
 		add("last tick: %s", p)
 	}
-	if h := r.ConfigurationHold; h != nil {
+	if h := r.ConfigurationHold; h != nil && h.Left {
 		add("%s", h.Why)
 	}
 	for _, d := range r.Drift {

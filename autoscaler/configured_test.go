@@ -175,3 +175,41 @@ func TestNoRepairAfterTheHealthPolicyChanged(t *testing.T) {
 		t.Errorf("the repair: %v, %v", answer, err)
 	}
 }
+
+// ReloadWorld is a pool of four machines of which web and mail request all, for tests that read configuration files.
+type ReloadWorld struct{ *world }
+
+// NewReloadWorld returns a pool that has ticked with a configuration.
+func NewReloadWorld(t *testing.T, c Config) ReloadWorld {
+	w := ReloadWorld{newWorld(t, []int{4}, "web", "mail")}
+	w.asks(sigproto.DefaultApp, cpusPerNode/2)
+	w.asks("web", 2*cpusPerNode)
+	w.asks("mail", 2*cpusPerNode)
+	w.config = c
+	w.tick()
+	return w
+}
+
+// Adopt passes configurations to the loop, between two ticks. A new process has the last one only.
+func (w ReloadWorld) Adopt(process bool, configs ...Config) {
+	w.t.Helper()
+	for _, c := range configs {
+		w.config = c
+		if !process {
+			w.reconfigure()
+		}
+	}
+	if process {
+		w.start()
+	}
+}
+
+// Tick runs a tick a minute after the last one. It fails if a group is asked for anything or has not four machines.
+func (w ReloadWorld) Tick(what string) api.TickRecord {
+	w.t.Helper()
+	r := w.tick()
+	if calls := w.calls(); calls != nil || r.Failed != "" || r.Result.Target < 4 || len(r.Drains) > 0 {
+		w.t.Fatalf("%s\nthe groups were asked for %q, failed %q, target %v, drains %v, hold %+v", what, calls, r.Failed, r.Result.Target, r.Drains, r.ConfigurationHold)
+	}
+	return r
+}

@@ -2,6 +2,8 @@ package apply
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +18,8 @@ type configured struct {
 	Parts map[string]string    `json:"parts"` // nil: no tick had a configuration
 	Grace time.Duration        `json:"grace_ns,omitempty"`
 	Left  map[string]*leftPart `json:"left,omitempty"`
+	// Base is the digest of the parts before the first change in Left.
+	Base string `json:"base,omitempty"`
 	// Unrecorded is what changed since the last record of a tick.
 	Unrecorded *api.ConfigurationChange `json:"unrecorded,omitempty"`
 }
@@ -28,8 +32,9 @@ type leftPart struct {
 	Until   time.Time `json:"until"`
 }
 
-// follow compares the parts with those of the last tick, and returns what is not recorded; nil: nothing changed. A part that is
-// again as it was does not hold the pool. The longer of two graces counts, because a change may shorten it.
+// follow compares the parts with those of the last tick, and returns what is not recorded; nil: nothing changed. A part
+// that is again as it was does not hold the pool, and no part does if all of them are. The longer of two graces counts, because a
+// change may shorten it.
 func (c *configured) follow(now time.Time, parts map[string]string, grace time.Duration) *api.ConfigurationChange {
 	if parts == nil {
 		return nil
@@ -39,6 +44,9 @@ func (c *configured) follow(now time.Time, parts map[string]string, grace time.D
 	c.expire(now)
 	if before == nil || maps.Equal(before, parts) {
 		return nil
+	}
+	if len(c.Left) == 0 {
+		c.Base = digest(before)
 	}
 	var change api.ConfigurationChange
 	for _, name := range slices.Sorted(maps.Keys(before)) {
@@ -58,7 +66,8 @@ func (c *configured) follow(now time.Time, parts map[string]string, grace time.D
 			change.Came = append(change.Came, name)
 		}
 	}
-	maps.DeleteFunc(c.Left, func(name string, l *leftPart) bool { is, there := parts[name]; return there && is == l.Was })
+	again := digest(parts) == c.Base
+	maps.DeleteFunc(c.Left, func(name string, l *leftPart) bool { is, there := parts[name]; return again || there && is == l.Was })
 	if last := c.Unrecorded; last != nil {
 		change = api.ConfigurationChange{
 			Came: slices.Concat(last.Came, change.Came), Left: slices.Concat(last.Left, change.Left),
@@ -67,6 +76,15 @@ func (c *configured) follow(now time.Time, parts map[string]string, grace time.D
 	}
 	c.Unrecorded = bounded(change)
 	return c.Unrecorded
+}
+
+// digest returns a text that only equal parts have.
+func digest(parts map[string]string) string {
+	text, err := json.Marshal(parts) // sorted by name
+	if err != nil {
+		return err.Error() // texts have an encoding
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
 // leave holds the pool because of a part.

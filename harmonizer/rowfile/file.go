@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
 
@@ -179,7 +180,7 @@ func (w *watch) check(ctx context.Context) error {
 	case now != was:
 		w.checkIn(settle)
 	case now == w.taken && !w.passRequested:
-	case beingWritten(w.cfg.Path):
+	case inputfile.BeingWritten(w.cfg.Path):
 		w.checkIn(writerWait)
 	default:
 		return w.pass(ctx, now)

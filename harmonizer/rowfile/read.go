@@ -9,8 +9,6 @@ import (
 	"os"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // maxFile bounds the file, in bytes.
@@ -67,22 +65,6 @@ func read(path string, seen stamp) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, errChanged)
 	}
 	return data, nil
-}
-
-// beingWritten reports whether a process has the file open for writing: then the kernel
-// refuses a read lease, which is released at once. It returns false on a file system without
-// leases.
-func beingWritten(path string) bool {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return false // the read will return the error
-	}
-	defer f.Close()
-	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
-	if err == nil {
-		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK) // Close does it too
-	}
-	return errors.Is(err, unix.EAGAIN)
 }
 
 func digest(data []byte) [32]byte { return sha256.Sum256(data) }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 )
 
 const (
@@ -84,7 +86,7 @@ func (w *Watcher) rouse() {
 func (w *Watcher) Stands() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	changing := func(path string) bool { return look(path).digest != w.last[path] || openForWriting(path) }
+	changing := func(path string) bool { return look(path).digest != w.last[path] || inputfile.BeingWritten(path) }
 	if !slices.ContainsFunc(w.paths, changing) {
 		return true
 	}
@@ -169,7 +171,7 @@ func (w *Watcher) compare(now time.Time) time.Duration {
 		}
 		changed[path] = file.digest
 		states += path + file.digest + file.stamp
-		if openForWriting(path) {
+		if inputfile.BeingWritten(path) {
 			open = path
 		}
 	}
@@ -215,16 +217,4 @@ func look(path string) fileState {
 		state.stamp = fmt.Sprint(s.Dev, s.Ino, s.Size, s.Mtim, s.Ctim)
 	}
 	return state
-}
-
-// openForWriting reports whether a process has the file open for writing. Linux gives a read lease only on a file without
-// a writer. It is unknown for a file of another user and on some file systems: then the answer is false.
-func openForWriting(path string) bool {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	defer unix.Close(fd) // which ends the lease
-	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK)
-	return errors.Is(err, unix.EAGAIN)
 }

@@ -26,6 +26,7 @@ type dependencies struct {
 	releaseCache *releaseCache
 	stream       *stream
 	environment  func() []string // variables of the plan, for children
+	folder       keptFolder      // of the sockets of plugins
 }
 
 // appProcess manages the processes of one app: the current signal and its candidate, if any. Only the goroutine of run

@@ -41,7 +41,7 @@ func New(c Config) (*Bootstrap, error) {
 	}
 	b := &Bootstrap{config: c, newProcesses: make(chan struct{}, 1), alive: make(chan struct{}), started: map[*appProcess]bool{}, ending: map[string]*appProcess{}}
 	b.stream = newStream(b.directory, b.receive, b.restartAutoscaler, c.Log)
-	b.dependencies = dependencies{config: c, log: c.Log, releaseCache: newReleaseCache(c.Releases), stream: b.stream, environment: b.environment}
+	b.dependencies = dependencies{config: c, log: c.Log, releaseCache: newReleaseCache(c.Releases), stream: b.stream, environment: b.environment, folder: keepFolder(c.Folder)}
 	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
 		Name: "autoscaler", NewSpec: b.autoscalerSpec, StartTimeout: time.Minute,
 		Policy: unlimitedRestarts(), Expected: wantsRestart, Watch: b.watchAutoscaler, Log: c.Log,

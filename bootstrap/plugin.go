@@ -33,7 +33,11 @@ func (sig *signal) beginSession(spec supervise.Spec) (supervise.Spec, error) {
 	kind := sig.kind()
 	var session *control.Session
 	if kind == api.KindPlugin {
-		var err error
+		err := sig.appProcess.folder.restore()
+		if err != nil {
+			closeFile(spec.Executable)
+			return supervise.Spec{}, err
+		}
 		if session, err = control.NewSession(control.Config{Folder: sig.appProcess.config.Folder, Owner: spec.User, Log: sig.log}); err != nil {
 			closeFile(spec.Executable)
 			return supervise.Spec{}, err

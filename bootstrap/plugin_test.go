@@ -1,6 +1,7 @@
 package bootstrap_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,6 +41,34 @@ func TestPlugin(t *testing.T) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("%v, %v are left of the plugins, want nothing", left, err)
+	}
+}
+
+// If the folder of the sockets is removed, the next plugin starts in a new folder of the same mode.
+func TestPluginFolderIsMadeAgain(t *testing.T) {
+	plan := planOf("refolder", shipped("web", plugged))
+	plan.Signals[1].Kind = api.KindPlugin
+	above := filepath.Join(t.TempDir(), "run")
+	folder := filepath.Join(above, "pool")
+	if err := errors.Join(os.MkdirAll(folder, 0o700), os.Chmod(above, 0o711), os.Chmod(folder, 0o751)); err != nil {
+		t.Fatal(err)
+	}
+	p := startWith(t, plan, noReleases{}, func(c *bootstrap.Config) { c.Folder = folder })
+	a := p.arrivals.next(t)
+	e := a.awaitEntry(t, "web", "up", up)
+	if err := os.RemoveAll(above); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, -e.Group)
+	a.awaitEntry(t, "web", "up again", func(now bootstrap.Entry) bool { return up(now) && now.Group != e.Group })
+	onlySocket(t, folder)
+	for path, want := range map[string]os.FileMode{above: 0o711, folder: 0o751} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("folder %s: %v, %v, want mode %v", path, info, err, want)
+		}
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +24,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/httpguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -42,25 +45,66 @@ func ServeParent(parts *daemon.Services, path string, content Content, log *slog
 			return fmt.Errorf("metrics for the parent process: %w", err)
 		}
 	}
-	// A killed process leaves its socket.
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.RemoveAll(path)); err != nil {
-		return fmt.Errorf("metrics for the parent process: %w", err)
-	}
-	listener, err := net.Listen("unix", path)
+	listener, err := listenAt(path)
 	if err != nil {
-		return fmt.Errorf("metrics for the parent process: %w", err)
-	}
-	if err := os.Chmod(path, 0o600); err != nil {
-		listener.Close()
-		return fmt.Errorf("metrics for the parent process: %w", err)
+		return err
 	}
 	server := httpguard.Server(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), relayConns, log)
 	server.WriteTimeout = writeTimeout
 	parts.Run("metrics for the parent process", func(ctx context.Context) error {
 		defer context.AfterFunc(ctx, func() { server.Close() })()
-		return serve(server, listener)
+		return serveAt(ctx, path, server, listener, log)
 	})
 	return nil
+}
+
+// listenAt listens on a new Unix socket at path, and makes its folder if it is missing.
+func listenAt(path string) (*net.UnixListener, error) {
+	// A killed process leaves its socket.
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.RemoveAll(path)); err != nil {
+		return nil, fmt.Errorf("metrics for the parent process: %w", err)
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		return nil, fmt.Errorf("metrics for the parent process: %w", err)
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		listener.Close()
+		return nil, fmt.Errorf("metrics for the parent process: %w", err)
+	}
+	return listener, nil
+}
+
+// socketCheck is how often a removed socket is looked for.
+const socketCheck = time.Second
+
+// serveAt serves until the server is closed. If the socket is removed, it listens again.
+func serveAt(ctx context.Context, path string, server *http.Server, listener *net.UnixListener, log *slog.Logger) error {
+	for {
+		serving, end := context.WithCancel(ctx)
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			for retry.Pause(serving, socketCheck) {
+				if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+					listener.SetUnlinkOnClose(false) // a new socket may be there by then
+					listener.Close()
+					return
+				}
+			}
+		})
+		err := serve(server, listener)
+		end()
+		watch.Wait()
+		if !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		log.Warn("metrics socket was removed, listening again", "path", path)
+		for listener, err = listenAt(path); err != nil; listener, err = listenAt(path) {
+			if !retry.Pause(ctx, socketCheck) {
+				return nil
+			}
+		}
+	}
 }
 
 // Child reads the metrics that a child process serves with ServeParent at this path. While it serves none, there are

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 // gauge is a collector with that value.
@@ -20,6 +21,30 @@ func gauge(name string, value float64) prometheus.Collector {
 	g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: "A gauge."})
 	g.Set(value)
 	return g
+}
+
+// A child whose socket or folder is removed listens again.
+func TestSocketOfAChildIsMadeAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run", "child.metrics")
+	parts := daemon.NewServices(t.Context())
+	if err := ServeParent(parts, path, Content{Collectors: []prometheus.Collector{gauge("weir_child", 1)}}, slog.New(slog.DiscardHandler)); err != nil {
+		t.Fatal(err)
+	}
+	for _, removed := range []string{path, filepath.Dir(path)} {
+		if err := os.RemoveAll(removed); err != nil {
+			t.Fatal(err)
+		}
+		await.True(t, "metrics after "+filepath.Base(removed)+" was removed", func() bool {
+			families, err := Child(path).Gather()
+			return err == nil && len(families) == 1
+		})
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the socket: %v, %v; want only its user to open it", info, err)
+		}
+	}
+	if err := parts.Stop(nil); err != nil {
+		t.Error(err)
+	}
 }
 
 // The server of a parent serves the metrics of its child with its own, also of a child that starts again after a kill.

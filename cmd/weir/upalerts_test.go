@@ -18,7 +18,7 @@ import (
 const alertPool = `resource_groups:
   - local: {name: blue, min: 1, max: 6, machine: {cpus: 1, mem: 1024}}
 scaling_limits: {min_capacity: 1, max_capacity: %d, max_weight_to_add: 6, max_weight_to_remove: 6}
-autoscaling: {tick: 1s, lease: 6s}
+autoscaling: {tick: 1s, lease: 6s, configuration_grace: 0s}
 autoscale_signals:
   - {app: web, %s period: 1s,
      required_metrics: [{name: cpus_expected, type: instance_counts, range: 1m}]}

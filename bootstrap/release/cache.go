@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -85,9 +84,6 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 	}
 	cfg.Dir = dir
 	c := &Cache{cfg: cfg, folder: shareddir.Dir(dir), index: index{shareddir.Dir(dir), cfg.Platform}, seen: seenFiles{shareddir.Dir(dir)}}
-	if err := os.MkdirAll(dir, 0o711); err != nil {
-		return nil, fmt.Errorf("open the release cache: %w", err)
-	}
 	err = c.folder.Locked(ctx, func() error { return errors.Join(c.folder.Sweep(), c.folder.SweepPartials(time.Now())) })
 	if err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)

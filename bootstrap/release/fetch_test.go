@@ -50,6 +50,22 @@ func TestFetch(t *testing.T) {
 	diff(t, "cache after two more fetches", tree(t, dir), before)
 }
 
+// A removed cache is made again, with its mode, by the next fetch.
+func TestFetchIntoARemovedFolder(t *testing.T) {
+	_, b := startBucket(t)
+	publish(t, b, v1, map[string]string{"run*": "#!/bin/sh\necho hello\n"})
+	dir := filepath.Join(t.TempDir(), "data", "releases")
+	c := openCache(t, dir)
+	mustFetch(t, c, b, v1)
+	if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
+		t.Fatal(err)
+	}
+	mustFetch(t, c, b, v1)
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o711 {
+		t.Errorf("the folder: %v, %v; want mode 0711", info, err)
+	}
+}
+
 func TestFetchSingleBinary(t *testing.T) {
 	_, b := startBucket(t)
 	src := release.Source{Path: filepath.Join(writeFolder(t, map[string]string{"signal*": "binary"}), "signal"), SDK: "weir/0.1.0", Protocol: 1, Created: today}

@@ -35,8 +35,11 @@ const (
 type Dir string
 
 // Locked runs f while no other process or goroutine is in Locked for the same folder. f must be short, without
-// transfers. Locked waits for a stopped lock holder until ctx ends, at most lockTimeout.
+// transfers. A missing folder is made, with mode 0711. Locked waits for a stopped lock holder until ctx ends, at most lockTimeout.
 func (d Dir) Locked(ctx context.Context, f func() error) error {
+	if err := os.MkdirAll(string(d), 0o711); err != nil { // at the first use, and after the folder was removed
+		return err
+	}
 	lock, err := os.OpenFile(filepath.Join(string(d), "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err

@@ -70,6 +70,8 @@ type NodeFacts struct {
 	// Priority is that of a Node: the maximum over its tasks of 2 x cpus + mem / 1000 MB, as in
 	// Clusterman.
 	Priority float64 `json:"priority,omitempty"`
+	// Outdated is set if the latest facts of the node were not readable: these are the last known ones.
+	Outdated bool `json:"-"`
 	// Conditions are what the agent found on its own machine. Each type occurs once, and there are
 	// at most MaxConditions. A condition that is neither Failed nor Unknown was checked and is good.
 	Conditions []NodeCondition `json:"conditions,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -90,6 +91,60 @@ func TestGroupCannotBeRead(t *testing.T) {
 				t.Errorf("problems %q, wanted %v: want none and a smaller pool", r.Problems, r.State.Wanted)
 			}
 		})
+	}
+}
+
+// After three raises with an unknown result another group takes the share, also of a group that was raised before.
+func TestRaisesWithoutAResult(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 2}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	web := w.asks("web", 4*cpusPerNode)
+	w.tick()
+	web.set(cpus(6*cpusPerNode), nil)
+	wantOps(t, w.tick(), "set target a: 3", "set target b: 3")
+	w.tick()
+	w.groups[0].Refuse(memory.SetTarget, errors.New("lost"))
+	web.set(cpus(10*cpusPerNode), nil)
+	for range 6 {
+		w.tick()
+	}
+	if s, err := w.groups[1].Other().Snapshot(t.Context()); err != nil || s.Target < 7 {
+		t.Errorf("group b has the target %d, %v, want at least 7", s.Target, err)
+	}
+}
+
+// A group that was never read appears when it is read: its target was set by no other party.
+func TestGroupIsReadLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 4}, "web")
+	w.config.Drift = Correct
+	w.asks(sigproto.DefaultApp, 1)
+	web := w.asks("web", 6*cpusPerNode)
+	w.groups[0].Quota(2)
+	w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
+	w.tick()
+	web.set(resource.Request{}, errors.New("no metrics"))
+	w.tick()
+	w.groups[1].Refuse(memory.Snapshot, nil)
+	for range 5 {
+		if r := w.tick(); len(r.Drift) > 0 || slices.ContainsFunc(r.Actions, func(a api.Action) bool { return a.Op == api.OpRemove }) {
+			t.Errorf("drift %+v, done %q: want neither drift nor removals", r.Drift, ops(r))
+		}
+	}
+}
+
+// A node that the provider interrupts is cordoned, also if its group cannot be read.
+func TestNoticeOfAnUnreadGroup(t *testing.T) {
+	w, _, _ := steady(t, 2)
+	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.ID = "another" }
+	w.tick()
+	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Interruption, Done: func() {}}); err != nil {
+		t.Fatal(err)
+	}
+	w.tick()
+	if !w.nodes.cordoned["a-1"] {
+		t.Error("a-1 is not cordoned")
 	}
 }
 

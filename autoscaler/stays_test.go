@@ -79,7 +79,7 @@ func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 	for range 3 {
 		r := w.remove("a-1")
 		wantOps(t, r)
-		if want := "node a-1 waits to be removed: its group is being changed: instance refresh"; !slices.Equal(r.Problems, []string{want}) {
+		if want := "node a-1 waits to be removed: its group is not changed now: instance refresh"; !slices.Equal(r.Problems, []string{want}) {
 			t.Errorf("problems %q, want %q", r.Problems, want)
 		}
 		n := pools.Notice{Instance: "a-2", Kind: pools.Rebalance, Done: func() { done = true }}

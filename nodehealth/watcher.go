@@ -294,7 +294,8 @@ func (w *watcher) readSnapshot(ctx context.Context, modes []api.DetectionType, g
 	return s, nil
 }
 
-// groups returns the groups of the pool. One that cannot be read counts as it was: its machines have not ended.
+// groups returns the groups of the pool. One that cannot be read counts as it was: its machines have not ended. One that was never
+// read is an error, because its machines are unknown.
 func (w *watcher) groups(ctx context.Context) (out []pools.GroupSnapshot, err error) {
 	found, err := w.world.Pool.Groups(ctx)
 	if err != nil {
@@ -304,6 +305,9 @@ func (w *watcher) groups(ctx context.Context) (out []pools.GroupSnapshot, err er
 	before := w.last
 	w.mu.Unlock()
 	last, machines := make(map[string]pools.GroupSnapshot, len(found.Groups)), 0
+	if found.Missing != nil && before == nil {
+		return nil, fmt.Errorf("list the groups of the pool: %w", found.Missing)
+	}
 	if found.Missing != nil {
 		maps.Copy(last, before)
 	}
@@ -312,9 +316,10 @@ func (w *watcher) groups(ctx context.Context) (out []pools.GroupSnapshot, err er
 		if old, known := before[g.ID()]; err != nil && known {
 			s, err = old, nil
 		}
-		if err == nil {
-			last[g.ID()] = s
+		if err != nil {
+			return nil, fmt.Errorf("read group %s: %w", g.ID(), err)
 		}
+		last[g.ID()] = s
 	}
 	for _, id := range slices.Sorted(maps.Keys(last)) {
 		if machines += len(last[id].Instances); machines > maxNodes {

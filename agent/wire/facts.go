@@ -44,9 +44,10 @@ const invalidConditions = "InvalidConditions"
 const unreadableFacts = "UnreadableFacts"
 
 // Unreadable returns the facts of a node whose latest facts are not readable: the last known ones, with a condition that
-// has the cause. The node itself lives.
+// has the cause. The node itself runs.
 func Unreadable(last api.NodeFacts, cause error) api.NodeFacts {
 	all := slices.DeleteFunc(slices.Clone(last.Conditions), func(c api.NodeCondition) bool { return c.Type == unreadableFacts })
+	last.Outdated = true
 	last.Conditions = append(all[:min(len(all), pools.MaxConditions-1)], api.NodeCondition{Type: unreadableFacts, Unknown: true, Why: Clip(cause.Error())})
 	return last
 }

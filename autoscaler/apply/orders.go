@@ -41,7 +41,7 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 		case refused != nil:
 			r.problem(refused)
 		case busy != "":
-			r.problem(fmt.Errorf("node %s waits to be removed: its group is being changed: %s", order.Node, busy))
+			r.problem(fmt.Errorf("node %s waits to be removed: its group is not changed now: %s", order.Node, busy))
 			continue // the order stays
 		default:
 			saved, err := drains.beginDrain(ctx, now, drain.Choice{

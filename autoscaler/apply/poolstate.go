@@ -97,10 +97,11 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 	for _, record := range p.records {
 		one, there := views[record.Node]
 		switch silent := one.Instance == drain.Present && one.Node == api.NodeUnknown; {
+		case unknown[record.Group] && there && record.ProviderEnds: // the provider ends it in any case
 		case unknown[record.Group]:
-			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Waits: true}
 		case !there && !listed[record.Group]:
-			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: true}
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: p.Missing == nil}
 		case !there:
 			one = drain.NodeSnapshot{Instance: drain.Absent, At: p.At}
 		case record.Hold:
@@ -149,7 +150,7 @@ func (p poolState) warnings(notices []pools.Notice) (handled []pools.Notice, dra
 		if n.Kind == pools.Rebalance {
 			reason = api.DrainRebalance
 		}
-		if !ours && p.Blind() {
+		if !ours && p.Unknown() != "" {
 			continue
 		}
 		if n.Kind == pools.Rebalance && (busy[i.Group] != "" || inPlace[n.Instance]) {
@@ -219,7 +220,7 @@ func (p poolState) repair(now time.Time, r pools.RepairRequest) (drain.Choice, e
 	case !now.Before(r.Deadline):
 		return drain.Choice{}, fmt.Errorf("its deadline %v has passed", r.Deadline)
 	case busy != "":
-		return drain.Choice{}, fmt.Errorf("%w: its group is being changed: %s", pools.ErrRefused, busy)
+		return drain.Choice{}, fmt.Errorf("%w: its group is not changed now: %s", pools.ErrRefused, busy)
 	case r.RepairInPlace == nil && p.keeps(n.Group) != "":
 		return drain.Choice{}, fmt.Errorf("%w: its group keeps its nodes: %s", pools.ErrRefused, p.keeps(n.Group))
 	case r.RepairInPlace == nil && n.Protected:

@@ -60,7 +60,7 @@ func (p *provider) free(id string) (pools.Group, error) {
 		return nil, fmt.Errorf("group %s is no longer in this pool", id)
 	}
 	if busy := p.latest.Load().Busy()[id]; busy != "" {
-		return nil, fmt.Errorf("%w: another party is changing group %s: %s", pools.ErrRefused, id, busy)
+		return nil, fmt.Errorf("%w: group %s is not changed now: %s", pools.ErrRefused, id, busy)
 	}
 	return g, nil
 }
@@ -96,7 +96,7 @@ func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Rou
 			err = errs[i]
 		case c.Raises() && errs[i] == nil:
 			p.raised[c.Group] = true
-		case c.Raises() && resolve.Refused(errs[i]):
+		case c.Raises():
 			delete(p.raised, c.Group)
 		}
 	}

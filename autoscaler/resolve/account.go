@@ -247,9 +247,11 @@ func Reconcile(s api.PoolState, now time.Time, groups []Group, obey bool) (api.P
 	added, resultUnknown := 0.0, false
 	out := make(map[string]api.GroupState, len(groups))
 	for _, g := range account.Groups {
-		of := s.Groups[g.ID]
+		of, before := s.Groups[g.ID]
 		if g.Unknown {
-			out[g.ID] = of
+			if before { // otherwise it appears when it is read
+				out[g.ID] = of
+			}
 			continue
 		}
 		first := of.ResultUnknown && of.UnknownSince.IsZero()

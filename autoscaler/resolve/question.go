@@ -97,7 +97,7 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 // fixedWhy returns why the group gets no higher target now, or an empty string. short is set if it may not get its target either.
 func fixedWhy(c api.Case, group string) (why string, short bool) {
 	if busy := c.Busy[group]; busy != "" {
-		return "is being changed: " + decide.OneLine(busy), true
+		return "is not changed now: " + decide.OneLine(busy), true
 	}
 	clock := decide.ClockAt(c.State.DecisionState, c.Input.Now)
 	b, held := plan.InBackoff(c.State.Backoffs, clock)[group]

@@ -51,11 +51,13 @@ type Reader struct {
 	// unknown is set if joined was not restored, so that every running instance may have joined.
 	unknown bool
 	groups  map[string]pools.GroupSnapshot // the last value of each group
+	// complete is set if the last list of groups was complete, or none was read yet.
+	complete bool
 }
 
 // NewReader returns a Reader without joined nodes.
 func NewReader(ports Ports) *Reader {
-	return &Reader{ports: ports, joined: map[string]bool{}}
+	return &Reader{ports: ports, joined: map[string]bool{}, complete: true}
 }
 
 // Restore sets the joined nodes. If nothing was saved, known is false.
@@ -90,11 +92,32 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 	joined := r.joined
 	if r.unknown {
 		joined = s.joinedInstances()
+	} else if unseen := r.unseen(s); len(unseen) > 0 {
+		joined = maps.Clone(joined)
+		maps.Copy(joined, unseen)
 	}
 	s.joinInstances(r.ports.Scheduler.Facts(now), func(id string) bool { return s.Starting || joined[id] })
 	s.setJoined(joined, r.reported, released)
 	s.Lost += r.gone
 	return s, nil
+}
+
+// unseen returns the instances that appeared while their group could not be read. They may have joined meanwhile.
+func (r *Reader) unseen(s *Snapshot) map[string]bool {
+	ids := map[string]bool{}
+	for _, g := range s.Groups {
+		last, read := r.groups[g.ID]
+		if g.Unknown != nil || read && last.Unknown == nil || !read && r.complete {
+			continue
+		}
+		for _, i := range g.Instances {
+			known := slices.ContainsFunc(last.Instances, func(old pools.Instance) bool { return old.ID == i.ID && old.State != api.InstancePending })
+			if !known && i.State != api.InstancePending {
+				ids[i.ID] = true
+			}
+		}
+	}
+	return ids
 }
 
 // readGroups returns the listed groups, and those that may be missing from the list, in order of id.
@@ -172,7 +195,7 @@ func (r *Reader) Adopt(s *Snapshot) {
 	if r.began.IsZero() {
 		r.began = s.At
 	}
-	r.joined, r.reported, r.gone, r.unknown = s.joined, s.reported, s.Lost, false
+	r.joined, r.reported, r.gone, r.unknown, r.complete = s.joined, s.reported, s.Lost, r.unknown && s.Blind(), s.Missing == nil
 	r.groups = make(map[string]pools.GroupSnapshot, len(s.Groups))
 	for _, g := range s.Groups {
 		r.groups[g.ID] = g

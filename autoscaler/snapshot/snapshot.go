@@ -183,7 +183,7 @@ func (s *Snapshot) addInstance(instance pools.Instance, facts *api.NodeFacts, ex
 	}
 	switch {
 	case instance.State == api.InstancePending || instance.State == api.InstanceTerminating:
-	case facts != nil && instance.State == api.InstanceRunning && s.addUsage(*facts, s.Quarantined(instance.ID)):
+	case facts != nil && !facts.Outdated && instance.State == api.InstanceRunning && s.addUsage(*facts, s.Quarantined(instance.ID)):
 		node.Facts, node.State = *facts, api.NodeRunning
 		if p := facts.Priority; !math.IsNaN(p) && !math.IsInf(p, 0) {
 			node.Priority = p

@@ -56,7 +56,7 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	}
 	loaded.HTTPClient = bounded{loaded.HTTPClient}
 	loaded.APIOptions = append(loaded.APIOptions, follow)
-	query := loaded.Copy()
+	query := loaded.Copy() // of services whose answers are XML
 	query.APIOptions = append(slices.Clone(loaded.APIOptions), answers)
 	return &clients{
 		pool:                 cfg.Pool,
@@ -64,7 +64,7 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 		ec2:                  ec2.NewFromConfig(query, func(o *ec2.Options) { cfg.redirect(serviceEC2, &o.BaseEndpoint) }),
 		elasticloadbalancing: elb.NewFromConfig(query, func(o *elb.Options) { cfg.redirect(serviceBalancing, &o.BaseEndpoint) }),
 		sqs:                  sqs.NewFromConfig(loaded, func(o *sqs.Options) { cfg.redirect(serviceSQS, &o.BaseEndpoint) }),
-		s3: s3.NewFromConfig(loaded, func(o *s3.Options) {
+		s3: s3.NewFromConfig(query, func(o *s3.Options) {
 			cfg.redirect(serviceS3, &o.BaseEndpoint)
 			o.UsePathStyle = o.BaseEndpoint != nil
 		}),

@@ -3,7 +3,7 @@
 //
 //	p, err := aws.Open(ctx, aws.Config{Cluster: "everywhere-prod", Pool: "default", Region: "us-west-2",
 //		Groups: []aws.Selector{{Kind: aws.AutoScaling, Tag: "weir:pool"}}}, log)
-//	groups, err := p.Groups(ctx)                    // once a tick: reads all groups
+//	found, err := p.Groups(ctx)                     // once a tick: reads all groups
 //	err = p.ReceiveNotices(ctx, warnings, hints)    // in parallel: warnings and changes
 //	seen, err := p.Inspect(ctx, pools.Inspecting{}) // health of the instances
 //
@@ -99,17 +99,20 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
 	began := p.next()
 	l := p.find(ctx)
-	for kind, err := range l.missing {
+	for kind, err := range l.missing { // the order does not matter
 		for _, id := range p.names(kind) {
 			if !l.has(id) {
 				l.lose(id, err)
 			}
 		}
 	}
-	missing := errors.Join(slices.Collect(maps.Values(l.missing))...)
+	missing := errors.Join(l.missing[AutoScaling], l.missing[SpotFleet])
 	readings := p.readings(ctx, l)
 	if len(readings) == 0 && !p.everRead() {
-		causes := slices.Concat(slices.Collect(maps.Values(l.unread)), l.notes, []error{missing})
+		causes := slices.Concat(l.notes, []error{missing})
+		for _, id := range slices.Sorted(maps.Keys(l.unread)) {
+			causes = append(causes, l.unread[id])
+		}
 		return pools.Listing{}, fmt.Errorf("read the groups of pool %s: %w", p.cfg.Pool, errors.Join(causes...))
 	}
 	p.troubles.forget(readings, l.unread)

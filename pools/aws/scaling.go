@@ -160,6 +160,7 @@ func (g scaling) end(ctx context.Context, id string, decrement bool) error {
 		g.updateOwn(func(o *own) { o.ended[id] = now; delete(o.unconfirmed, id) })
 	case mayHaveSucceeded(err):
 		g.updateOwn(func(o *own) { o.unconfirmed[id] = now })
+		err = errors.New(err.Error()) // it is not rejected, so it has no class
 	}
 	return err
 }

@@ -244,7 +244,7 @@ func (m *Machine) step(ctx context.Context, now time.Time, r api.Drain, action A
 	case errors.Is(err, pools.ErrRepairFailed):
 		done = failedRecord(r, now, err.Error())
 	case action == Terminate && (errors.Is(err, pools.ErrRefused) || errors.Is(err, pools.ErrThrottled)):
-		if back := notTerminating(r, now); m.putRecord(ctx, back) == nil {
+		if back := notTerminating(r, now, errors.Is(err, pools.ErrThrottled)); back != r && m.putRecord(ctx, back) == nil {
 			r = back
 		}
 		return r, fmt.Errorf("%s node %s of group %s: %w", action, r.Node, r.Group, err)

@@ -176,11 +176,13 @@ func lastChange(r api.Drain) time.Time {
 	return slices.MaxFunc([]time.Time{r.Since, r.CordonSent, r.EndAccepted, r.RepairedAt}, time.Time.Compare)
 }
 
-// notTerminating returns the record after the provider rejected the termination: the node can be taken back again, and after its
-// deadline it is.
-func notTerminating(r api.Drain, now time.Time) api.Drain {
+// notTerminating returns the record after the provider rejected the termination, for seconds if it is busy: the node can be taken
+// back again. After its deadline it is, unless the provider is busy.
+func notTerminating(r api.Drain, now time.Time, busy bool) api.Drain {
 	const why = "the provider rejected its termination"
 	switch {
+	case !now.Before(r.Deadline) && busy:
+		return r
 	case !now.Before(r.Deadline):
 		return takenBackRecord(r, now, why)
 	case r.CordonSent.IsZero():

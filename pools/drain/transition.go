@@ -62,7 +62,7 @@ func (v NodeSnapshot) refuses() string {
 	case v.Protected:
 		return "the provider protects it from termination"
 	case v.Busy != "":
-		return "its group is being changed: " + v.Busy
+		return "its group is not changed now: " + v.Busy
 	case v.Keeps != "":
 		return "its group keeps its nodes: " + v.Keeps
 	}

@@ -214,7 +214,7 @@ func (m *machine) heartbeat() api.Heartbeat {
 }
 
 // heartbeatWithin returns the heartbeat in at most m.largest bytes, and how many copies it omits. A heartbeat that omits
-// copies ends with null, an object that is not readable: so receivers know that the list is partial.
+// copies ends with null, an object that is not readable, so that receivers treat the list as partial.
 func (m *machine) heartbeatWithin() (data []byte, omitted int) {
 	h := m.heartbeat()
 	all := h.Beats

@@ -129,7 +129,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 // shownUnknown bounds the problems about groups that could not be read, and about other such facts.
 const shownUnknown = 10
 
-// unknownParts adds what could not be read of the groups, and which groups are gone.
+// unknownParts adds the groups that could not be read, and those that are gone.
 func unknownParts(r *api.TickRecord, reading apply.Reading) {
 	var all []string
 	for _, g := range reading.Groups {

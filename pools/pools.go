@@ -51,8 +51,8 @@ type GroupSnapshot struct {
 	Keeps string `json:"keeps,omitempty"`
 	// Unknown is why the group could not be read; nil: it was. Then the rest is its last known value, and nothing changes the group.
 	Unknown *api.Unknown `json:"unknown,omitempty"`
-	// Blind is set if Unknown is, and no instance was ever known.
-	Blind     bool       `json:"blind,omitempty"`
+	// NoData is set if Unknown is, and the group was never read: it has no instances here.
+	NoData    bool       `json:"no_data,omitempty"`
 	Instances []Instance `json:"instances"`
 	// Offers are the machines that a larger target may launch, one for each type; empty: unknown.
 	Offers []Offer `json:"offers,omitempty"`

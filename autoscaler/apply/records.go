@@ -61,12 +61,12 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 		for _, n := range s.Nodes {
 			there[n.Instance.ID] = there[n.Instance.ID] || n.Instance.State != api.InstanceTerminating
 		}
-		blind := make(map[string]bool, len(s.Groups))
+		noData := make(map[string]bool, len(s.Groups))
 		for _, g := range s.Groups {
-			blind[g.ID] = g.Blind
+			noData[g.ID] = g.NoData
 		}
 		for _, r := range rs {
-			if drain.IsCommitted(r) && drain.ValidateRecord(r) == nil && (there[r.Node] || blind[r.Group]) {
+			if drain.IsCommitted(r) && drain.ValidateRecord(r) == nil && (there[r.Node] || noData[r.Group]) {
 				leaving[r.Group] = append(leaving[r.Group], api.Leaver{
 					ID: r.Node, Group: r.Group, Weight: r.Weight, Waits: r.Hold && r.State == api.DrainChosen,
 				})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
@@ -168,7 +169,7 @@ func (r *Reader) unreadable(now time.Time, id string, targets map[string]int, ca
 	target, saved := targets[id]
 	last, known = r.groups[id]
 	if !known {
-		last = pools.GroupSnapshot{ID: id, Max: target, Blind: true}
+		last = pools.GroupSnapshot{ID: id, Max: target, NoData: true}
 	}
 	if saved {
 		last.Target = target
@@ -177,7 +178,7 @@ func (r *Reader) unreadable(now time.Time, id string, targets map[string]int, ca
 	if last.Unknown != nil {
 		since = last.Unknown.Since
 	}
-	last.Unknown = &api.Unknown{Since: since, Why: cause.Error()}
+	last.Unknown = &api.Unknown{Since: since, Why: decide.OneLine(cause.Error())}
 	return last, known
 }
 
@@ -195,7 +196,7 @@ func (r *Reader) Adopt(s *Snapshot) {
 	if r.began.IsZero() {
 		r.began = s.At
 	}
-	r.joined, r.reported, r.gone, r.unknown, r.complete = s.joined, s.reported, s.Lost, r.unknown && s.Blind(), s.Missing == nil
+	r.joined, r.reported, r.gone, r.unknown, r.complete = s.joined, s.reported, s.Lost, r.unknown && s.NoData(), s.Missing == nil
 	r.groups = make(map[string]pools.GroupSnapshot, len(s.Groups))
 	for _, g := range s.Groups {
 		r.groups[g.ID] = g

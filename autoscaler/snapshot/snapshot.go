@@ -89,9 +89,9 @@ func (s *Snapshot) Unknown() string {
 	return ""
 }
 
-// Blind reports whether there may be instances that no reading has shown.
-func (s *Snapshot) Blind() bool {
-	return s.Missing != nil || slices.ContainsFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.Blind })
+// NoData reports whether there may be instances that no reading has shown.
+func (s *Snapshot) NoData() bool {
+	return s.Missing != nil || slices.ContainsFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.NoData })
 }
 
 // Quarantined reports whether node health quarantines the node. Its instance stays in the target of its
@@ -235,7 +235,7 @@ func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
 	for id := range before {
 		switch {
 		case s.joined[id] || released[id]:
-		case s.Blind():
+		case s.NoData():
 			s.joined[id] = true
 		default:
 			s.Lost++

@@ -12,7 +12,7 @@ import (
 // is the legacy subject, whose nodes have no pool. A heartbeat that names another node than its subject changes nothing. The error is a *message.FieldError if a field is invalid.
 //
 // What cannot be read is unknown: the copies of the node that the rest omits stay as they are. A heartbeat on the subject
-// of a known node proves that the node lives, whatever it contains. Such a heartbeat has an error too.
+// of a known node proves that the node runs, whatever it contains. Such a heartbeat has an error too.
 //
 // Most heartbeats repeat earlier content. If a message equals the node's last one, only its
 // sum is computed. An object that equals the one at the same position last time is not parsed.

@@ -153,7 +153,7 @@ func TestLostCopyIsReadableUntilItsChangeWasTaken(t *testing.T) {
 }
 
 // Each field of one copy is missing, of another type or out of bounds: that copy alone is unknown, and keeps its state. The
-// other copies of the heartbeat count, and the node lives.
+// other copies of the heartbeat count, and the node runs.
 func TestBadFieldIsOneUnknownCopy(t *testing.T) {
 	const good = `{"droplet":"web","version":"v1","instance":"i1","index":1,"state":"RUNNING","state_timestamp":1}`
 	const other = `{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"EVACUATING","state_timestamp":1}`
@@ -208,7 +208,7 @@ func absent(c Copy) bool {
 	return is
 }
 
-// A heartbeat that is not readable changes nothing but that its node lives. On the legacy subject its node is unknown.
+// A heartbeat that is not readable changes nothing, but its node runs. On the legacy subject its node is unknown.
 func TestUnreadableHeartbeatProvesItsNode(t *testing.T) {
 	for _, data := range []string{"", "{", "[]", `{"dea":"n","droplets":{}}`, `{"droplets":[]}`, `{"dea":7.5,"droplets":[]}`, `{"dea":"n","droplets":[{]}`} {
 		for _, from := range []message.Node{{}, {Pool: "p", Name: "n"}} {

@@ -26,7 +26,7 @@ func elementOf(call string) string {
 	return "<" + call + "Response"
 }
 
-// answers rejects a response with a good status that is no answer to its call, such as an empty body or the page of a proxy. The SDK
+// answers rejects a response with a good status that does not answer its call, such as an empty body or the page of a proxy. The SDK
 // would read it as an empty list. Not for SQS, whose answers are JSON.
 func answers(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Answers", func(
@@ -44,7 +44,7 @@ func answers(stack *middleware.Stack) error {
 		body := bufio.NewReaderSize(response.Body, answerStart)
 		start, _ := body.Peek(answerStart) // the SDK gets the error too
 		if !bytes.Contains(start, []byte(element)) {
-			return out, metadata, fmt.Errorf("the response is no answer: want %s> in it, not %.60q", element, start)
+			return out, metadata, fmt.Errorf("the response does not answer the call: want %s> in it, not %.60q", element, start)
 		}
 		response.Body = struct {
 			io.Reader

@@ -21,7 +21,7 @@ const (
 	groupsPage = 50 // groups of one response, with all their instances
 )
 
-// listing has the pool's groups as AWS describes them, by name or id, and what could not be read.
+// listing has the pool's groups as AWS describes them, by name or id, and why parts of them are unknown.
 type listing struct {
 	asgs   map[string]astypes.AutoScalingGroup
 	fleets map[string]ec2types.SpotFleetRequestConfig
@@ -32,18 +32,20 @@ type listing struct {
 	notes     []error
 }
 
-// lose records that a group could not be read.
-func (l *listing) lose(id string, err error) {
+// addUnread records that a group could not be read.
+func (l *listing) addUnread(id string, err error) {
 	delete(l.asgs, id)
 	delete(l.fleets, id)
 	l.unread[id] = err
 }
 
-// miss records that groups of a kind may be missing.
-func (l *listing) miss(kind Kind, err error) { l.missing[kind] = errors.Join(l.missing[kind], err) }
+// addMissing records that groups of a kind may be missing.
+func (l *listing) addMissing(kind Kind, err error) {
+	l.missing[kind] = errors.Join(l.missing[kind], err)
+}
 
-// note records that a fact beside the groups could not be read.
-func (l *listing) note(err error) {
+// addNote records that a fact beside the groups could not be read.
+func (l *listing) addNote(err error) {
 	if err != nil {
 		l.notes = append(l.notes, err)
 	}
@@ -62,7 +64,7 @@ type finder struct {
 	aws *clients
 }
 
-// find returns the groups of the pool. A selector that finds none is a note, errNothingFound. A group that another pool claims
+// find returns the groups of the pool. A selector without a group is a note, errNothingFound. A group that another pool claims
 // too cannot be read: errTwoPools.
 func (f *finder) find(ctx context.Context) *listing {
 	l := &listing{isolation: map[string]string{}, unread: map[string]error{}, missing: map[Kind]error{}}
@@ -74,7 +76,7 @@ func (f *finder) find(ctx context.Context) *listing {
 	}
 	for name := range l.asgs {
 		if _, both := l.fleets[name]; both {
-			l.lose(name, fmt.Errorf("%s is the name of an Auto Scaling group and of a Spot Fleet request", name))
+			l.addUnread(name, fmt.Errorf("%s is the name of an Auto Scaling group and of a Spot Fleet request", name))
 		}
 	}
 	return l
@@ -88,7 +90,7 @@ func (f *finder) findScaling(ctx context.Context, l *listing) {
 		MaxRecords: aws.Int32(groupsPage),
 	}, "groups by tag")
 	if err != nil {
-		l.miss(AutoScaling, err)
+		l.addMissing(AutoScaling, err)
 		return
 	}
 	tags := make(map[string]map[string]string)
@@ -106,7 +108,7 @@ func (f *finder) findFleets(ctx context.Context, l *listing) {
 	defer cancel()
 	all, err := f.aws.describeFleets(ctx, nil)
 	if err != nil {
-		l.miss(SpotFleet, err)
+		l.addMissing(SpotFleet, err)
 		return
 	}
 	tags := make(map[string]map[string]string)
@@ -161,7 +163,7 @@ func (f *finder) choose(l *listing, kind Kind, tags map[string]map[string]string
 		}
 		found := slices.DeleteFunc(slices.Sorted(maps.Keys(whose)), func(id string) bool { return whose[id] != us })
 		if len(found) == 0 {
-			l.note(fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, errNothingFound, reported(whose)))
+			l.addNote(fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, errNothingFound, reported(whose)))
 		}
 		ours = append(ours, found...)
 		for _, id := range found {
@@ -172,7 +174,7 @@ func (f *finder) choose(l *listing, kind Kind, tags map[string]map[string]string
 	return slices.DeleteFunc(slices.Compact(ours), func(id string) bool {
 		err := f.disputed(kind, id, tags[id], lists)
 		if err != nil {
-			l.lose(id, err)
+			l.addUnread(id, err)
 		}
 		return err != nil
 	})

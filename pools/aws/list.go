@@ -32,7 +32,7 @@ func (f *finder) lists(ctx context.Context, l *listing) map[Selector]map[string]
 		}
 		list, err := f.list(ctx, s)
 		if err != nil {
-			l.miss(SpotFleet, err)
+			l.addMissing(SpotFleet, err)
 			continue
 		}
 		lists[s] = list

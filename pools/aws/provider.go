@@ -102,7 +102,7 @@ func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
 	for kind, err := range l.missing { // the order does not matter
 		for _, id := range p.names(kind) {
 			if !l.has(id) {
-				l.lose(id, err)
+				l.addUnread(id, err)
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 	readings := make(map[string]*reading)
 	store := func(kind Kind, id string, r *reading, err error) {
 		if err != nil {
-			l.lose(id, fmt.Errorf("%s %s: %w", kind.noun(), id, err))
+			l.addUnread(id, fmt.Errorf("%s %s: %w", kind.noun(), id, err))
 			delete(readings, id)
 			return
 		}
@@ -137,14 +137,14 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 	members, unread := p.aws.members(ctx, slices.Sorted(maps.Keys(l.fleets)))
 	for id, f := range l.fleets {
 		if err := unread[id]; err != nil {
-			l.lose(id, err)
+			l.addUnread(id, err)
 			continue
 		}
 		r, err := readFleet(f, members[id])
 		store(SpotFleet, id, r, err)
 	}
 	undescribed := p.describe(ctx, readings)
-	l.note(undescribed)
+	l.addNote(undescribed)
 	for id, f := range l.fleets { // the weight depends on the zone
 		r := readings[id]
 		err := weigh(f, r)
@@ -154,7 +154,7 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 		store(SpotFleet, id, r, err)
 	}
 	p.types.fill(ctx, readings)
-	l.note(p.marks(ctx, readings))
+	l.addNote(p.marks(ctx, readings))
 	l.notes = append(l.notes, p.troubles.request(ctx, readings)...)
 	return readings
 }

@@ -81,7 +81,7 @@ func unreadable(ctx context.Context, l pools.Listing) error {
 	return errors.Join(errs...)
 }
 
-// firstInstance returns an instance of the groups with these names; empty if none is known.
+// firstInstance returns an instance of the groups with these names; empty: no instance is known.
 func firstInstance(ctx context.Context, groups []pools.Group, names []string) string {
 	for _, g := range groups {
 		if !slices.Contains(names, g.ID()) {

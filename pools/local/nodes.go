@@ -112,7 +112,7 @@ func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
 	node, _ := message.OfNode(m.Subject)
 	f, err := wire.FactsOf(node, m.Data)
 	if err != nil {
-		n.lives(now, node, err)
+		n.keepLast(now, node, err)
 		return err
 	}
 	if ahead := f.At.Sub(now).Round(time.Second); !f.At.IsZero() && ahead.Abs() >= pools.ClockTolerance {
@@ -127,8 +127,8 @@ func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
 	return nil
 }
 
-// lives records that a known node sent facts that are not readable. It keeps the last known ones.
-func (n *Nodes) lives(now time.Time, node message.Node, cause error) {
+// keepLast records that a known node sent facts that are not readable. It keeps the last known ones.
+func (n *Nodes) keepLast(now time.Time, node message.Node, cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if r, ok := n.received[node.Name]; ok && node.Pool == n.pool {

@@ -47,7 +47,7 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 	}
 }
 
-// Facts that are not readable prove that their node lives. The last known facts stay, with the cause.
+// Facts that are not readable prove that their node runs. The last known facts stay, with the cause.
 func TestUnreadableFactsProveTheirNode(t *testing.T) {
 	bus := localtest.NewBus(t)
 	nodes := local.NewNodes(bus.Conn, "c", "p", time.Minute, localtest.Log(t))

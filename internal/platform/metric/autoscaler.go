@@ -62,7 +62,7 @@ func autoscalerWork() []Metric {
 		{"weir_autoscaler_group_target", Gauge, weight, list("group"), "Target of a group, as read from the provider."},
 		{"weir_autoscaler_group_fulfilled", Gauge, weight, list("group"), "Weight of a group's existing instances."},
 		{"weir_autoscaler_group_unknown", Gauge, "groups", list("group"), "1: the group could not be read, so its last known size counts and nothing changes it."},
-		{"weir_autoscaler_group_backoff", Gauge, "groups", list("group"), "1: the group is in backoff, because it was short or refused a change."},
+		{"weir_autoscaler_group_backoff", Gauge, "groups", list("group"), "1: the group is in backoff, because it was short, refused a change, or gave no result three times."},
 		{"weir_autoscaler_nodes", Gauge, nodes, list("state"), "Instances of the pool by the state of their node."},
 		{"weir_autoscaler_drains", Gauge, nodes, list("state"), "Drains in progress, by state."},
 		{"weir_autoscaler_disruption_budget_left", Gauge, nodes, nil, "Nodes that may still be taken out of service. Absent: the pool has no disruption budget."},

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,11 +64,21 @@ func TestReaderIgnoresNewKeys(t *testing.T) {
 	}
 }
 
-// withNewKey adds a key to the object of a stored value, and to each object of a shard. It leaves compressed values.
+// withNewKey adds a key to the object of a stored value, and to each object of a shard. A compressed value becomes plain.
 func withNewKey(key string, value []byte) ([]byte, bool) {
 	head, body, sealed := bytes.Cut(value, []byte("\n"))
 	if !sealed {
 		head, body = nil, value
+	}
+	if plain, packed := bytes.CutSuffix(head, []byte(`,"gzip":true}`)); packed {
+		r, err := gzip.NewReader(bytes.NewReader(body))
+		if err != nil {
+			return nil, false
+		}
+		if body, err = io.ReadAll(r); err != nil {
+			return nil, false
+		}
+		head = append(plain, '}')
 	}
 	var object map[string]json.RawMessage
 	if json.Unmarshal(body, &object) != nil {

@@ -12,8 +12,9 @@ import (
 )
 
 // Parts returns the named parts of what a pool's decisions depend on, with a short text of each: its apps with their signals
-// and metrics, its groups, each other key of the pool file by its path, and the default signal, metrics and aws of the
-// service file. Values are complete with defaults and without secrets. Equal files have equal parts.
+// and metrics, its groups, each other key of the pool file by its path, and the default signal, the clusters and the region and
+// bucket of the service file. Addresses and paths of a host are not parts: those of the next host differ. Values are complete with
+// defaults and without secrets. Equal files have equal parts.
 func Parts(s Service, p Pool) map[string]string {
 	p.Autoscaling = effective(s, p)
 	s, p = completeService(s), completePool(p)
@@ -36,7 +37,8 @@ func Parts(s Service, p Pool) map[string]string {
 	parts["the default signal"] = partText(shownSection(reflect.ValueOf(standby), document{}, ""))
 	p.Groups, p.Signals = nil, nil
 	addLeaves(parts, "", shownSection(reflect.ValueOf(p), document{}, ""))
-	addLeaves(parts, "weir.yaml ", shownSection(reflect.ValueOf(Service{Metrics: s.Metrics, AWS: s.AWS, Clusters: s.Clusters}), document{}, ""))
+	shared := Service{Clusters: s.Clusters, AWS: AWS{Region: s.AWS.Region, SignalsBucket: s.AWS.SignalsBucket, SignalsPrefix: s.AWS.SignalsPrefix}}
+	addLeaves(parts, "weir.yaml ", shownSection(reflect.ValueOf(shared), document{}, ""))
 	return parts
 }
 

@@ -72,6 +72,7 @@ func stateRows() map[string]stateRow {
 		"pool roll":       {"0 would replace", noTickYet, noTickYet, noHolder},
 		"signal where":    {"0 No resources found", "0 No resources found", "0 No resources found", "0 No resources found"},
 		"pool drain":      {`2 pool local/default has no node "n1", or it leaves already (it has i-`, noTickYet, noTickYet, noHolder},
+		"pool accept":     {"0 nothing that left or changed", noTickYet, noTickYet, "0 nothing that left or changed"},
 		"pool mark-stale": {`2 pool local/default has no group "g" (it has red)`, noTickYet, noTickYet, noHolder},
 
 		"doctor":       {"? ok       bootstrap: process", "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:], "1 failed   bootstrap: " + noBootstrap[2:]},

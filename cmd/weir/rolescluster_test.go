@@ -226,7 +226,7 @@ func orderRows(node string) []roleRow {
 		{"harmonizer release", 0, "nothing is held"}, {"metrics put --app web load=3", 0, "1 values written"},
 		{"metrics import testdata/metrics.lp", 0, "values written"},
 		{"offset 1 --for 1h", 0, "offset of +1"}, {"offset 0", 0, ""},
-		{"pool target 2", 0, "from its next tick on"}, {"pool target --clear", 0, ""}, {"pool mark-stale g", 0, ""},
+		{"pool target 2", 0, "from its next tick on"}, {"pool target --clear", 0, ""}, {"pool mark-stale g", 0, ""}, {"pool accept", 0, ""},
 		{"node pause " + node, 0, ""}, {"node resume " + node, 0, ""}, {"node release " + node, 1, ""}, {"node recover " + node + " --why test", 0, ""}, {"node check", 0, "AGENT_HEARTBEAT"},
 		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool roll --dry-run", 0, ""}, {"pool drain " + node, 0, ""},
 		{"release forget shop/rps@v1", 0, "the next fetch accepts"},

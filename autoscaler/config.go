@@ -27,7 +27,7 @@ type Config struct {
 	// OrphansAfter is how long an instance may run before its node joins; then it is removed. 0: no
 	// limit.
 	OrphansAfter time.Duration
-	// Machines is what one machine of a group offers, by group, if no better source is known.
+	// Machines is what one machine of a group offers, by group, if no better source is known. A node may report that much.
 	Machines map[string]resource.Vector
 	// IgnorePlaces: the scheduler receives no question where copies fit, and an earlier answer does not count.
 	IgnorePlaces bool
@@ -85,7 +85,7 @@ func (c Config) panel() ask.Config {
 func (c Config) writer() apply.Config {
 	w := apply.Config{
 		Pool: c.Pool, Tick: c.Tick, DryRun: c.DryRun, Drain: c.Drain, Obey: c.Drift != Correct,
-		StepTimeout: c.stepTimeout(), CallTimeout: c.callTimeout(), Parts: c.Parts, Grace: c.Grace,
+		StepTimeout: c.stepTimeout(), CallTimeout: c.callTimeout(), Parts: c.Parts, Grace: c.Grace, Machines: c.Machines,
 	}
 	for _, s := range c.Apps {
 		w.Apps = append(w.Apps, s.App)

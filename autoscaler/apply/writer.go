@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Config configures a Writer.
@@ -25,8 +26,9 @@ type Config struct {
 	// changed, the pool does not shrink for Grace.
 	Parts       map[string]string
 	Grace       time.Duration
-	StepTimeout time.Duration // of each step that waits
-	CallTimeout time.Duration // of each call that changes something
+	Machines    map[string]resource.Vector // what one machine of a group offers, by group
+	StepTimeout time.Duration              // of each step that waits
+	CallTimeout time.Duration              // of each call that changes something
 }
 
 // Ports are the dependencies of a Writer.
@@ -94,6 +96,7 @@ func (w *Writer) Reconfigure(c Config) {
 		c.Drain.CallTimeout = c.CallTimeout
 	}
 	w.drains.adopt(c.Drain)
+	w.reader.Reconfigure(c.Machines)
 	w.journal.state.Held = slices.DeleteFunc(slices.Clone(w.journal.state.Held), func(h api.HeldRequest) bool {
 		return !slices.Contains(c.Apps, h.App)
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -33,7 +34,7 @@ func (b Beyond) String() string {
 	return ""
 }
 
-// within returns the facts of a node with at most what its kind of machine has. It reports whether they had more resources. Copies
+// within returns the facts of a node with at most what its machine has. It reports whether they had more resources. Copies
 // that have more than the machine are no error of a size, so they are only bounded.
 func within(f api.NodeFacts, offers resource.Vector) (api.NodeFacts, bool) {
 	if offers.IsZero() {
@@ -47,11 +48,23 @@ func within(f api.NodeFacts, offers resource.Vector) (api.NodeFacts, bool) {
 	if !beyond {
 		return f, false
 	}
-	f.Resources = offers
 	for k := range offers {
-		f.Allocated[k] = min(f.Allocated[k], offers[k])
+		f.Resources[k], f.Allocated[k] = min(f.Resources[k], offers[k]), min(f.Allocated[k], offers[k])
 	}
 	return f, true
+}
+
+// bound returns what a machine has at most: what the provider reports, or what the configuration of its group has, if that is
+// more. Operators who let nodes offer more than their machines have name it there. Zero: unknown.
+func (s *Snapshot) bound(i pools.Instance) resource.Vector {
+	bound, configured := i.Offers, s.machines[i.Group]
+	if bound.IsZero() {
+		return bound
+	}
+	for k := range bound {
+		bound[k] = max(bound[k], configured[k])
+	}
+	return bound
 }
 
 // sortBeyond puts the nodes in order of id.

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Scheduler returns the reports of the nodes.
@@ -43,9 +44,11 @@ type Ports struct {
 
 // Reader reads the snapshots of one pool.
 type Reader struct {
-	ports  Ports
-	began  time.Time       // time of the first snapshot
-	joined map[string]bool // instances whose node has joined
+	ports Ports
+	// machines is what one machine of a group offers, by the configuration.
+	machines map[string]resource.Vector
+	began    time.Time       // time of the first snapshot
+	joined   map[string]bool // instances whose node has joined
 	// reported are the instances whose node has reported to this Reader.
 	reported map[string]bool
 	gone     int // joined nodes that disappeared since the last Settle
@@ -60,6 +63,9 @@ type Reader struct {
 func NewReader(ports Ports) *Reader {
 	return &Reader{ports: ports, joined: map[string]bool{}, complete: true}
 }
+
+// Reconfigure sets what one machine of a group offers, by the configuration.
+func (r *Reader) Reconfigure(machines map[string]resource.Vector) { r.machines = machines }
 
 // Restore sets the joined nodes. If nothing was saved, known is false.
 func (r *Reader) Restore(joined []string, known bool) {
@@ -83,7 +89,7 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 	if err != nil {
 		return nil, fmt.Errorf("read the groups of the pool: %w", err)
 	}
-	s := &Snapshot{At: now, Starting: r.starting(now), Missing: found.Missing, Notes: found.Notes, groups: found.Groups}
+	s := &Snapshot{At: now, Starting: r.starting(now), Missing: found.Missing, Notes: found.Notes, groups: found.Groups, machines: r.machines}
 	if s.Groups, err = r.readGroups(ctx, now, targets, found); err != nil {
 		return nil, err
 	}

@@ -180,6 +180,35 @@ func TestAllocatedIsBoundedByTheMachine(t *testing.T) {
 	}
 }
 
+// An operator who lets nodes offer more than their machines have writes that into the pool file.
+func TestConfiguredMachineRaisesTheBoundOfANode(t *testing.T) {
+	for _, tt := range []struct {
+		name            string
+		offers, machine resource.Vector
+		want            float64 // cpus that count
+		beyond          int
+	}{
+		{"configured more", resource.Vector{4, 16384}, resource.Vector{8, 1024}, 8, 0},
+		{"configured less", resource.Vector{4, 16384}, resource.Vector{2, 1024}, 4, 1},
+		{"unknown machine", resource.Vector{}, resource.Vector{2, 1024}, 8, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &Snapshot{
+				machines: map[string]resource.Vector{"a": tt.machine},
+				Groups: []pools.GroupSnapshot{{ID: "a", Instances: []pools.Instance{
+					{ID: "x", Group: "a", Weight: 1, State: api.InstanceRunning, Offers: tt.offers},
+				}}},
+			}
+			facts := []api.NodeFacts{{ID: "x", Resources: resource.Vector{8, 16384}}}
+			s.joinInstances(facts, func(string) bool { return true })
+			again := s.Refresh(facts)
+			if s.Totals != (resource.Vector{tt.want, 16384}) || len(s.Beyond) != tt.beyond || again.Totals != s.Totals {
+				t.Errorf("totals %v, beyond %v, then %v", s.Totals, s.Beyond, again.Totals)
+			}
+		})
+	}
+}
+
 // A node that reports more than its machine has, as with --mem in bytes, counts with what the machine has, and is named.
 func TestNodeBeyondItsMachineIsBounded(t *testing.T) {
 	offers := resource.Vector{4, 16384, 100_000, 0}

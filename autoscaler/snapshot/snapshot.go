@@ -37,13 +37,14 @@ type Snapshot struct {
 	Notes   []error // why other facts could not be read: only they are unknown
 
 	groups   []pools.Group
-	joined   map[string]bool // instances whose node has joined
-	reported map[string]bool // those of joined whose node has reported to the Reader
+	machines map[string]resource.Vector // what one machine of a group offers, by the configuration
+	joined   map[string]bool            // instances whose node has joined
+	reported map[string]bool            // those of joined whose node has reported to the Reader
 }
 
 // Refresh returns the same groups, joined with newer reports.
 func (s *Snapshot) Refresh(facts []api.NodeFacts) *Snapshot {
-	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, Missing: s.Missing, joined: s.joined, reported: s.reported}
+	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, machines: s.machines, Missing: s.Missing, joined: s.joined, reported: s.reported}
 	out.joinInstances(facts, func(id string) bool { return s.joined[id] })
 	return out
 }
@@ -175,9 +176,10 @@ func (s *Snapshot) addInstance(instance pools.Instance, facts *api.NodeFacts, ex
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: api.NodeUnknown}
 	_, node.Unhealthy = s.Condition.Unhealthy[instance.ID]
 	if facts != nil {
-		bounded, beyond := within(*facts, instance.Offers)
+		most := s.bound(instance)
+		bounded, beyond := within(*facts, most)
 		if beyond {
-			s.Beyond = append(s.Beyond, Beyond{instance.ID, facts.Resources, instance.Offers})
+			s.Beyond = append(s.Beyond, Beyond{instance.ID, facts.Resources, most})
 		}
 		facts = &bounded
 	}

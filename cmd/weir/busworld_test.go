@@ -99,6 +99,7 @@ func startBusWorld(t *testing.T, agents int) *busWorld {
 	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
 	w.cloud.AddGroup(awstest.ASG{
 		Name: busPool, Tags: map[string]string{"weir:pool": busCluster + "/" + busPool}, Min: 1, Max: 6, Desired: busNodes,
+		Types: []awstest.Type{{Name: "m5.xlarge"}}, // 4 cpus
 	})
 	w.every(200*time.Millisecond, func() { w.cloud.Advance(max(0, time.Since(w.cloud.Now()))) })
 	nodes := w.nodes()

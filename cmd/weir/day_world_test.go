@@ -46,7 +46,7 @@ const (
 	dayTag              = "weir:pool"
 	dayOwner            = dayCluster + "/" + dayPool
 	dayTick             = 20 * time.Minute
-	cpusPerWeight       = 4
+	cpusPerWeight       = 2 // as the instance types have
 	daySetpoint         = 0.8
 	dayMargin           = 0.05
 )

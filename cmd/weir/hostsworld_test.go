@@ -101,7 +101,10 @@ func newHostsWorld(t *testing.T, size hostsSize, seed uint64) *hostsWorld {
 	var cluster natsconf.Cluster
 	cluster.Name = busCluster
 	for _, pool := range hostsPools() {
-		w.cloud.AddGroup(awstest.ASG{Name: pool, Tags: map[string]string{"weir:pool": busCluster + "/" + pool}, Min: 1, Max: 40, Desired: size.nodes})
+		w.cloud.AddGroup(awstest.ASG{
+			Name: pool, Tags: map[string]string{"weir:pool": busCluster + "/" + pool}, Min: 1, Max: 40, Desired: size.nodes,
+			Types: []awstest.Type{{Name: "m5.xlarge"}}, // 4 cpus
+		})
 		cluster.Pools = append(cluster.Pools, natsconf.Pool{Name: pool, Nodes: w.machines(pool)})
 		w.first = append(w.first, w.machines(pool)...)
 	}

@@ -107,6 +107,7 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 	w.demand.Store(int64(size))
 	w.cloud.AddGroup(awstest.ASG{
 		Name: twinGroup, Tags: map[string]string{"weir:pool": w.cluster + "/default"}, Min: 1, Max: 40, Desired: size,
+		Types: []awstest.Type{{Name: "m5.4xlarge"}}, // more than 10 cpus
 	})
 	w.nc = bustest.Connect(t, w.bus)
 	store := t.TempDir() // before the cleanup below: it is removed after the store is closed

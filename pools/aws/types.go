@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,21 +38,12 @@ type typeSizes struct {
 	failed time.Time // of the latest request
 }
 
-// fill sets the sizes of the offers of all groups. Without the sizes the groups are complete too: then the size of a machine is
-// known once its node has joined.
+// fill sets the sizes of the offers and of the instances of all groups. Without the sizes the groups are complete too: then the
+// size of a machine is known once its node has joined, and what a node reports has no bound.
 func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var missing []string
-	for _, r := range readings {
-		for _, o := range r.Offers {
-			if _, known := s.known[o.InstanceType]; !known {
-				missing = append(missing, o.InstanceType)
-			}
-		}
-	}
-	slices.Sort(missing)
-	missing = slices.Compact(missing)
+	missing := s.unread(readings)
 	ctx, cancel := part(ctx)
 	defer cancel()
 	if len(missing) > 0 && s.now().Sub(s.failed) >= typesRetry {
@@ -66,7 +58,29 @@ func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) {
 		for i := range r.Offers {
 			r.Offers[i].Resources = s.known[r.Offers[i].InstanceType]
 		}
+		for i := range r.instances {
+			r.instances[i].Offers = s.known[r.instances[i].Market.InstanceType]
+		}
 	}
+}
+
+// unread returns the types of all groups whose size was not read yet, sorted.
+func (s *typeSizes) unread(readings map[string]*reading) []string {
+	kinds := map[string]bool{}
+	for _, r := range readings {
+		for _, o := range r.Offers {
+			kinds[o.InstanceType] = true
+		}
+		for _, i := range r.instances {
+			kinds[i.Market.InstanceType] = true
+		}
+	}
+	delete(kinds, "") // not described yet
+	maps.DeleteFunc(kinds, func(kind string, _ bool) bool {
+		_, known := s.known[kind]
+		return known
+	})
+	return slices.Sorted(maps.Keys(kinds))
 }
 
 // request reads the sizes of these types. A type that EC2 does not have is stored without a size.
@@ -103,12 +117,29 @@ func sizeOf(t ec2types.InstanceTypeInfo) (v resource.Vector) {
 	}
 	v[resource.CPUs], v[resource.Mem] = float64(aws.ToInt32(t.VCpuInfo.DefaultVCpus)), float64(aws.ToInt64(t.MemoryInfo.SizeInMiB))
 	v[resource.Disk] = anyDisk
+	v[resource.GPUs] = float64(accelerators(t))
+	return v
+}
+
+// accelerators returns the number of GPUs, and of accelerators that a node may count as such.
+func accelerators(t ec2types.InstanceTypeInfo) int32 {
+	var gpus, inference, neuron int32
 	if t.GpuInfo != nil {
 		for _, g := range t.GpuInfo.Gpus {
-			v[resource.GPUs] += float64(aws.ToInt32(g.Count))
+			gpus += aws.ToInt32(g.Count)
 		}
 	}
-	return v
+	if t.InferenceAcceleratorInfo != nil {
+		for _, a := range t.InferenceAcceleratorInfo.Accelerators {
+			inference += aws.ToInt32(a.Count)
+		}
+	}
+	if t.NeuronInfo != nil {
+		for _, d := range t.NeuronInfo.NeuronDevices {
+			neuron += aws.ToInt32(d.Count)
+		}
+	}
+	return gpus + max(inference, neuron) // EC2 lists some accelerators in both
 }
 
 // groupOffers returns the types of a mixed instances policy. They are unknown for attributes in place of types, and for a launch

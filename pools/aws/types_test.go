@@ -42,6 +42,21 @@ func TestOffers(t *testing.T) {
 	}
 }
 
+// Instances show what their type has, also those of a launch template. A type that EC2 does not know has no bound.
+func TestInstancesOfferWhatTheirTypeHas(t *testing.T) {
+	for kind, cpus := range map[string]float64{"m5.xlarge": 4, "none.xlarge": 0} {
+		_, p := openGroup(t, awstest.ASG{Max: 40, Desired: 8, Types: []awstest.Type{{Name: kind, Weight: 4}}})
+		_, g := one(t, p)
+		if len(g.Instances) != 2 || g.Instances[0].Offers != typeOf(kind, 4, cpus).Resources {
+			t.Errorf("%s: instances %v", kind, g.Instances)
+		}
+	}
+	_, p := openGroup(t, awstest.ASG{Max: 40, Desired: 1})
+	if _, g := one(t, p); len(g.Instances) != 1 || g.Instances[0].Offers.IsZero() {
+		t.Errorf("instances of a launch template: %v", g.Instances)
+	}
+}
+
 // Without the permission to read instance types, the groups are read as before, and the next request is later.
 func TestOffersWithoutThePermission(t *testing.T) {
 	s := awstest.New(t, awstest.Config{})

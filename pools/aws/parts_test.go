@@ -382,6 +382,32 @@ func TestSuspendedTermination(t *testing.T) {
 	})
 }
 
+// Without the right to end instances of a Spot Fleet, none of its nodes is drained. Once the right is given, the fleet shrinks.
+func TestDeniedTerminationIsKnownBeforeADrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPartsWorld(t)
+		w.server.Deny("TerminateInstances", "")
+		w.need = 12
+		w.ticks(70) // the last dry run is outdated then
+		w.need = 3
+		w.ticks(20)
+		fleet := w.server.Target("sfr-c")
+		if fleet < 3 || !strings.HasPrefix(w.last.Case.Keeps["sfr-c"], "terminating is not permitted: ") || len(w.drains) > 0 {
+			t.Errorf("the fleet has the target %d, kept: %v, drains %v; want it kept, and why", fleet, w.last.Case.Keeps, w.drains)
+		}
+		for _, i := range w.server.Instances("sfr-c") {
+			if w.cordon[i.ID] {
+				t.Errorf("node %s of the fleet is cordoned", i.ID)
+			}
+		}
+		w.server.Allow()
+		w.ticks(60)
+		if w.weight() != 3 {
+			t.Errorf("the pool has the weight %d, want 3", w.weight())
+		}
+	})
+}
+
 // A drained node whose termination was rejected serves again when the need returns.
 func TestRejectedTerminationIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

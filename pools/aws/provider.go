@@ -55,6 +55,7 @@ type Provider struct {
 	troubles  *troubles
 	balancers *balancers
 	types     *typeSizes
+	endRights *endRights
 }
 
 var (
@@ -80,7 +81,8 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	p := &Provider{
 		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg, c}, inspector: &inspector{r, b}, repairOwner: &repairOwner{r, log},
 		troubles: &troubles{aws: c, now: cfg.Now, refreshed: map[string]refreshed{}}, balancers: b,
-		types: &typeSizes{aws: c, now: cfg.Now, log: log, known: map[string]resource.Vector{}},
+		types:     &typeSizes{aws: c, now: cfg.Now, log: log, known: map[string]resource.Vector{}},
+		endRights: &endRights{aws: c, now: cfg.Now, fleets: map[string]endRight{}},
 	}
 	found, err := p.Groups(ctx)
 	if err != nil {
@@ -154,6 +156,7 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 		store(SpotFleet, id, r, err)
 	}
 	p.types.fill(ctx, readings)
+	p.endRights.fill(ctx, readings)
 	l.addNote(p.marks(ctx, readings))
 	l.notes = append(l.notes, p.troubles.request(ctx, readings)...)
 	return readings

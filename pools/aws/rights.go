@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -149,9 +148,8 @@ func (p *Provider) describeDry(ctx context.Context, _ string) error {
 func (p *Provider) dryRun(ctx context.Context, t dryRunOf, instance string) provider.Right {
 	r := provider.Right{Action: t.action, Repair: t.repair}
 	err := p.aws.read(ctx, t.action, cmp.Or(instance, "the account"), func() error { return t.call(ctx, instance) })
-	api, ok := errors.AsType[smithy.APIError](err)
 	switch {
-	case ok && api.ErrorCode() == dryRunCode:
+	case permitted(err):
 		r.Result = provider.Granted
 	case errors.Is(err, pools.ErrRefused):
 		r.Result, r.Why = provider.Denied, err.Error()

@@ -75,7 +75,7 @@ func (u *up) watchStore() func(supervise.Status) {
 		switch down := s.State == supervise.Backoff || s.State == supervise.Fatal; {
 		case down && !away:
 			away = true
-			u.warn("metrics", fmt.Sprintf("the store is away (%s), so windows are unknown and the pool does not shrink; weir up restarts it; see %s", s.Why, u.logFile.Name()))
+			u.warn("metrics", fmt.Sprintf("the store is away (%s), so windows are unknown and the pool does not shrink; weir up restarts it; see %s", s.Why, u.logFile.path))
 		case s.State == supervise.Running && away:
 			away = false
 			u.print("metrics", "the store is back")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -57,7 +56,7 @@ type up struct {
 	data     string
 	poolFile []byte // nil: the built-in one
 	keys     signalbucket.Keys
-	logFile  *os.File
+	logFile  *logFile
 	bus      *bus.Bus   // as viewer
 	own      []*bus.Bus // connections of other roles
 	launcher *supervise.Launcher
@@ -142,19 +141,13 @@ func lockFolder(data string) (*flock.File, error) {
 	return lock, nil
 }
 
-// openLog sends log lines to a file, because the terminal is for status lines. It renames the previous log.
-func (u *up) openLog() error {
-	path := filepath.Join(u.data, "weir.log")
-	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("log file: %w", err)
+// openLog sends log lines to a file, because the terminal is for status lines.
+func (u *up) openLog() (err error) {
+	if u.logFile, err = openLogFile(filepath.Join(u.data, "weir.log")); err != nil {
+		return err
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("log file: %w", err)
-	}
-	u.logFile = file
 	toFile := *u.Root
-	toFile.Stderr = file
+	toFile.Stderr = u.logFile
 	u.log, err = toFile.Logger()
 	return err
 }
@@ -386,7 +379,7 @@ func (u *up) providerConfig(pool config.Pool) local.Config {
 // reportBootstrap prints when bootstrap does not run.
 func (u *up) reportBootstrap(s supervise.Status) {
 	if s.State == supervise.Backoff || s.State == supervise.Fatal {
-		fmt.Fprintf(u.Stdout, "! bootstrap is %s: %s; see %s\n", s.State, s.Why, u.logFile.Name())
+		fmt.Fprintf(u.Stdout, "! bootstrap is %s: %s; see %s\n", s.State, s.Why, u.logFile.path)
 	}
 }
 

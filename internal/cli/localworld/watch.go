@@ -73,7 +73,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				return nil
 			case <-silence.C:
 				lines.repeat()
-				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status and %s\n", time.Since(last).Round(time.Second), u.logFile.Name())
+				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status and %s\n", time.Since(last).Round(time.Second), u.logFile.path)
 			case m, ok := <-in.Messages():
 				if !ok {
 					return nil
@@ -101,7 +101,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				if !ready && r.Failed == "" {
 					ready = true
 					fmt.Fprintf(u.Stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",
-						time.Since(u.began).Seconds(), u.logFile.Name())
+						time.Since(u.began).Seconds(), u.logFile.path)
 				}
 				lines.tick(explain.Line(r, now))
 			}

@@ -413,7 +413,7 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 	w.wantCalls()
 }
 
-func TestTerminationThatIsRefused(t *testing.T) {
+func TestTerminationThatFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
 	w.asks(sigproto.DefaultApp, 0)
@@ -426,6 +426,9 @@ func TestTerminationThatIsRefused(t *testing.T) {
 	}
 	w.wantTarget(2)
 	w.groups[0].Refuse(memory.Terminate, nil)
+	w.tick() // the result of the first request may not be shown yet
+	w.wantTarget(2)
+	w.now = w.now.Add(time.Minute)
 	w.tick()
 	w.wantTarget(1)
 	w.wantCalls("terminate [a-1]", "terminate [a-1]")

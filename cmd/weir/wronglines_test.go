@@ -99,7 +99,7 @@ func wrongArguments() (rows []wrongInput) {
 		"pool target a 1 2": "one weight, min or max, and a pool before it", "pool groups a b": "one pool", "pool roll a b": "one pool", "signal where": "one release",
 		"pause a b": "one pool", "resume a b": "one pool", "explain a b": "one pool", "events a b": "one pool", "diff": "two ticks", "diff a b c d": "two ticks", "pool diff a": "two ticks",
 		"pool decide a b": "one pool", "plan a b": "one pool", "offset a 1 2": "one weight, and a pool before it",
-		"pool status a b": "one pool", "pool pause a b": "one pool", "pool resume a b": "one pool", "pool explain a b": "one pool", "pool plan a b": "one pool",
+		"pool status a b": "one pool", "pool pause a b": "one pool", "pool resume a b": "one pool", "pool accept a b": "one pool", "pool explain a b": "one pool", "pool plan a b": "one pool",
 		"pool offset a 1 2": "one weight", "status a b": "one pool", "signal ps a b": "one pool", "doctor a b": "one pool", "config validate a b": "one pool", "config show a b": "one pool", "config schema pool b": "one file",
 		"node list a b":  "one pool",
 		"signal restart": "one app", "signal logs": "one app", "signal shadow a b": "one app", "release forget": "one NAMESPACE/NAME@VERSION",

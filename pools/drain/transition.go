@@ -85,16 +85,21 @@ const (
 // time. After that, it is assumed to stay.
 const overdue = 5 * time.Minute
 
+// unshown is how long readings of a provider may not show a termination that it carried out. The process that sent it may have
+// died, and a repeated one lowers the target of an Auto Scaling group twice.
+const unshown = time.Minute
+
 // Next returns the next record and the one action for it. The caller stores the record before it
 // takes the action. After the action succeeds, [Done] returns the record that follows.
 //
 // A node is terminated only if a fresh snapshot shows that it has no tasks and accepts none, or
 // that it has never joined; or after its deadline, with force. A replacement by a repair needs no
 // force, and it terminates a node without response at once. A node that the provider ends by
-// itself, or that is repaired in place, is never terminated. While terminations in its group are in backoff, a node waits.
+// itself, or that is repaired in place, is never terminated. While terminations in its group are in backoff, a node waits. So does one
+// whose termination a reading may not show yet.
 func (c Config) Next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	next, action := c.next(now, r, v)
-	if action == Terminate && v.Waits {
+	if action == Terminate && (v.Waits || r.State == api.DrainTerminating && !v.At.After(lastChange(r).Add(unshown))) {
 		return r, None
 	}
 	return next, action

@@ -74,6 +74,7 @@ func protected(v *drain.NodeSnapshot)       { v.Protected = true }
 func oldFacts(v *drain.NodeSnapshot)        { v.FactsAt = start }
 func busy(v *drain.NodeSnapshot)            { v.Busy = "an instance refresh" }
 func oldAnswer(v *drain.NodeSnapshot)       { v.At = start }
+func readLater(v *drain.NodeSnapshot)       { v.At = start.Add(2 * time.Minute) }
 
 func TestNext(t *testing.T) {
 	soon, late := start.Add(2*time.Minute), deadline
@@ -155,23 +156,24 @@ func TestNext(t *testing.T) {
 		{"spot, not taken: it stays", forced, late.Add(5 * time.Minute), record(api.DrainDraining, leftToProvider), snapshotOf(), api.DrainReturning, drain.None},
 		{"spot, taken", config, soon, record(api.DrainDraining, leftToProvider), snapshotOf(ending), api.DrainTerminating, drain.None},
 
-		{"terminating, request unconfirmed", config, soon, record(api.DrainTerminating), snapshotOf(noTasks), api.DrainTerminating, drain.Terminate},
+		{"terminating, request unconfirmed", config, soon, record(api.DrainTerminating), snapshotOf(noTasks, readLater), api.DrainTerminating, drain.Terminate},
+		{"terminating, unconfirmed, a reading that may not show it: wait", config, soon, record(api.DrainTerminating), snapshotOf(noTasks), api.DrainTerminating, drain.None},
 		{"terminating, unconfirmed, an older response: wait", config, soon, record(api.DrainTerminating), snapshotOf(noTasks, oldAnswer), api.DrainTerminating, drain.None},
 		{"terminating, unconfirmed, silent: wait", config, soon, record(api.DrainTerminating), snapshotOf(silent), api.DrainTerminating, drain.None},
 		{"terminating, unconfirmed, and it has tasks", config, soon, record(api.DrainTerminating), snapshotOf(), api.DrainDraining, drain.None},
 		{"terminating, unconfirmed, and it lost its cordon", config, soon, record(api.DrainTerminating), snapshotOf(noTasks, uncordoned), api.DrainDraining, drain.None},
 		{"terminating, unconfirmed, facts from before: wait", config, soon, record(api.DrainTerminating), snapshotOf(oldFacts), api.DrainTerminating, drain.None},
-		{"terminating, unconfirmed, an orphan", config, soon, record(api.DrainTerminating, cordonNotSent), snapshotOf(orphaned), api.DrainTerminating, drain.Terminate},
+		{"terminating, unconfirmed, an orphan", config, soon, record(api.DrainTerminating, cordonNotSent), snapshotOf(orphaned, readLater), api.DrainTerminating, drain.Terminate},
 		{"terminating, unconfirmed, an orphan that has joined", config, soon, record(api.DrainTerminating, cordonNotSent), snapshotOf(uncordoned), api.DrainChosen, drain.None},
 		{"terminating, unconfirmed, it had joined: wait", config, soon, record(api.DrainTerminating), snapshotOf(orphaned), api.DrainTerminating, drain.None},
-		{"terminating, forced, unconfirmed", forced, late.Add(-1), record(api.DrainTerminating, func(r *api.Drain) { r.Deadline = soon }), snapshotOf(), api.DrainTerminating, drain.Terminate},
+		{"terminating, forced, unconfirmed", forced, late.Add(-1), record(api.DrainTerminating, func(r *api.Drain) { r.Deadline = soon }), snapshotOf(readLater), api.DrainTerminating, drain.Terminate},
 		{"terminating, protected by now: it stays", config, soon, record(api.DrainTerminating), snapshotOf(noTasks, protected), api.DrainReturning, drain.None},
 		{"terminating, an orphan protected by now: it stays, untouched", config, soon, record(api.DrainTerminating, cordonNotSent), snapshotOf(orphaned, protected), api.DrainReturned, drain.None},
 		{"terminating, never taken in: it stays", forced, late, record(api.DrainTerminating), snapshotOf(noTasks), api.DrainReturning, drain.None},
 		{"terminating, unseen: wait", config, soon, record(api.DrainTerminating), snapshotOf(presenceUnknown), api.DrainTerminating, drain.None},
 		{"terminating, it ends", config, soon, record(api.DrainTerminating, endAccepted), snapshotOf(ending), api.DrainTerminating, drain.None},
 		{"terminating, confirmed, an older response", config, soon, record(api.DrainTerminating, endAccepted), snapshotOf(oldAnswer), api.DrainTerminating, drain.None},
-		{"terminating, confirmed, and still unchanged", config, soon, record(api.DrainTerminating, endAccepted), snapshotOf(), api.DrainTerminating, drain.Terminate},
+		{"terminating, confirmed, and still unchanged", config, soon, record(api.DrainTerminating, endAccepted), snapshotOf(readLater), api.DrainTerminating, drain.Terminate},
 		{"terminating, gone", config, soon, record(api.DrainTerminating, endAccepted), snapshotOf(absent), api.DrainGone, drain.None},
 		{"terminating has no deadline after the request", config, late, record(api.DrainTerminating, endAccepted), drain.NodeSnapshot{}, api.DrainTerminating, drain.None},
 		{"terminating by the provider, untouched for now", config, soon, record(api.DrainTerminating, providerEnds), snapshotOf(noTasks), api.DrainTerminating, drain.None},
@@ -350,7 +352,7 @@ func TestNextOfRepairs(t *testing.T) {
 		{"replaced, protected: it stays", soon, record(api.DrainChosen, repaired), snapshotOf(silent, protected), api.DrainReturned, drain.None, "the provider protects it from termination"},
 		{"replaced, its group is changed by others: it stays", soon, record(api.DrainDraining, repaired), snapshotOf(busy), api.DrainReturning, drain.None, "its group is not changed now: an instance refresh"},
 		{"replaced, with tasks at its deadline: ended without force", late, record(api.DrainDraining, repaired), snapshotOf(), api.DrainTerminating, drain.Terminate, ""},
-		{"replaced, request unconfirmed, node silent", soon, record(api.DrainTerminating, repaired), snapshotOf(silent), api.DrainTerminating, drain.Terminate, ""},
+		{"replaced, request unconfirmed, node silent", soon, record(api.DrainTerminating, repaired), snapshotOf(silent, readLater), api.DrainTerminating, drain.Terminate, ""},
 		{"replaced, the request was lost and it has tasks", soon, record(api.DrainTerminating, repaired), snapshotOf(), api.DrainDraining, drain.None, ""},
 
 		{"held", soon, record(api.DrainChosen, held), snapshotOf(uncordoned, noTasks), api.DrainChosen, drain.None, ""},

@@ -426,9 +426,6 @@ func TestTerminationThatFails(t *testing.T) {
 	}
 	w.wantTarget(2)
 	w.groups[0].Refuse(memory.Terminate, nil)
-	w.tick() // the result of the first request may not be shown yet
-	w.wantTarget(2)
-	w.now = w.now.Add(time.Minute)
 	w.tick()
 	w.wantTarget(1)
 	w.wantCalls("terminate [a-1]", "terminate [a-1]")

@@ -102,8 +102,8 @@ func newForgerWorld(t *testing.T) *forgerWorld {
 	w.nc = w.open(roles.User{Role: roles.Agent, Cluster: busCluster, Pool: own.Pool, Node: own.Name}, w.urls()...).Conn()
 	w.node = forgertest.Node{
 		Cluster: busCluster, Node: own, Others: nodes[:2], Copies: w.copies(nodes[:2]),
-		// A smaller size than that of the machine cannot be told from an honest one: see docs/security.md.
-		Resources: []resource.Vector{{4, 8192, 10000}, {1e12, 1e12, 10000}}, Allocated: []resource.Vector{{}, {1e12, 1e12}},
+		// A smaller size than that of the machine, and an allocation within it, cannot be told from honest ones: see docs/security.md.
+		Resources: []resource.Vector{{4, 8192, 10000}, {1e12, 1e12, 10000}}, Allocated: []resource.Vector{{}},
 	}
 	return w
 }

@@ -87,7 +87,7 @@ const overdue = 5 * time.Minute
 
 // unshown is how long readings of a provider may not show a termination that it carried out. The process that sent it may have
 // died, and a repeated one lowers the target of an Auto Scaling group twice.
-const unshown = time.Minute
+const unshown = 30 * time.Second
 
 // Next returns the next record and the one action for it. The caller stores the record before it
 // takes the action. After the action succeeds, [Done] returns the record that follows.

@@ -74,6 +74,7 @@ func protected(v *drain.NodeSnapshot)       { v.Protected = true }
 func oldFacts(v *drain.NodeSnapshot)        { v.FactsAt = start }
 func busy(v *drain.NodeSnapshot)            { v.Busy = "an instance refresh" }
 func oldAnswer(v *drain.NodeSnapshot)       { v.At = start }
+func readSoon(v *drain.NodeSnapshot)        { v.At = start.Add(20 * time.Second) }
 func readLater(v *drain.NodeSnapshot)       { v.At = start.Add(2 * time.Minute) }
 
 func TestNext(t *testing.T) {
@@ -157,7 +158,7 @@ func TestNext(t *testing.T) {
 		{"spot, taken", config, soon, record(api.DrainDraining, leftToProvider), snapshotOf(ending), api.DrainTerminating, drain.None},
 
 		{"terminating, request unconfirmed", config, soon, record(api.DrainTerminating), snapshotOf(noTasks, readLater), api.DrainTerminating, drain.Terminate},
-		{"terminating, unconfirmed, a reading that may not show it: wait", config, soon, record(api.DrainTerminating), snapshotOf(noTasks), api.DrainTerminating, drain.None},
+		{"terminating, unconfirmed, a reading that may not show it: wait", config, soon, record(api.DrainTerminating), snapshotOf(noTasks, readSoon), api.DrainTerminating, drain.None},
 		{"terminating, unconfirmed, an older response: wait", config, soon, record(api.DrainTerminating), snapshotOf(noTasks, oldAnswer), api.DrainTerminating, drain.None},
 		{"terminating, unconfirmed, silent: wait", config, soon, record(api.DrainTerminating), snapshotOf(silent), api.DrainTerminating, drain.None},
 		{"terminating, unconfirmed, and it has tasks", config, soon, record(api.DrainTerminating), snapshotOf(), api.DrainDraining, drain.None},

@@ -52,12 +52,10 @@ an agent, and after a connection to the bus was lost.`,
 				}
 				request.Index = &index
 			}
-			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				if follow {
-					return cli.followLogs(ctx, b, request)
-				}
-				return cli.logs(ctx, b, request)
-			})
+			if follow { // until Ctrl-C: each of its requests has a deadline of its own
+				return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.followLogs(ctx, b, request) })
+			}
+			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.logs(ctx, b, request) })
 		},
 	}
 	cmd.Flags().IntVar(&index, "index", 0, "this index only")

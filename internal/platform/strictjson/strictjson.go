@@ -2,11 +2,8 @@
 //
 //	err := strictjson.Within(data, 1<<10, &request)
 //
-// Its functions have no state.
-//
-// Errors name the wrong key and list the valid keys. [Within] bounds the bytes too. [Lenient] is for facts of other
-// programs. All functions may be called
-// concurrently.
+// Errors name the wrong key. [Within] bounds the bytes too. [Lenient] is for facts of other programs: it ignores unknown
+// keys, and names a field that cannot be read. All functions may be called concurrently.
 package strictjson
 
 import (
@@ -43,22 +40,6 @@ func Within(data []byte, most int, into any) error {
 		return fmt.Errorf("%d bytes are too long: want at most %d", len(data), most)
 	}
 	return Decode(data, into)
-}
-
-// Lenient decodes the only object of data, which another program wrote. It ignores unknown keys, and a field whose value is
-// not usable stays as it is. The fields decode themselves without an error, or not at all. The result has a field's problem, if one was not usable. Only data that is not one object is
-// an error.
-func Lenient(data []byte, into any) (field, err error) {
-	if trimmed := bytes.TrimLeft(data, " \t\r\n"); !json.Valid(data) || trimmed[0] != '{' {
-		if err = json.Unmarshal(data, new(struct{})); err == nil {
-			err = errors.New("want an object")
-		}
-		return nil, Plain(err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return Plain(err), nil
-	}
-	return nil, nil
 }
 
 // Plain makes an error of encoding/json readable. If a value has the wrong type, the error has its field and both

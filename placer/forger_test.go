@@ -162,7 +162,7 @@ func (cl *cluster) forge(r *rand.Rand) {
 		case message.SubjectHeartbeat:
 			cl.raw(node.Name, m.Data)
 		case message.SubjectExited:
-			if e, err := message.DecodeExited(m.Data); err == nil {
+			if e, err := message.DecodeExited(node, m.Data); err == nil {
 				cl.exit(node.Name, e)
 			}
 		case message.SubjectFacts:

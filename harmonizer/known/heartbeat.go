@@ -12,7 +12,8 @@ import (
 // is the legacy subject, whose nodes have no pool. A heartbeat that names another node than its subject changes nothing. The error is a *message.FieldError if a field is invalid.
 //
 // What cannot be read is unknown: the copies of the node that the rest omits stay as they are. A heartbeat on the subject
-// of a known node proves that the node runs, whatever it contains. Such a heartbeat has an error too.
+// of a known node proves that the node runs, whatever it contains. So does one on the legacy subject whose node is readable. Such a
+// heartbeat has an error too.
 //
 // Most heartbeats repeat earlier content. If a message equals the node's last one, only its
 // sum is computed. An object that equals the one at the same position last time is not parsed.
@@ -31,12 +32,15 @@ func (s *Store) Heartbeat(now time.Time, from message.Node, data []byte) error {
 		return nil
 	}
 	s.nodes.from = from.Pool
-	r, err := s.reader.Read(data, s.marks)
+	r, err := s.reader.Read(from, data, s.marks)
 	if _, part := errors.AsType[*message.UnreadError](err); err != nil && !part {
-		if from.Name == "" || s.nodes.find(from.Pool, []byte(from.Name)) == nil {
+		if from.Name != "" {
+			r.Node = []byte(from.Name)
+		}
+		if s.nodes.find(from.Pool, r.Node) == nil {
 			return err
 		}
-		r = message.Reading{Node: []byte(from.Name)}
+		r.Listings = nil
 	}
 	if err := checkSender(from, r.Node); err != nil {
 		return err

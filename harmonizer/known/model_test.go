@@ -324,7 +324,7 @@ func (w *comparison) heartbeat(t *rapid.T) {
 		}
 	}
 	w.withSum[node] = beats
-	hb := api.Heartbeat{Node: node, Beats: beats}
+	hb := api.Heartbeat{Node: node, Beats: append([]api.Beat{}, beats...)}
 	data, err := json.Marshal(hb)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // Limits of the decoders.
@@ -19,13 +20,8 @@ const (
 	MaxLabel     = 128     // bytes of a label's value
 )
 
-// FieldError is the error of the decoders for an invalid field.
-type FieldError struct {
-	Field   string // as on the wire, such as "droplets[3].index"
-	Problem string
-}
-
-func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
+// FieldError is the error of the decoders for an invalid field, such as "droplets[3].index".
+type FieldError = strictjson.FieldError
 
 // UnreadError is the error of a heartbeat of which some objects are not readable. The result has the others.
 type UnreadError struct {
@@ -54,10 +50,10 @@ type wireBeat struct {
 	Since     json.RawMessage `json:"state_timestamp"`
 }
 
-// DecodeHeartbeat decodes a Heartbeat. If beats are invalid, it returns the others, and the error is an *UnreadError: then
-// the list is partial. An unknown state is kept.
+// DecodeHeartbeat decodes the Heartbeat of an agent. If beats are invalid, it returns the others, and the error is an
+// *UnreadError: then the list is partial. An unknown state is kept.
 func DecodeHeartbeat(data []byte) (api.Heartbeat, error) {
-	d := decoder{scanner: scanner{data: data}}
+	d := decoder{scanner: scanner{data: data}, agent: true}
 	r, err := d.heartbeat(nil)
 	if _, part := errors.AsType[*UnreadError](err); err != nil && !part {
 		return api.Heartbeat{}, err
@@ -80,17 +76,18 @@ type wireExited struct {
 	CrashedAt   json.RawMessage `json:"crash_timestamp"`
 }
 
-// DecodeExited decodes an Exited. An unknown reason is kept.
-func DecodeExited(data []byte) (api.Exited, error) {
+// DecodeExited decodes the Exited of a node. An empty node is the legacy subject, where ids may be whole numbers and a
+// version may be missing. An unknown reason is kept.
+func DecodeExited(from Node, data []byte) (api.Exited, error) {
 	var w wireExited
 	if err := Unmarshal(data, &w); err != nil {
 		return api.Exited{}, fmt.Errorf("decode exit: %w", err)
 	}
-	var f Fields
+	f := Fields{agent: from.Name != ""}
 	e := api.Exited{
 		Partition:   f.Text("cc_partition", w.Partition),
 		App:         f.ID("droplet", w.App),
-		Version:     f.OptionalID("version", w.Version),
+		Version:     string(f.version("version", w.Version)),
 		Instance:    f.ID("instance", w.Instance),
 		Index:       f.index("index", w.Index),
 		Reason:      api.ExitReason(f.ID("reason", w.Reason)),

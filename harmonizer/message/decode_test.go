@@ -14,12 +14,12 @@ import (
 )
 
 func TestDecodeHeartbeat(t *testing.T) {
-	in := `{"dea":17,"extra":{"a":[1]},"droplets":[
-		{"cc_partition":"default","droplet":7,"version":3,"instance":"i0","index":0,"state":"RUNNING","state_timestamp":12},
+	in := `{"dea":"n17","extra":{"a":[1]},"droplets":[
+		{"cc_partition":"default","droplet":"7","version":"","instance":"i0","index":0,"state":"RUNNING","state_timestamp":12},
 		{"droplet":"web","version":"v1","instance":"i1","index":1,"state":"RESUMING","state_timestamp":12.5,"new":null}]}`
 	got, err := DecodeHeartbeat([]byte(in))
-	want := api.Heartbeat{Node: "17", Beats: []api.Beat{
-		{Partition: "default", App: "7", Version: "3", Instance: "i0", State: api.CopyRunning, Since: 12},
+	want := api.Heartbeat{Node: "n17", Beats: []api.Beat{
+		{Partition: "default", App: "7", Instance: "i0", State: api.CopyRunning, Since: 12},
 		{App: "web", Version: "v1", Instance: "i1", Index: 1, State: "RESUMING", Since: 12.5},
 	}}
 	if err != nil || !cmp.Equal(got, want) {
@@ -87,13 +87,13 @@ func TestDecodeRejectsNonObjects(t *testing.T) {
 
 func TestDecodeExited(t *testing.T) {
 	in := `{"droplet":"web","version":"v1","instance":"i1","index":2,"reason":"CRASHED","exit_status":-1,"exit_description":"oom","crash_timestamp":99.7}`
-	got, err := DecodeExited([]byte(in))
+	got, err := DecodeExited(Node{}, []byte(in))
 	want := api.Exited{App: "web", Version: "v1", Instance: "i1", Index: 2, Reason: api.ExitCrashed, Status: new(-1), Description: "oom", CrashedAt: 99}
 	if err != nil || !cmp.Equal(got, want) {
 		t.Errorf("DecodeExited: %v\n%s", err, cmp.Diff(want, got))
 	}
 	for _, bad := range []string{`{"droplet":"web","instance":"i","index":-1,"reason":"CRASHED"}`, `{"droplet":"web","instance":"i","index":0}`, `x`} {
-		if _, err := DecodeExited([]byte(bad)); err == nil {
+		if _, err := DecodeExited(Node{}, []byte(bad)); err == nil {
 			t.Errorf("DecodeExited(%s) succeeded", bad)
 		}
 	}
@@ -211,7 +211,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		if e, err := DecodeExited(data); err == nil && (e.Index < 0 || e.App == "" || e.Instance == "") {
+		if e, err := DecodeExited(Node{}, data); err == nil && (e.Index < 0 || e.App == "" || e.Instance == "") {
 			t.Errorf("DecodeExited(%q) took %+v", data, e)
 		}
 		if s, err := DecodeStart(data); err == nil {

@@ -2,30 +2,35 @@ package message
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // latest is the largest accepted time, in unix seconds: the end of the year 9999.
 const latest = 253402300799
 
-// Unmarshal decodes one JSON object of bounded size. It ignores unknown keys.
-func Unmarshal(data []byte, into any) error {
+// Unmarshal decodes one JSON object of bounded size by the rules of strictjson.Lenient. A field that cannot be read, or that is
+// required and missing, is a *FieldError.
+func Unmarshal(data []byte, into any, required ...string) error {
 	if len(data) > maxBytes {
 		return fmt.Errorf("%w: %d bytes, limit %d", errTooLong, len(data), maxBytes)
 	}
 	if kind(bytes.TrimLeft(data, " \t\r\n")) != '{' {
 		return errNotObject
 	}
-	return json.Unmarshal(data, into)
+	return cmp.Or(strictjson.Lenient(data, into, required...))
 }
 
 // Fields decodes single values and stores the first problem.
 type Fields struct {
 	Err     *FieldError
 	scanned bool // the values are those of a scanner: strings have no escapes
+	agent   bool // the sender is an agent: ids are strings, and a version is required
 }
 
 // Fail stores a problem of a field, unless there is one already.
@@ -39,6 +44,8 @@ func (f *Fields) Fail(field, problem string) {
 func (f *Fields) failIn(path string, element Fields) {
 	switch {
 	case element.Err == nil:
+	case path == "":
+		f.Fail(element.Err.Field, element.Err.Problem)
 	case element.Err.Field == "":
 		f.Fail(path, element.Err.Problem)
 	default:
@@ -81,6 +88,8 @@ func (f *Fields) token(field string, raw json.RawMessage) []byte {
 		return nil
 	case k == '"':
 		s = f.bytes(field, raw)
+	case f.agent:
+		f.Fail(field, "is not a string")
 	case !isNumber(k) || bytes.ContainsAny(raw, ".eE"):
 		f.Fail(field, "is neither a string nor a whole number")
 	}
@@ -88,6 +97,14 @@ func (f *Fields) token(field string, raw json.RawMessage) []byte {
 		f.Fail(field, fmt.Sprintf("is longer than %d bytes", MaxID))
 	}
 	return s
+}
+
+// version decodes the version of a copy. That of an agent may be "", but not absent or null.
+func (f *Fields) version(field string, raw json.RawMessage) []byte {
+	if f.agent && kind(raw) == 0 {
+		f.Fail(field, "is missing")
+	}
+	return f.token(field, raw)
 }
 
 // Text decodes a string; absent and null become "".

@@ -7,17 +7,20 @@ import (
 	"slices"
 )
 
-// decoder decodes one heartbeat in one pass, in any form that encoding/json reads. Keys are exact. A heartbeat with two
-// nodes or two lists is refused.
+// decoder decodes one heartbeat in one pass, in any form that encoding/json reads. Keys are exact. By the rules of
+// strictjson.Lenient, an object in which a known key is given twice is not readable, and a heartbeat with two nodes or two lists is
+// refused, as one without.
 type decoder struct {
 	scanner
+	agent    bool // see Fields
 	f        Fields
 	reader   *Heartbeats // nil: no marks
 	listings []Listing
 	unread   *UnreadError // nil: each object is readable
 }
 
-// heartbeat decodes the whole message. It finds repeated objects only if the node comes before the list.
+// heartbeat decodes the whole message. It finds repeated objects only if the node comes before the list. After a *FieldError the
+// result has the node alone, if it is readable.
 func (d *decoder) heartbeat(last func(node []byte) []Mark) (r Reading, err error) {
 	if len(d.data) > maxBytes {
 		return r, fmt.Errorf("decode heartbeat: %w: %d bytes, limit %d", errTooLong, len(d.data), maxBytes)
@@ -25,10 +28,10 @@ func (d *decoder) heartbeat(last func(node []byte) []Mark) (r Reading, err error
 	if !d.next('{') {
 		return r, fmt.Errorf("decode heartbeat: %w", errNotObject)
 	}
-	d.f.scanned = true
+	d.f = d.fields()
 	valid := d.members(&r, last) && d.space() == 0 && d.at == len(d.data)
-	if d.f.Err == nil && valid && r.Node == nil {
-		d.f.Fail("dea", "is missing")
+	if !valid {
+		r.Node = nil
 	}
 	switch {
 	case d.f.Err != nil:
@@ -43,38 +46,61 @@ func (d *decoder) heartbeat(last func(node []byte) []Mark) (r Reading, err error
 	return r, nil
 }
 
-// members decodes the object behind its first brace. It returns false at a problem.
+// fields returns a decoder of single values.
+func (d *decoder) fields() Fields { return Fields{scanned: true, agent: d.agent} }
+
+// members decodes the object behind its first brace. It returns false if the object is not valid JSON, or too long.
 func (d *decoder) members(r *Reading, last func(node []byte) []Mark) bool {
-	listed := false
-	return d.object(func(key []byte) bool {
+	named, listed := 0, 0
+	valid := d.object(func(key []byte) bool {
 		switch {
-		case string(key) == "dea" && r.Node != nil, string(key) == "droplets" && listed:
-			d.f.Fail(string(key), "is given twice")
-		case string(key) == "dea":
-			if raw := d.value(); raw != nil {
-				r.Node = d.f.required("dea", raw)
-			}
-			return len(r.Node) > 0
-		case string(key) == "droplets":
-			listed = true
+		case string(key) == "dea" && named == 0:
+			named++
+			return d.node(r)
+		case string(key) == "droplets" && listed == 0:
 			var marks []Mark
 			if last != nil && r.Node != nil {
 				marks = last(r.Node)
 			}
+			listed++
 			return d.list(marks)
-		default:
-			return d.value() != nil
+		case string(key) == "dea":
+			r.Node = nil
+			d.f.Fail("dea", "is given twice")
+		case string(key) == "droplets":
+			d.f.Fail("droplets", "is given twice")
 		}
-		return false
+		return d.value() != nil
 	})
+	if valid && named == 0 {
+		d.f.Fail("dea", "is missing")
+	}
+	if valid && listed == 0 {
+		d.f.Fail("droplets", "is missing")
+	}
+	return valid
 }
 
-// list decodes the list of objects; null is an empty one. Object k is likely object k of the last heartbeat, shifted by
+// node decodes the name of the node. It returns false if it is not valid JSON.
+func (d *decoder) node(r *Reading) bool {
+	f, raw := d.fields(), d.value()
+	if raw == nil {
+		return false
+	}
+	if name := f.required("dea", raw); f.Err == nil {
+		r.Node = name
+	} else {
+		d.f.failIn("", f)
+	}
+	return true
+}
+
+// list decodes the list of objects. Object k is likely object k of the last heartbeat, shifted by
 // one for each object that is gone.
 func (d *decoder) list(last []Mark) bool {
 	if !d.next('[') {
 		raw := d.value()
-		if raw != nil && kind(raw) != 0 {
+		if raw != nil {
 			d.f.Fail("droplets", "is not a list")
 		}
 		return raw != nil
@@ -188,7 +214,7 @@ func (d *decoder) usual(l *Listing) bool {
 			return false
 		}
 	}
-	return d.skip(`"droplet":`) && d.id(&l.App) && len(l.App.Raw) > 0 && d.skip(`,"version":`) && d.id(&l.Version) &&
+	return d.skip(`"droplet":`) && d.id(&l.App) && len(l.App.Raw) > 0 && d.skip(`,"version":`) && d.id(&l.Version) && (!d.agent || l.Version.Raw != nil) &&
 		d.skip(`,"instance":`) && d.id(&l.Instance) && len(l.Instance.Raw) > 0 && d.skip(`,"index":`) && d.index(l) &&
 		d.skip(`,"state":"`) && d.state(l) && d.skip(`,"state_timestamp":`) && d.seconds(l) && d.skip(`}`)
 }
@@ -208,7 +234,7 @@ func (d *decoder) id(t *Text) bool {
 		d.at += len(t.Raw) + 2
 		return true
 	}
-	f, raw := Fields{scanned: true}, d.value()
+	f, raw := d.fields(), d.value()
 	*t = PackText(f.token("", raw))
 	return raw != nil && f.Err == nil
 }
@@ -234,7 +260,7 @@ func (d *decoder) seconds(l *Listing) bool {
 		l.Since, d.at = float64(n)/powers[places], d.at+length
 		return l.Since <= latest
 	}
-	f, raw := Fields{scanned: true}, d.value()
+	f, raw := d.fields(), d.value()
 	l.Since = f.seconds("", raw)
 	return raw != nil && f.Err == nil
 }
@@ -245,11 +271,14 @@ var powers = [exact - 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 
 // unusual decodes an object in any form.
 func (d *decoder) unusual(l *Listing) (read, valid bool) {
 	var v beatValues
-	f := Fields{scanned: true}
+	f := d.fields()
 	switch {
 	case d.next('{'):
 		known := func(key []byte) bool {
 			i, raw := slices.Index(beatKeys[:], string(key)), d.value()
+			if i >= 0 && v[i] != nil {
+				f.Fail(beatKeys[i], "is given twice")
+			}
 			if i >= 0 {
 				v[i] = raw
 			}
@@ -266,7 +295,7 @@ func (d *decoder) unusual(l *Listing) (read, valid bool) {
 	if f.Err == nil {
 		l.Partition = f.bytes("cc_partition", v[atPartition])
 		l.App = PackText(f.required("droplet", v[atApp]))
-		l.Version = PackText(f.token("version", v[atVersion]))
+		l.Version = PackText(f.version("version", v[atVersion]))
 		l.Instance = PackText(f.required("instance", v[atInstance]))
 		l.Index = uint32(f.index("index", v[atIndex]))
 		l.State = f.required("state", v[atState])

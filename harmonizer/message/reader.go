@@ -81,13 +81,15 @@ func (h *Heartbeats) Hash(id ID) uint64 {
 	return hi ^ lo
 }
 
-// Read decodes a heartbeat. If objects are not readable, it returns the others, and the error is an *UnreadError. last returns the marks of the node's
-// previous heartbeat, in the order of its Listings. last may be nil.
-func (h *Heartbeats) Read(data []byte, last func(node []byte) []Mark) (Reading, error) {
+// Read decodes a heartbeat of a node. An empty node is the legacy subject, where ids may be whole numbers and a version may be
+// missing. If objects are not readable, Read returns the others, and the error is an *UnreadError. After a *FieldError the result has the
+// node alone, if it is readable. last returns the marks of the
+// node's previous heartbeat, in the order of its Listings. last may be nil.
+func (h *Heartbeats) Read(from Node, data []byte, last func(node []byte) []Mark) (Reading, error) {
 	if cap(h.listings) > keptListings {
 		h.listings = nil
 	}
-	d := decoder{scanner: scanner{data: data}, reader: h, listings: h.listings[:0]}
+	d := decoder{scanner: scanner{data: data}, agent: from.Name != "", reader: h, listings: h.listings[:0]}
 	r, err := d.heartbeat(last)
 	h.listings = d.listings
 	return r, err

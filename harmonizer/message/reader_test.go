@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
 )
 
 const (
@@ -42,31 +45,31 @@ func beats(r Reading) api.Heartbeat {
 	return hb
 }
 
-// reference decodes a heartbeat by encoding/json.
-func reference(data []byte) (hb api.Heartbeat, unread int, err error) {
-	var whole map[string]json.RawMessage
-	if err := Unmarshal(data, &whole); err != nil {
+// reference decodes a heartbeat by the rules of strictjson.Lenient.
+func reference(from Node, data []byte) (hb api.Heartbeat, unread int, err error) {
+	var whole struct {
+		Node  json.RawMessage `json:"dea"`
+		Beats json.RawMessage `json:"droplets"`
+	}
+	if err := Unmarshal(data, &whole, "droplets"); err != nil {
 		return hb, 0, err
 	}
-	var f Fields
-	hb.Node = f.ID("dea", whole["dea"])
-	f.List("droplets", whole["droplets"], MaxBeats, func(_ *Fields, raw json.RawMessage) {
-		var o map[string]json.RawMessage
-		f := new(Fields)
-		defer func() {
-			if f.Err != nil {
-				unread++
-			}
-		}()
-		if kind(raw) != '{' || json.Unmarshal(raw, &o) != nil {
-			f.Fail("", "is not an object")
+	f := Fields{agent: from.Name != ""}
+	hb.Node = f.ID("dea", whole.Node)
+	f.List("droplets", whole.Beats, MaxBeats, func(_ *Fields, raw json.RawMessage) {
+		var o wireBeat
+		f := Fields{agent: from.Name != ""}
+		if Unmarshal(raw, &o) != nil {
+			unread++
 			return
 		}
-		beat := api.Beat{Partition: f.Text("cc_partition", o["cc_partition"]), App: f.ID("droplet", o["droplet"]),
-			Version: f.OptionalID("version", o["version"]), Instance: f.ID("instance", o["instance"]), Index: f.index("index", o["index"]),
-			State: api.CopyState(f.ID("state", o["state"])), Since: f.seconds("state_timestamp", o["state_timestamp"])}
+		beat := api.Beat{Partition: f.Text("cc_partition", o.Partition), App: f.ID("droplet", o.App), Version: string(f.version("version", o.Version)),
+			Instance: f.ID("instance", o.Instance), Index: f.index("index", o.Index), State: api.CopyState(f.ID("state", o.State)),
+			Since: f.seconds("state_timestamp", o.Since)}
 		if f.Err == nil {
 			hb.Beats = append(hb.Beats, beat)
+		} else {
+			unread++
 		}
 	})
 	if f.Err != nil {
@@ -100,17 +103,17 @@ func TestReadForms(t *testing.T) {
 		{"exponent", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), "1369251231.25", "1e3")},
 		{"negative numeric app", heartbeat(object(`-7`, "i"))},
 		{"keys in another order", `{"droplets":[{"state":"RUNNING","instance":"i","droplet":"web","index":0,"version":null}],"new":{"a":[1,"\\u0065"]},"dea":"n"}`},
-		{"key with an escape", `{"d\u0065a":"n","droplets":null}`},
-		{"key twice in an object", heartbeat(object(`"web"`, "i", `,"index":4`))},
+		{"key with an escape", `{"d\u0065a":"n","droplets":[]}`},
+		{"unknown key twice", heartbeat(object(`"web"`, "i", `,"new":4,"new":5`))},
 		{"newline at the end", heartbeat(object(`"web"`, "i")) + "\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			want, _, err := reference([]byte(tt.in))
+			want, _, err := reference(Node{}, []byte(tt.in))
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, err := NewHeartbeats("").Read([]byte(tt.in), nil)
+			r, err := NewHeartbeats("").Read(Node{}, []byte(tt.in), nil)
 			if diff := cmp.Diff(want, beats(r)); diff != "" || err != nil {
 				t.Errorf("Read (-want +got)\n%s %v", diff, err)
 			}
@@ -130,10 +133,10 @@ func TestReadRejectsMalformedHeartbeats(t *testing.T) {
 		strings.ReplaceAll(good, "node-1", ""), `{"droplets":[],"dea":""}`, `{"droplets":[` + object(`"web"`, "i") + `,],"dea":"n"}`,
 		`{"dea":"n","droplets":[` + strings.Repeat(object(`"web"`, "i")+",", MaxBeats) + object(`"web"`, "i") + `]}`,
 	} {
-		if _, unread, err := reference([]byte(in)); err == nil && unread == 0 {
-			t.Errorf("encoding/json reads %.200s", in)
+		if _, unread, err := reference(Node{}, []byte(in)); err == nil && unread == 0 {
+			t.Errorf("the reference reads %.200s", in)
 		}
-		if _, err := NewHeartbeats("").Read([]byte(in), nil); err == nil {
+		if _, err := NewHeartbeats("").Read(Node{}, []byte(in), nil); err == nil {
 			t.Errorf("Read(%.200s) succeeded", in)
 		}
 	}
@@ -142,7 +145,7 @@ func TestReadRejectsMalformedHeartbeats(t *testing.T) {
 func TestReadSkipsRepeatedObjects(t *testing.T) {
 	a, b, c, d := object(`"a"`, "ia"), object(`"b"`, aUUID), object(`"c"`, aHex), object(`"d"`, "id")
 	h := NewHeartbeats("")
-	first, err := h.Read([]byte(heartbeat(a, b, c)), nil)
+	first, err := h.Read(Node{}, []byte(heartbeat(a, b, c)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +168,7 @@ func TestReadSkipsRepeatedObjects(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			r, err := h.Read([]byte(heartbeat(tt.objects...)), func(node []byte) []Mark { return marks })
+			r, err := h.Read(Node{}, []byte(heartbeat(tt.objects...)), func(node []byte) []Mark { return marks })
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -190,7 +193,7 @@ func TestReadPartition(t *testing.T) {
 	}
 	for _, in := range []string{heartbeat(objects...), heartbeat(objects...) + " "} {
 		for partition, want := range map[string]string{"": "[false false false]", "default": "[false true true]"} {
-			r, err := NewHeartbeats(partition).Read([]byte(in), nil)
+			r, err := NewHeartbeats(partition).Read(Node{}, []byte(in), nil)
 			var got []bool
 			for _, l := range r.Listings {
 				got = append(got, l.Foreign)
@@ -210,7 +213,7 @@ func TestReadDoesNotAllocate(t *testing.T) {
 	objects = append(objects, strings.ReplaceAll(objects[0], "1369251231.25", "1369251231.1234567"))
 	data := []byte(heartbeat(objects...))
 	h := NewHeartbeats("default")
-	if n := testing.AllocsPerRun(100, func() { _, _ = h.Read(data, nil) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = h.Read(Node{}, data, nil) }); n != 0 {
 		t.Errorf("Read makes %v allocations", n)
 	}
 }
@@ -240,55 +243,86 @@ func TestPackRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzRead compares with encoding/json, with and without the marks of another
-// message.
+// FuzzRead compares with the reference, with and without the marks of another message, for an agent and a legacy DEA.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(heartbeat(object(`"`+aUUID+`"`, aHex), object(`7`, "i"))), []byte(heartbeat(object(`"web"`, "i"))))
 	f.Add([]byte(`{"droplets":[`+object(`"web"`, "i")+`],"dea":"node-1"}`), []byte(heartbeat(object(`"web"`, "i"))))
 	f.Add([]byte(heartbeat()), []byte("{}"))
+	f.Add([]byte(`{"dea":"a","dea":"b","droplets":null}`), []byte("{}"))
 	f.Fuzz(func(t *testing.T, data, before []byte) {
-		h := NewHeartbeats("")
-		var marks []Mark
-		var marked []api.Beat
-		if r, err := h.Read(before, nil); err == nil {
-			marked = beats(r).Beats
-			for _, l := range r.Listings {
-				marks = append(marks, l.Mark)
+		for _, from := range []Node{{}, {Pool: "p", Name: "n"}} {
+			h := NewHeartbeats("")
+			var marks []Mark
+			var marked []api.Beat
+			if r, err := h.Read(from, before, nil); err == nil {
+				marked = beats(r).Beats
+				for _, l := range r.Listings {
+					marks = append(marks, l.Mark)
+				}
 			}
-		}
-		want, unread, wantErr := reference(data)
-		r, err := h.Read(data, func([]byte) []Mark { return marks })
-		if field, ok := errors.AsType[*FieldError](err); ok && field.Problem == "is given twice" {
-			return
-		}
-		got := 0
-		part, isPart := errors.AsType[*UnreadError](err)
-		if isPart {
-			got, err = part.Objects, nil
-		}
-		if (err == nil) != (wantErr == nil) || err == nil && got != unread {
-			t.Fatalf("Read(%q): %v, %d not readable, encoding/json: %v, %d not readable", data, err, got, wantErr, unread)
-		}
-		if err != nil {
-			return
-		}
-		read := beats(r)
-		for i, l := range r.Listings {
-			if l.Repeats >= 0 {
-				read.Beats[i] = marked[l.Repeats]
-			}
-		}
-		if diff := cmp.Diff(want, read); diff != "" {
-			t.Errorf("Read(%q) (-want +got)\n%s", data, diff)
+			compare(t, h, from, data, marks, marked)
 		}
 	})
+}
+
+// compare compares Read with the reference. The marks are those of the marked beats.
+func compare(t *testing.T, h *Heartbeats, from Node, data []byte, marks []Mark, marked []api.Beat) {
+	t.Helper()
+	want, unread, wantErr := reference(from, data)
+	r, err := h.Read(from, data, func([]byte) []Mark { return marks })
+	got := 0
+	if part, ok := errors.AsType[*UnreadError](err); ok {
+		got, err = part.Objects, nil
+	}
+	if (err == nil) != (wantErr == nil) || err == nil && got != unread {
+		t.Fatalf("Read(%v, %q): %v, %d not readable, reference: %v, %d not readable", from, data, err, got, wantErr, unread)
+	}
+	if err != nil {
+		return
+	}
+	read := beats(r)
+	for i, l := range r.Listings {
+		if l.Repeats >= 0 {
+			read.Beats[i] = marked[l.Repeats]
+		}
+	}
+	if diff := cmp.Diff(want, read); diff != "" {
+		t.Errorf("Read(%v, %q) (-want +got)\n%s", from, data, diff)
+	}
+}
+
+// The two decoders of heartbeats and the reference agree on each fault. A heartbeat of a legacy DEA differs in two cases: an id
+// may be a number, and a version may be missing.
+func TestDecodersOfHeartbeatsAgree(t *testing.T) {
+	agent := Node{Pool: "p", Name: "node-1"}
+	for _, c := range jsonfault.Cases(heartbeat(object(`"a"`, "ia"), object(`"b"`, aUUID), object(`"c"`, aHex))) {
+		data := []byte(c.Text)
+		for _, from := range []Node{{}, agent} {
+			compare(t, NewHeartbeats(""), from, data, nil, nil)
+		}
+		read, err := NewHeartbeats("").Read(agent, data, nil)
+		decoded, err2 := DecodeHeartbeat(data)
+		if fmt.Sprint(err) != fmt.Sprint(err2) {
+			t.Errorf("%v: Read: %v, DecodeHeartbeat: %v", c, err, err2)
+		}
+		if diff := cmp.Diff(beats(read).Beats, decoded.Beats, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%v: (-Read +DecodeHeartbeat)\n%s", c, diff)
+		}
+		_, legacy := NewHeartbeats("").Read(Node{}, data, nil)
+		id := strings.HasSuffix(c.Path, "dea") || slices.ContainsFunc([]string{"droplet", "version", "instance", "state"}, func(key string) bool { return strings.HasSuffix(c.Path, "."+key) })
+		number := c.Fault == jsonfault.Type && (c.Value == "7" || c.Value == "-1")
+		absent := strings.HasSuffix(c.Path, ".version") && (c.Fault == jsonfault.Missing || c.Fault == jsonfault.Null)
+		if (legacy == nil) != (err == nil || id && number || absent) {
+			t.Errorf("%v: agent: %v, legacy DEA: %v", c, err, legacy)
+		}
+	}
 }
 
 // A second node would have the marks of the first.
 func TestReadRefusesTwoNodes(t *testing.T) {
 	o := object(`"web"`, "i")
 	for _, in := range []string{`{"dea":"n","droplets":[` + o + `],"dea":"m"}`, `{"dea":"n","droplets":[],"droplets":[` + o + `]}`} {
-		if _, err := NewHeartbeats("").Read([]byte(in), nil); err == nil || !strings.Contains(err.Error(), "is given twice") {
+		if _, err := NewHeartbeats("").Read(Node{}, []byte(in), nil); err == nil || !strings.Contains(err.Error(), "is given twice") {
 			t.Errorf("Read(%s): %v", in, err)
 		}
 	}
@@ -312,7 +346,7 @@ func hundred(b *testing.B) []byte {
 func BenchmarkRead(b *testing.B) {
 	data, h := hundred(b), NewHeartbeats("default")
 	for b.Loop() {
-		if _, err := h.Read(data, nil); err != nil {
+		if _, err := h.Read(Node{}, data, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -127,7 +127,7 @@ func publish(t *testing.T, nc *nats.Conn, subject, data string) {
 }
 
 const (
-	exitOf    = `{"cc_partition":%q,"droplet":7,"version":"v","instance":"i","index":0,"reason":"CRASHED"}`
+	exitOf    = `{"cc_partition":%q,"droplet":"7","version":"v","instance":"i","index":0,"reason":"CRASHED"}`
 	updateOf  = `{"cc_partition":%q,"droplet":7}`
 	requestOf = `{"droplet":"web","op":"STOP","instances":["i"],"last_updated":3}`
 )

@@ -49,7 +49,7 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 }
 
 func (b *Bus) exit(node message.Node, data []byte) (apps.Event, error) {
-	e, err := message.DecodeExited(data)
+	e, err := message.DecodeExited(node, data)
 	if err != nil || b.skips(message.SubjectExited, e.Partition) {
 		return nil, err
 	}

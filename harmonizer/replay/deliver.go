@@ -38,7 +38,7 @@ func (p *player) deliver(ctx context.Context, l messageLine) {
 }
 
 func (p *player) exited(ctx context.Context, node message.Node, data []byte) error {
-	e, err := message.DecodeExited(data)
+	e, err := message.DecodeExited(node, data)
 	if err == nil && p.ours(e.Partition) {
 		p.step(ctx, apps.Exit{Exited: e, Node: node})
 	}

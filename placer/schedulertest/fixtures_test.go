@@ -52,7 +52,9 @@ func fixtures() map[string]fixture {
 		}}, as(message.DecodeHeartbeat)},
 		"exited": {api.Exited{
 			App: "web", Version: "v7", Instance: "a1", Index: 0, Reason: api.ExitCrashed, Status: &status, Description: "exit status 3", CrashedAt: at.Unix(),
-		}, as(message.DecodeExited)},
+		}, as(func(data []byte) (api.Exited, error) {
+			return message.DecodeExited(message.Node{Pool: "p", Name: "i-01"}, data)
+		})},
 		"app": {row, as(message.DecodeApp)},
 		"start": {start, func(data []byte) (any, error) {
 			s, _, err := message.DecodeNudge(message.SubjectStart, data)

@@ -126,7 +126,7 @@ func (k *kit) receive(m *nats.Msg) {
 		}
 	case message.SubjectExited:
 		var e api.Exited
-		if e, err = message.DecodeExited(m.Data); err == nil {
+		if e, err = message.DecodeExited(node, m.Data); err == nil {
 			k.exits = append(k.exits, e)
 		}
 	case message.NeverSubject(k.Cluster, k.Pool):

@@ -485,7 +485,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := message.DecodeExited(msg.Data)
+	e, err := message.DecodeExited(message.Node{Pool: "p", Name: "n"}, msg.Data)
 	if err != nil || e.Reason != api.ExitEvacuation || alive(pid) {
 		t.Errorf("exit = %+v, %v; alive %v", e, err, alive(pid))
 	}

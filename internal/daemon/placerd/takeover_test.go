@@ -124,7 +124,7 @@ func (w *world) receive(m *nats.Msg) {
 			w.ever[k][b.Instance] = true
 		}
 		w.nodes[h.Node] = listed
-	} else if e, err := message.DecodeExited(m.Data); err == nil && strings.Contains(m.Subject, ".exited.") {
+	} else if e, err := message.DecodeExited(message.Node{Pool: "p", Name: "n"}, m.Data); err == nil && strings.Contains(m.Subject, ".exited.") {
 		w.exits = append(w.exits, e)
 	} else if c, err := message.DecodeConfirmation(m.Data); err == nil {
 		for _, id := range c.Nudges {

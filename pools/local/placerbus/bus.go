@@ -159,7 +159,7 @@ func (b *Bus) decode(m *nats.Msg) (placer.Event, error) {
 	case message.SubjectFacts:
 		return facts(node, m.Data)
 	case message.SubjectExited:
-		e, err := message.DecodeExited(m.Data)
+		e, err := message.DecodeExited(node, m.Data)
 		return placer.Exit{Node: node.Name, Exited: e}, err
 	case message.SubjectStart, message.SubjectStop, cloudfoundry.RequestsSubject(b.cfg.Partition):
 		start, stop, err := cloudfoundry.DecodeNudge(m.Subject, m.Data)

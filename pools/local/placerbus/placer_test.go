@@ -135,7 +135,7 @@ func (s *site) listen(t *testing.T) {
 		return err
 	})
 	subscribe(message.ExitedSubject("c", message.Node{Pool: "p", Name: "*"}), func(data []byte) error {
-		e, err := message.DecodeExited(data)
+		e, err := message.DecodeExited(message.Node{Pool: "p", Name: "n"}, data)
 		s.exits = append(s.exits, e)
 		return err
 	})

@@ -17,10 +17,11 @@ import (
 // many apps stays finite.
 const maxResource = 1e15
 
-// DecodeApp decodes and validates a row of AppsBucket.
+// DecodeApp decodes and validates a row of AppsBucket. What would stop copies, move them or lower the need of the app if it
+// counted as 0 or "" is required.
 func DecodeApp(data []byte) (api.App, error) {
 	var a api.App
-	if err := Unmarshal(data, &a); err != nil {
+	if err := Unmarshal(data, &a, "name", "pool", "instances", "version", "cpus", "mem", "disk"); err != nil {
 		return api.App{}, fmt.Errorf("decode app: %w", err)
 	}
 	if err := ValidateApp(a); err != nil {

@@ -100,6 +100,35 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
+// An order about a node or a group that may be there waits while its group is unknown. It ends when a complete answer lacks its subject.
+func TestOrdersWaitForUnknownGroups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 2}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 4*cpusPerNode)
+	w.tick()
+	w.loop = nil // only the target of an unreadable group is known then
+	w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
+	mark := w.now.Add(time.Hour)
+	w.book.change(func(o *api.Orders) {
+		o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "b-2"}}
+		o.Stale = []api.StaleMark{{Note: api.Note{By: "me", At: mark}, Group: "b"}}
+	})
+	for range 2 {
+		if r := w.tick(); !slices.Contains(r.Problems, "node b-2, whose removal me requested, waits: it may be in a group that is unknown: group b could not be read: the api is down") {
+			t.Errorf("problems %q: want why b-2 waits", r.Problems)
+		}
+		if len(w.book.struck) > 0 {
+			t.Errorf("struck %q, want no order to end", w.book.struck)
+		}
+	}
+	w.groups = w.groups[:1]
+	w.tick()
+	if !slices.Equal(w.book.struck, []string{"b-2", "b"}) {
+		t.Errorf("struck %q, want both orders to end with their group", w.book.struck)
+	}
+}
+
 func TestRemovalOfAProtectedNode(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 2)

@@ -34,10 +34,13 @@ func (o orders) read(ctx context.Context, now time.Time) (api.Orders, error) {
 // remove begins the drains of the nodes that an operator named. It removes an order after the drain
 // is saved, or if the order has no effect.
 func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot, removals []api.Removal, drains *drains, r *Report) error {
-	busy := s.Busy()
+	busy, unknown := s.Busy(), s.Unknown()
 	for _, order := range removals {
 		node, refused := removable(s, order)
 		switch busy := busy[node.Group]; {
+		case node.ID == "" && unknown != "":
+			r.problem(fmt.Errorf("node %s, whose removal %s requested, waits: it may be in a group that is unknown: %s", order.Node, orderedBy(order), unknown))
+			continue // the order stays
 		case refused != nil:
 			r.problem(refused)
 		case busy != "":
@@ -68,21 +71,23 @@ func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot,
 // removable returns the instance of an order, or why it cannot be removed.
 func removable(s *snapshot.Snapshot, order api.Removal) (pools.Instance, error) {
 	i, there := s.Instance(order.Node)
-	by := cmp.Or(order.By, "an operator")
 	switch {
 	case !there:
-		return i, fmt.Errorf("node %s, whose removal %s requested, is not of this pool, or is gone", order.Node, by)
+		return i, fmt.Errorf("node %s, whose removal %s requested, is not of this pool, or is gone", order.Node, orderedBy(order))
 	case i.Protected:
-		return pools.Instance{}, fmt.Errorf("remove node %s for %s: it is protected by the provider", order.Node, by)
+		return i, fmt.Errorf("remove node %s for %s: it is protected by the provider", order.Node, orderedBy(order))
 	}
 	return i, nil
 }
 
-// unmark removes the marks of groups that are completely rolled, and reports those of unknown
-// groups.
+// orderedBy returns who gave an order.
+func orderedBy(order api.Removal) string { return cmp.Or(order.By, "an operator") }
+
+// unmark removes the marks of groups that are completely rolled, and reports those of groups that are gone. The mark of a group
+// that is unknown stays.
 func (o orders) unmark(ctx context.Context, s *snapshot.Snapshot, marks []api.StaleMark, r *Report) error {
 	for _, mark := range marks {
-		if len(s.LaunchedBefore(mark.Group, mark.At)) > 0 {
+		if len(s.LaunchedBefore(mark.Group, mark.At)) > 0 || s.UnknownGroup(mark.Group) {
 			continue
 		}
 		if _, there := s.Group(mark.Group); !there {

@@ -90,6 +90,15 @@ func (s *Snapshot) Unknown() string {
 	return ""
 }
 
+// UnknownGroup reports whether a group could not be read, or may be missing from the list. Otherwise it was read, or is gone.
+func (s *Snapshot) UnknownGroup(id string) bool {
+	i := slices.IndexFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.ID == id })
+	if i < 0 {
+		return s.Missing != nil
+	}
+	return s.Groups[i].Unknown != nil
+}
+
 // NoData reports whether there may be instances that no reading has shown.
 func (s *Snapshot) NoData() bool {
 	return s.Missing != nil || slices.ContainsFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.NoData })

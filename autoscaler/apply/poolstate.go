@@ -100,6 +100,8 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 		case unknown[record.Group] && there && record.ProviderEnds: // the provider ends it in any case
 		case unknown[record.Group]:
 			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Waits: true}
+		case !there && p.Unknown() != "" && drain.ValidateRecord(record) != nil: // the group in it may be wrong
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
 		case !there && !listed[record.Group]:
 			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: p.Missing == nil}
 		case !there:

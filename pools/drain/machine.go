@@ -24,6 +24,8 @@ type Machine struct {
 
 	mu      sync.Mutex
 	records map[string]api.Drain // as stored, or moved with the clock; by node
+	// lacked are the nodes of invalid records that the last snapshot lacked, with its time.
+	lacked map[string]time.Time
 }
 
 // Open loads the stored records and returns a machine that continues them.
@@ -35,7 +37,7 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load drain records: %w", err)
 	}
-	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]api.Drain, len(loaded)), resumed: map[string]bool{}}
+	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]api.Drain, len(loaded)), resumed: map[string]bool{}, lacked: map[string]time.Time{}}
 	for _, r := range loaded {
 		m.records[r.Node] = r
 		if r.State == api.DrainRepairing {
@@ -156,8 +158,8 @@ func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why stri
 // Advance moves every node forward as far as its snapshot allows, many at the same time. Without a
 // snapshot the state of a node is unknown. Advance returns the events in order of node, and all
 // errors joined. An error for one node does not stop the others, and the next Advance retries it.
-// An invalid record is such an error, and its node is not changed. After the end of ctx nothing new
-// begins.
+// An invalid record is such an error, and its node is not changed: the record ends when two snapshots in a row lack the node.
+// After the end of ctx nothing new begins.
 func (m *Machine) Advance(ctx context.Context, now time.Time, snapshots map[string]NodeSnapshot) ([]Event, error) {
 	errs := []error{m.followClock(ctx, now)}
 	now = now.Round(0)
@@ -166,12 +168,40 @@ func (m *Machine) Advance(ctx context.Context, now time.Time, snapshots map[stri
 	errs = append(errs, m.each(ctx, len(records), func(i int) {
 		r := records[i]
 		if err := ValidateRecord(r); err != nil {
-			failed[i] = invalidRecord(r, err)
+			happened[i], failed[i] = m.advanceInvalid(ctx, now, r, snapshots[r.Node], invalidRecord(r, err))
 			return
 		}
 		happened[i], failed[i] = m.advance(ctx, now, r, snapshots[r.Node])
 	}))
 	return slices.Concat(happened...), errors.Join(append(errs, failed...)...)
+}
+
+// advanceInvalid deletes an invalid record whose node is gone. Otherwise it returns the error of the record.
+func (m *Machine) advanceInvalid(ctx context.Context, now time.Time, r api.Drain, v NodeSnapshot, invalid error) ([]Event, error) {
+	if !m.lacks(r.Node, v) {
+		return nil, invalid
+	}
+	e := Event{At: now, Node: r.Node, Group: r.Group, From: "invalid", To: api.DrainGone, Action: DeleteRecord, Why: "it is gone, and its record is invalid"}
+	if _, err := m.act(ctx, r, DeleteRecord); err != nil {
+		e.To, e.Err = e.From, err.Error()
+		return []Event{e}, fmt.Errorf("%s node %s: %w", DeleteRecord, r.Node, err)
+	}
+	return []Event{e}, nil
+}
+
+// lacks reports whether this snapshot lacks the node, and the one before did too. A single list may have missed it.
+func (m *Machine) lacks(node string, v NodeSnapshot) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, lacked := m.lacked[node]
+	if v.Instance != Absent && !v.Left {
+		delete(m.lacked, node)
+		return false
+	}
+	if !lacked {
+		m.lacked[node] = v.At
+	}
+	return lacked && v.At.After(before)
 }
 
 // invalidRecord returns the error for an invalid record, with the reason from its store.
@@ -288,6 +318,7 @@ func (m *Machine) act(ctx context.Context, r api.Drain, action Action) (done boo
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.records, r.Node)
+		delete(m.lacked, r.Node)
 	}
 	return true, nil
 }

@@ -309,6 +309,41 @@ func TestInvalidRecordsAreNotChanged(t *testing.T) {
 	}
 }
 
+// A record that this version cannot read ends with its node, once two complete lists in a row lack the node. It is said once.
+func TestInvalidRecordEndsWithItsNode(t *testing.T) {
+	at := func(i int, p drain.Presence, left bool) drain.NodeSnapshot {
+		return drain.NodeSnapshot{Instance: p, At: start.Add(time.Duration(i) * time.Minute), Left: left}
+	}
+	for name, test := range map[string]struct {
+		snapshots []drain.NodeSnapshot
+		ends      bool // with the last one
+	}{
+		"gone":              {[]drain.NodeSnapshot{at(1, drain.Absent, false), at(2, drain.Absent, false)}, true},
+		"its group left":    {[]drain.NodeSnapshot{at(1, drain.PresenceUnknown, true), at(2, drain.PresenceUnknown, true)}, true},
+		"one list":          {[]drain.NodeSnapshot{at(1, drain.Absent, false), at(1, drain.Absent, false)}, false},
+		"it is there again": {[]drain.NodeSnapshot{at(1, drain.Absent, false), at(2, drain.Present, false), at(3, drain.Absent, false)}, false},
+		"unknown":           {[]drain.NodeSnapshot{at(1, drain.Absent, false), at(2, drain.PresenceUnknown, false), at(3, drain.Absent, false)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 0)
+			w.stored["x"] = []byte("\x00garbage")
+			m := w.open(config)
+			for i, s := range test.snapshots {
+				events, err := m.Advance(t.Context(), s.At, map[string]drain.NodeSnapshot{"x": s})
+				if last := i == len(test.snapshots)-1; !last || !test.ends {
+					if err == nil || len(events) > 0 || len(w.stored) != 1 {
+						t.Errorf("snapshot %d: events %v, error %v, %d records: want an error, and the record", i, events, err, len(w.stored))
+					}
+					continue
+				}
+				if err != nil || len(events) != 1 || events[0].Action != drain.DeleteRecord || len(w.stored)+len(m.Records()) > 0 {
+					t.Errorf("events %+v, error %v, %d records: want one that says the end, and no record", events, err, len(w.stored))
+				}
+			}
+		})
+	}
+}
+
 func TestConfigValidate(t *testing.T) {
 	for config, valid := range map[drain.Config]bool{
 		{Threshold: time.Second}: true,

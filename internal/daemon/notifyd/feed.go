@@ -43,7 +43,7 @@ type feed struct {
 	lease   *state.Lease // nil in a test of metrics
 	log     *slog.Logger
 
-	cleaned bool // removed targets have no position any more
+	cleaned bool // removed targets and pools have no position any more
 
 	ticks  *history.Feed
 	cursor map[string]time.Time // last tick of each pool whose events are stored
@@ -97,21 +97,20 @@ func (f *feed) run(ctx context.Context) error {
 	}
 }
 
-// list marks all pools of the cluster as behind. The first call deletes the positions of removed targets too.
+// list marks all pools of the cluster as behind. The first call deletes the positions of removed targets and pools too.
 func (f *feed) list(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	defer func() { f.report(sourceTicks, err) }()
-	if !f.cleaned {
-		if err := f.notices.clean(ctx, f.targets.has); err != nil {
-			return err
-		}
-		f.cleaned = true
-	}
 	pools, err := state.Pools(ctx, f.bus.JetStream(), f.cluster)
 	for _, pool := range pools {
 		f.behind[pool] = true
 	}
+	if err != nil || f.cleaned {
+		return err
+	}
+	err = f.notices.clean(ctx, f.targets.has, pools)
+	f.cleaned = err == nil
 	return err
 }
 

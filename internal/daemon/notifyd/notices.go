@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,22 +153,34 @@ func (n *notices) event(e api.Event) (notify.Event, error) {
 	return out, err
 }
 
-// clean removes the positions of targets that are no longer configured.
-func (n *notices) clean(ctx context.Context, keep func(target string) bool) error {
+// clean removes the positions of targets that are no longer configured, and those of pools that are not in a complete list and
+// whose position is older than what is read again: without it, the events would begin at the same time.
+func (n *notices) clean(ctx context.Context, configured func(target string) bool, pools []string) error {
+	err := n.erase(ctx, targetPrefix, func(target string, _ []byte) bool { return configured(target) })
+	return errors.Join(err, n.erase(ctx, ticksPrefix, func(pool string, value []byte) bool {
+		var at ticked
+		err := json.Unmarshal(value, &at)
+		return err != nil || time.Since(at.At) < lookBack || slices.Contains(pools, pool)
+	}))
+}
+
+// erase removes the positions with that prefix that keep does not keep. name is the rest of the key.
+func (n *notices) erase(ctx context.Context, prefix string, keep func(name string, value []byte) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	found, err := integrity.Read(ctx, n.js, n.positions().Name(), targetPrefix+">")
+	found, err := integrity.Read(ctx, n.js, n.positions().Name(), prefix+">")
 	if err != nil {
-		return fmt.Errorf("list the positions of targets: %w", err)
+		return fmt.Errorf("list the positions %s*: %w", prefix, err)
 	}
 	for _, k := range found.Keys {
-		target := strings.TrimPrefix(k.Name, targetPrefix)
-		if k.Deleted || k.Damaged || keep(target) {
+		name := strings.TrimPrefix(k.Name, prefix)
+		if k.Deleted || k.Damaged || keep(name, k.Value) {
 			continue
 		}
 		if _, err := n.positions().Erase(ctx, k.Name, k.Revision); err != nil {
-			return fmt.Errorf("delete the position of removed target %s: %w", target, err)
+			return fmt.Errorf("delete position %s, which is not needed any more: %w", k.Name, err)
 		}
+		n.log.Info("position removed", "key", k.Name)
 	}
 	return nil
 }

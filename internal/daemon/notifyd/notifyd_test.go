@@ -27,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/notify"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -285,15 +286,18 @@ func TestFindingsHaveTheirSeverity(t *testing.T) {
 }
 
 // positions returns the targets with a position, in order.
-func (w *world) positions() (list []string) {
+func (w *world) positions() (list []string) { w.t.Helper(); return w.positionsOf("position.target.") }
+
+// positionsOf returns the ends of the keys with that prefix, in order.
+func (w *world) positionsOf(prefix string) (list []string) {
 	w.t.Helper()
-	found, err := integrity.Read(w.t.Context(), w.admin, names.NotifyBucket("here"), "position.target.>")
+	found, err := integrity.Read(w.t.Context(), w.admin, names.NotifyBucket("here"), prefix+">")
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, k := range found.Keys {
 		if !k.Deleted {
-			list = append(list, strings.TrimPrefix(k.Name, "position.target."))
+			list = append(list, strings.TrimPrefix(k.Name, prefix))
 		}
 	}
 	slices.Sort(list)
@@ -315,6 +319,25 @@ func TestRemovedTargetHasNoPosition(t *testing.T) {
 	w.wantPause("in the gap")
 	if got := w.positions(); !slices.Equal(got, []string{"pager"}) {
 		t.Errorf("positions of %q, want only that of pager", got)
+	}
+}
+
+// A pool that no longer exists has no position after the next start, once its position is older than what is read again. A young one
+// stays, because a list of the pools may lack some for a moment, and one that cannot be read stays too.
+func TestRemovedPoolHasNoPosition(t *testing.T) {
+	w := newWorld(t)
+	w.tick("")
+	for pool, value := range map[string]string{
+		"old": `{"at": "2020-01-02T03:04:05Z"}`, "young": fmt.Sprintf(`{"at": %q}`, time.Now().Add(-time.Hour).Format(time.RFC3339)), "odd": "x", "web": `{"at": "2020-01-02T03:04:05Z"}`,
+	} {
+		if _, err := kvbucket.New(w.admin, names.NotifyBucket("here")).Put(t.Context(), "position.ticks."+pool, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.run("pager")
+	w.ready()
+	if got := w.positionsOf("position.ticks."); !slices.Equal(got, []string{"odd", "web", "young"}) {
+		t.Errorf("positions of %q, want all but the old one of a pool that is gone", got)
 	}
 }
 

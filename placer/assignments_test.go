@@ -120,6 +120,32 @@ func TestOldStopsAreForgotten(t *testing.T) {
 	}
 }
 
+// Nothing stays stored of an app without a row whose nodes are gone. While the rows are incomplete, all of it stays.
+func TestAssignmentsOfAGoneAppEnd(t *testing.T) {
+	w := newWorld(t)
+	saved := Assignments{
+		App: "web", Ran: map[int]string{0: "x"}, Bookings: []Booking{{Version: "v1", Instance: "i", Node: "x", Footprint: resource.Vector{1}}},
+		Wants: []Want{{Version: "v1", Index: 1, Since: w.now}}, Stops: []Stop{{"s", w.now}}, Placed: []Placed{{Version: "v1", Index: 2, Instance: "p", Node: "x"}},
+	}
+	w.takeOver(saved)
+	w.now = w.now.Add(time.Hour)
+	w.expect("nothing before the rows")
+	if got := (durable{w.c}).assignments("web"); len(got.Ran) != 1 || len(got.Wants) != 2 || len(got.Placed) != 2 {
+		t.Errorf("%+v before the rows, want the copies that were saved, the booked one as a want", got)
+	}
+	w.c.loaded()
+	for range 4 {
+		w.now = w.now.Add(keepSilent/2 + time.Minute)
+		w.expect("nothing")
+	}
+	if got := (durable{w.c}).assignments("web"); !got.Empty() {
+		t.Errorf("%+v of an app that is gone, want nothing", got)
+	}
+	if diff := cmp.Diff([]Assignments{{App: "web"}}, (durable{w.c}).takeChanged()); diff != "" {
+		t.Errorf("changed, -want +got:\n%s", diff)
+	}
+}
+
 func TestOnlyChangedAppsAreSaved(t *testing.T) {
 	w := newWorld(t)
 	w.app(1, "v1")

@@ -118,6 +118,10 @@ type ShadowRecord struct {
 // TickRecord.Drains has the others.
 type Snapshot struct {
 	Groups []GroupSnapshot `json:"groups"`
+	// Missing is why groups may be missing; empty: Groups are all groups of the pool.
+	Missing string `json:"missing,omitempty"`
+	// Others are the listed instances that Case.Nodes does not have: they leave, or are quarantined. In order of id.
+	Others []string `json:"others,omitempty"`
 	// Nodes counts the instances by the state of their node. Pending and terminating instances
 	// count by their own state.
 	Nodes map[string]int `json:"nodes,omitempty"`

@@ -148,6 +148,33 @@ func TestNoticeOfAnUnreadGroup(t *testing.T) {
 	}
 }
 
+// The record of a tick names each instance that the provider listed, also those that leave, and why groups may be missing.
+func TestRecordNamesEachInstance(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{3, 1}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 4*cpusPerNode)
+	w.tick()
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
+	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-2"}} })
+	w.tick()
+	w.provider.missing = errors.New("the list is denied")
+	w.tick()
+	want := w.instances()
+	r := w.tick()
+	names := slices.Clone(r.Snapshot.Others)
+	for _, n := range r.Case.Nodes {
+		names = append(names, n.ID)
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, want) || !slices.Equal(r.Snapshot.Others, []string{"a-2"}) {
+		t.Errorf("the record has %q, others %q: want %q, and a-2, which leaves, as another", names, r.Snapshot.Others, want)
+	}
+	if r.Snapshot.Missing != "the list is denied" {
+		t.Errorf("missing is %q, want why groups may be missing", r.Snapshot.Missing)
+	}
+}
+
 // Without any known group a tick ends early.
 func TestNoGroupCanBeRead(t *testing.T) {
 	t.Parallel()

@@ -112,12 +112,13 @@ func (l *lease) set(left time.Duration) {
 
 // provider returns the groups of a world.
 type provider struct {
-	w    *world
-	fail error
+	w       *world
+	fail    error
+	missing error // why groups may be missing
 }
 
 func (p *provider) Groups(context.Context) (pools.Listing, error) {
-	var out pools.Listing
+	out := pools.Listing{Missing: p.missing}
 	for _, g := range p.w.groups {
 		out.Groups = append(out.Groups, g)
 	}

@@ -1,8 +1,11 @@
 package autoscaler
 
 import (
+	"slices"
+
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 func addProblem(r *api.TickRecord, err error) {
@@ -21,6 +24,21 @@ func detail(o resolve.Outcome, leaving map[string]float64) *api.TickDetail {
 		d.TakenBack = append(d.TakenBack, l.ID)
 	}
 	return d
+}
+
+// others returns the instances that are not among the candidates, in order of id.
+func others(nodes []pools.Node, candidates []api.Candidate) (ids []string) {
+	stay := make(map[string]bool, len(candidates))
+	for i := range candidates {
+		stay[candidates[i].ID] = true
+	}
+	for i := range nodes {
+		if id := nodes[i].Instance.ID; !stay[id] {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // entries returns the lines of an account, with the weight that was found without a cause.

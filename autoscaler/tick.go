@@ -160,6 +160,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	ctx, end := l.world.Trace.Begin(ctx, trace.Decide, "")
 	defer end(nil)
 	c, account := l.caseOf(now, reading, orders)
+	r.Snapshot.Others = others(reading.Nodes, c.Nodes)
 	if why := newState(now, orders.StateCreated, reading.Snapshot); why != "" {
 		addProblem(r, errors.New(why))
 	}

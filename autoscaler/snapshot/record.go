@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
 const (
@@ -14,6 +15,9 @@ func (s *Snapshot) Record() api.Snapshot {
 	r := api.Snapshot{
 		Groups: make([]api.GroupSnapshot, len(s.Groups)), Nodes: map[string]int{}, Silent: s.Silent[:min(len(s.Silent), shownSilent)],
 		Totals: s.Totals, Allocated: s.Allocated, Target: s.Target, Fulfilled: s.Fulfilled, Joined: s.Joined,
+	}
+	if s.Missing != nil {
+		r.Missing = decide.OneLine(s.Missing.Error())
 	}
 	for i, g := range s.Groups {
 		r.Groups[i] = api.GroupSnapshot{

@@ -97,16 +97,16 @@ func TestGroupTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.OneOf(rapid.StringN(0, 40, 300), rapid.StringMatching(`=?[-_/=.a-z]{0,5}`))
 		a, b := name.Draw(t, "a"), name.Draw(t, "b")
-		one, errA := groupToken(a)
-		two, errB := groupToken(b)
+		one, errA := GroupToken(a)
+		two, errB := GroupToken(b)
 		if errA == nil && errB == nil && (one == two) != (a == b) {
 			t.Fatalf("groupToken: %q for %q, %q for %q", one, a, two, b)
 		}
 		if errA == nil && !names.ValidKey(one) {
-			t.Fatalf("groupToken(%q) = %q, which is no key", a, one)
+			t.Fatalf("GroupToken(%q) = %q, which is no key", a, one)
 		}
 		if errA != nil && a != "" && len(a) < 180 {
-			t.Fatalf("groupToken(%q) = %v", a, errA)
+			t.Fatalf("GroupToken(%q) = %v", a, errA)
 		}
 	})
 }

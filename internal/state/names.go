@@ -27,8 +27,8 @@ func checkNode(node string) error {
 	return nil
 }
 
-// groupToken returns a unique key token for a group.
-func groupToken(group string) (string, error) {
+// GroupToken returns the end of a group's keys. No two groups share it.
+func GroupToken(group string) (string, error) {
 	if names.ValidKey(group) && group[0] != '=' {
 		return group, nil
 	}

@@ -107,7 +107,7 @@ func decodeStale(token string, value []byte) (order, error) {
 	err := strictjson.Decode(value, &m)
 	if err == nil {
 		var of string
-		if of, err = groupToken(m.Group); err == nil && of != token {
+		if of, err = GroupToken(m.Group); err == nil && of != token {
 			err = fmt.Errorf("it belongs to group %.80q", m.Group)
 		}
 	}

@@ -180,7 +180,7 @@ func (o *Orders) Removed(ctx context.Context, node string) error {
 // MarkStale orders a roll of the group's instances that were launched before the mark's time. It returns ErrTooMany
 // if 200 other groups wait.
 func (o *Orders) MarkStale(ctx context.Context, m api.StaleMark) error {
-	token, err := groupToken(m.Group)
+	token, err := GroupToken(m.Group)
 	if err != nil {
 		return fmt.Errorf("mark stale: %w", err)
 	}
@@ -192,7 +192,7 @@ func (o *Orders) MarkStale(ctx context.Context, m api.StaleMark) error {
 
 // Rolled implements pools.OrderStore.
 func (o *Orders) Rolled(ctx context.Context, group string) error {
-	token, err := groupToken(group)
+	token, err := GroupToken(group)
 	if err != nil {
 		return fmt.Errorf("strike a mark: %w", err)
 	}

@@ -96,6 +96,7 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	switch {
 	case x.connects():
 		s.overBus(ctx, x, report, progress)
+		s.leftOver(ctx, x, report, progress)
 	case x != nil && s.Silent == nil:
 		s.Silent = errNoServer
 	}

@@ -35,6 +35,7 @@ type Key struct {
 	Damaged  bool   // the store lists the key but cannot return its value
 	Forged   bool   // another client made the server store the value
 	Value    []byte
+	At       time.Time // when the value was stored; zero: unknown
 }
 
 // Contents is one reading of a bucket.
@@ -219,7 +220,7 @@ func (r reader) many(ctx context.Context, filter string) (keys []Key, next uint6
 func KeyOf(bucket string, m bus.Stored) Key {
 	return Key{
 		Name: strings.TrimPrefix(m.Subject, "$KV."+bucket+"."), Revision: m.Sequence, Deleted: !m.Forged && kvbucket.IsDeleted(m.Header),
-		Forged: m.Forged, Value: m.Data,
+		Forged: m.Forged, Value: m.Data, At: m.At,
 	}
 }
 

@@ -51,6 +51,7 @@ func TestRightsAtTheProviderAreChecked(t *testing.T) {
 	want(t, all, "agents", Unknown, "no responders", "start bootstrap")
 	want(t, all, "scheduler", Warned, "no placer of the pool answers")
 	want(t, all, "scheduler", Warned, "no harmonizer of the cluster answers", "weir harmonizer")
+	want(t, all, leftOverCheck, OK, "no record is about")
 
 	cloud.Deny("TerminateInstances", "")
 	want(t, examine(t, s), "provider", Failed, "ec2:TerminateInstances on i-", "UnauthorizedOperation", "iam-policy.json")

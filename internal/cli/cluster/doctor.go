@@ -36,12 +36,14 @@ func (cli *doctorCommands) doctorCommand() *cobra.Command {
 NATS server of the list; how long certificates and credentials last; what the
 credentials may do; replicas, leader and lag of each stream and bucket; the clocks of
 the servers; the bucket of releases and its trusted keys; the metrics store; the rights
-at the provider; the agents; placer and harmonizer; bootstrap; whether each signal runs
-as a user of its own with resource limits; and whether other users can read files with
-keys. Each failure is printed with what to do. The exit code is 1 if a check failed.
+at the provider; the agents; placer and harmonizer; stored records of nodes, groups and
+apps that are gone; bootstrap; whether each signal runs as a user of its own with
+resource limits; and whether other users can read files with keys. Each failure is
+printed with what to do. The exit code is 1 if a check failed.
 
-The command changes nothing without --fix. --fix creates missing streams and buckets
-and raises the number of replicas. It needs credentials of role admin.
+The command changes nothing without --fix. --fix creates missing streams and buckets,
+raises the number of replicas, and deletes left-over records. It needs credentials of
+role admin.
 
 Each check ends after --timeout. Run the command on the host where bootstrap runs, as
 the same user. The servers log the acts that they reject for the user.`,
@@ -50,7 +52,7 @@ the same user. The servers log the acts that they reject for the user.`,
 		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cli.doctor(cmd.Context(), fix) },
 	}
-	cmd.Flags().BoolVar(&fix, "fix", false, "create missing streams and buckets, and raise the number of replicas")
+	cmd.Flags().BoolVar(&fix, "fix", false, "create missing streams and buckets, raise the number of replicas, and delete left-over records")
 	cli.OutputFlag(cmd)
 	return cmd
 }

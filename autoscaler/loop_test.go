@@ -158,7 +158,7 @@ func TestRecordNamesEachInstance(t *testing.T) {
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
 	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
-	w.provider.missing = errors.New("the list is denied")
+	w.provider.missing = pools.Missing{"asg": errors.New("the list is denied")}
 	w.tick()
 	want := w.instances()
 	r := w.tick()

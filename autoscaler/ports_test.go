@@ -114,7 +114,7 @@ func (l *lease) set(left time.Duration) {
 type provider struct {
 	w       *world
 	fail    error
-	missing error // why groups may be missing
+	missing pools.Missing
 }
 
 func (p *provider) Groups(context.Context) (pools.Listing, error) {

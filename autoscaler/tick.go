@@ -137,8 +137,8 @@ func unknownParts(r *api.TickRecord, reading apply.Reading) {
 			all = append(all, fmt.Sprintf("group %s could not be read: its last known size counts, it is not changed, and the pool does not shrink: %s", g.ID, g.Unknown.Why))
 		}
 	}
-	if reading.Missing != nil {
-		all = append(all, fmt.Sprintf("groups may be missing, so the pool does not shrink: %v", reading.Missing))
+	if why := reading.Missing.Err(); why != nil {
+		all = append(all, fmt.Sprintf("groups may be missing, so the pool does not shrink: %v", why))
 	}
 	for _, id := range reading.Found.Gone {
 		all = append(all, fmt.Sprintf("group %s is gone: the provider lists it no more, and other groups replace it", id))

@@ -305,11 +305,13 @@ func (w *watcher) groups(ctx context.Context) (out []pools.GroupSnapshot, err er
 	before := w.last
 	w.mu.Unlock()
 	last, machines := make(map[string]pools.GroupSnapshot, len(found.Groups)), 0
-	if found.Missing != nil && before == nil {
-		return nil, fmt.Errorf("list the groups of the pool: %w", found.Missing)
+	if why := found.Missing.Err(); why != nil && before == nil {
+		return nil, fmt.Errorf("list the groups of the pool: %w", why)
 	}
-	if found.Missing != nil {
-		maps.Copy(last, before)
+	for id, g := range before {
+		if found.Missing.Of(g.Kind) != nil {
+			last[id] = g
+		}
 	}
 	for _, g := range found.Groups {
 		s, err := g.Snapshot(ctx)

@@ -3,6 +3,8 @@ package pools
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -119,10 +121,30 @@ type Provider interface {
 type Listing struct {
 	// Groups are in order of id. A group that could not be read is one of them: its Snapshot returns why.
 	Groups []Group
-	// Missing is why the list may lack groups. If it is nil, the list is complete: a group that is not in it is gone.
-	Missing error
+	// Missing is why the list may lack groups. A group that is neither listed nor of a missing kind is gone.
+	Missing Missing
 	// Notes are why facts beside the groups could not be read, such as the shortages of one. Only these facts are unknown.
 	Notes []error
+}
+
+// Missing is why a list may lack groups, by their kind (GroupSnapshot.Kind). Each kind that it does not have was listed completely.
+type Missing map[string]error
+
+// Of returns why groups of a kind may be missing; nil: all are listed. An empty kind is unknown, so it may be each of them.
+func (m Missing) Of(kind string) error {
+	if kind != "" {
+		return m[kind]
+	}
+	return m.Err()
+}
+
+// Err returns all causes, in order of kind; nil: the list is complete.
+func (m Missing) Err() error {
+	var causes []error
+	for _, kind := range slices.Sorted(maps.Keys(m)) {
+		causes = append(causes, m[kind])
+	}
+	return errors.Join(causes...)
 }
 
 // Static is a Provider with a fixed list of groups.

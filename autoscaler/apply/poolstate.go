@@ -103,7 +103,7 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 		case !there && p.Unknown() != "" && drain.ValidateRecord(record) != nil: // the group in it may be wrong
 			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
 		case !there && !listed[record.Group]:
-			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: p.Missing == nil}
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: !p.UnknownGroup(record.Group)}
 		case !there:
 			one = drain.NodeSnapshot{Instance: drain.Absent, At: p.At}
 		case record.Hold:

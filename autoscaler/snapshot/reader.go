@@ -55,13 +55,13 @@ type Reader struct {
 	// unknown is set if joined was not restored, so that every running instance may have joined.
 	unknown bool
 	groups  map[string]pools.GroupSnapshot // the last value of each group
-	// complete is set if the last list of groups was complete, or none was read yet.
-	complete bool
+	kinds   map[string]string              // of each group that was ever read; snapshots share it
+	missing pools.Missing                  // of the last list of groups
 }
 
 // NewReader returns a Reader without joined nodes.
 func NewReader(ports Ports) *Reader {
-	return &Reader{ports: ports, joined: map[string]bool{}, complete: true}
+	return &Reader{ports: ports, joined: map[string]bool{}, kinds: map[string]string{}}
 }
 
 // Reconfigure sets what one machine of a group offers, by the configuration.
@@ -89,7 +89,9 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 	if err != nil {
 		return nil, fmt.Errorf("read the groups of the pool: %w", err)
 	}
-	s := &Snapshot{At: now, Starting: r.starting(now), Missing: found.Missing, Notes: found.Notes, groups: found.Groups, machines: r.machines}
+	s := &Snapshot{
+		At: now, Starting: r.starting(now), Missing: found.Missing, Notes: found.Notes, groups: found.Groups, machines: r.machines, kinds: r.kinds,
+	}
 	if s.Groups, err = r.readGroups(ctx, now, targets, found); err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func (r *Reader) unseen(s *Snapshot) map[string]bool {
 	ids := map[string]bool{}
 	for _, g := range s.Groups {
 		last, read := r.groups[g.ID]
-		if g.Unknown != nil || read && last.Unknown == nil || !read && r.complete {
+		if g.Unknown != nil || read && last.Unknown == nil || !read && r.missing.Of(g.Kind) == nil {
 			continue
 		}
 		for _, i := range g.Instances {
@@ -155,14 +157,14 @@ func (r *Reader) readGroups(ctx context.Context, now time.Time, targets map[stri
 	if !known && len(out) > 0 {
 		return nil, fmt.Errorf("read group %s: %w", found.Groups[0].ID(), errs[0])
 	}
-	if found.Missing == nil {
+	if len(found.Missing) == 0 {
 		return out, nil
 	}
 	before := slices.AppendSeq(slices.Collect(maps.Keys(r.groups)), maps.Keys(targets))
 	slices.Sort(before)
 	for _, id := range slices.Compact(before) {
-		if !listed[id] {
-			one, _ := r.unreadable(now, id, targets, found.Missing)
+		if why := found.Missing.Of(r.kinds[id]); why != nil && !listed[id] {
+			one, _ := r.unreadable(now, id, targets, why)
 			out = append(out, one)
 		}
 	}
@@ -202,10 +204,14 @@ func (r *Reader) Adopt(s *Snapshot) {
 	if r.began.IsZero() {
 		r.began = s.At
 	}
-	r.joined, r.reported, r.gone, r.unknown, r.complete = s.joined, s.reported, s.Lost, r.unknown && s.NoData(), s.Missing == nil
+	r.joined, r.reported, r.gone, r.unknown, r.missing = s.joined, s.reported, s.Lost, r.unknown && s.NoData(), s.Missing
 	r.groups = make(map[string]pools.GroupSnapshot, len(s.Groups))
+	r.kinds = maps.Clone(r.kinds) // s has the map before
 	for _, g := range s.Groups {
 		r.groups[g.ID] = g
+		if g.Kind != "" {
+			r.kinds[g.ID] = g.Kind
+		}
 	}
 }
 

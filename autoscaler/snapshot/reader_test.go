@@ -2,7 +2,9 @@ package snapshot
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +45,77 @@ func (w *world) Facts(time.Time) []api.NodeFacts {
 		}
 	}
 	return out
+}
+
+// lists is a provider of groups with a kind, and why groups may be missing.
+type lists struct {
+	groups  map[string]string // id -> kind
+	missing pools.Missing
+}
+
+// kinded is a group of one kind without instances.
+type kinded struct {
+	pools.Group
+	id, kind string
+}
+
+func (k kinded) ID() string { return k.id }
+func (k kinded) Snapshot(context.Context) (pools.GroupSnapshot, error) {
+	return pools.GroupSnapshot{ID: k.id, Kind: k.kind, Target: 3}, nil
+}
+
+func (l *lists) Groups(context.Context) (pools.Listing, error) {
+	out := pools.Listing{Missing: l.missing}
+	for _, id := range slices.Sorted(maps.Keys(l.groups)) {
+		out.Groups = append(out.Groups, kinded{id: id, kind: l.groups[id]})
+	}
+	return out, nil
+}
+
+// A group whose kind was listed completely is gone if the list lacks it. A group of a kind that may be missing stays unknown, as does
+// one whose kind was never read.
+func TestMissingGroupsByKind(t *testing.T) {
+	t.Parallel()
+	l := &lists{groups: map[string]string{"asg-1": "asg", "sfr-1": "sfr", "sfr-2": "sfr"}}
+	r := NewReader(Ports{Provider: l, Scheduler: &world{}})
+	targets := map[string]int{"asg-1": 3, "sfr-1": 3, "sfr-2": 3, "new": 3}
+	read := func() (all string) {
+		t.Helper()
+		s, err := r.Read(t.Context(), noon, targets, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Adopt(s)
+		for _, g := range s.Groups {
+			all += g.ID
+			if g.Unknown != nil {
+				all += "?"
+			}
+			all += " "
+		}
+		for _, id := range []string{"asg-1", "sfr-1", "new"} {
+			all += fmt.Sprintf("%s:%t ", id, s.UnknownGroup(id))
+		}
+		return strings.TrimSpace(all)
+	}
+	denied := errors.New("denied")
+	for i, step := range []struct {
+		groups  map[string]string
+		missing pools.Missing
+		want    string
+	}{
+		{l.groups, nil, "asg-1 sfr-1 sfr-2 asg-1:false sfr-1:false new:false"},
+		{map[string]string{"sfr-2": "sfr"}, pools.Missing{"asg": denied}, "asg-1? new? sfr-2 asg-1:true sfr-1:false new:true"},
+		{map[string]string{"sfr-2": "sfr"}, pools.Missing{"asg": denied}, "asg-1? new? sfr-2 asg-1:true sfr-1:false new:true"},
+		{map[string]string{"asg-1": "asg"}, pools.Missing{"sfr": denied}, "asg-1 new? sfr-1? sfr-2? asg-1:false sfr-1:true new:true"},
+		{map[string]string{"asg-1": "asg"}, pools.Missing{"asg": denied, "sfr": denied}, "asg-1 new? sfr-1? sfr-2? asg-1:false sfr-1:true new:true"},
+		{map[string]string{"asg-1": "asg"}, nil, "asg-1 asg-1:false sfr-1:false new:false"},
+	} {
+		l.groups, l.missing = step.groups, step.missing
+		if got := read(); got != step.want {
+			t.Errorf("step %d: %s, want %s", i, got, step.want)
+		}
+	}
 }
 
 // A node that reports has joined. A node that does not report is silent if it had joined, or may

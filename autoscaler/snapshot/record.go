@@ -16,8 +16,8 @@ func (s *Snapshot) Record() api.Snapshot {
 		Groups: make([]api.GroupSnapshot, len(s.Groups)), Nodes: map[string]int{}, Silent: s.Silent[:min(len(s.Silent), shownSilent)],
 		Totals: s.Totals, Allocated: s.Allocated, Target: s.Target, Fulfilled: s.Fulfilled, Joined: s.Joined,
 	}
-	if s.Missing != nil {
-		r.Missing = decide.OneLine(s.Missing.Error())
+	if why := s.Missing.Err(); why != nil {
+		r.Missing = decide.OneLine(why.Error())
 	}
 	for i, g := range s.Groups {
 		r.Groups[i] = api.GroupSnapshot{

@@ -33,18 +33,22 @@ type Snapshot struct {
 	// Starting is set if the reader just began, so that a node without a report may have joined.
 	Starting bool
 
-	Missing error   // why groups may be missing; nil: all are listed
-	Notes   []error // why other facts could not be read: only they are unknown
+	Missing pools.Missing // why groups may be missing
+	Notes   []error       // why other facts could not be read: only they are unknown
 
 	groups   []pools.Group
 	machines map[string]resource.Vector // what one machine of a group offers, by the configuration
+	kinds    map[string]string          // of the groups that the Reader has read
 	joined   map[string]bool            // instances whose node has joined
 	reported map[string]bool            // those of joined whose node has reported to the Reader
 }
 
 // Refresh returns the same groups, joined with newer reports.
 func (s *Snapshot) Refresh(facts []api.NodeFacts) *Snapshot {
-	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, machines: s.machines, Missing: s.Missing, joined: s.joined, reported: s.reported}
+	out := &Snapshot{
+		At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, machines: s.machines, kinds: s.kinds,
+		Missing: s.Missing, joined: s.joined, reported: s.reported,
+	}
 	out.joinInstances(facts, func(id string) bool { return s.joined[id] })
 	return out
 }
@@ -84,8 +88,8 @@ func (s *Snapshot) Unknown() string {
 			return fmt.Sprintf("group %s could not be read: %s", g.ID, g.Unknown.Why)
 		}
 	}
-	if s.Missing != nil {
-		return "groups may be missing: " + s.Missing.Error()
+	if why := s.Missing.Err(); why != nil {
+		return "groups may be missing: " + why.Error()
 	}
 	return ""
 }
@@ -94,14 +98,14 @@ func (s *Snapshot) Unknown() string {
 func (s *Snapshot) UnknownGroup(id string) bool {
 	i := slices.IndexFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.ID == id })
 	if i < 0 {
-		return s.Missing != nil
+		return s.Missing.Of(s.kinds[id]) != nil
 	}
 	return s.Groups[i].Unknown != nil
 }
 
 // NoData reports whether there may be instances that no reading has shown.
 func (s *Snapshot) NoData() bool {
-	return s.Missing != nil || slices.ContainsFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.NoData })
+	return len(s.Missing) > 0 || slices.ContainsFunc(s.Groups, func(g pools.GroupSnapshot) bool { return g.NoData })
 }
 
 // Quarantined reports whether node health quarantines the node. Its instance stays in the target of its

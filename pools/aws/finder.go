@@ -14,6 +14,8 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
@@ -28,7 +30,7 @@ type listing struct {
 	// isolation is the isolation security group of each group, by name or id.
 	isolation map[string]string
 	unread    map[string]error // groups that could not be read
-	missing   map[Kind]error   // why groups of a kind may be missing
+	missing   pools.Missing    // why groups of a kind may be missing
 	notes     []error
 }
 
@@ -41,7 +43,7 @@ func (l *listing) addUnread(id string, err error) {
 
 // addMissing records that groups of a kind may be missing.
 func (l *listing) addMissing(kind Kind, err error) {
-	l.missing[kind] = errors.Join(l.missing[kind], err)
+	l.missing[string(kind)] = errors.Join(l.missing[string(kind)], err)
 }
 
 // addNote records that a fact beside the groups could not be read.
@@ -67,7 +69,7 @@ type finder struct {
 // find returns the groups of the pool. A selector without a group is a note, errNothingFound. A group that another pool claims
 // too cannot be read: errTwoPools.
 func (f *finder) find(ctx context.Context) *listing {
-	l := &listing{isolation: map[string]string{}, unread: map[string]error{}, missing: map[Kind]error{}}
+	l := &listing{isolation: map[string]string{}, unread: map[string]error{}, missing: pools.Missing{}}
 	if f.has(AutoScaling) {
 		f.findScaling(ctx, l)
 	}

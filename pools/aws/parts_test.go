@@ -357,6 +357,36 @@ func (w *partsWorld) named(action string, lasts bool) {
 	}
 }
 
+// A fleet that ends while the Auto Scaling groups cannot be read is gone, and another fleet replaces it. The groups stay unknown.
+func TestFleetEndsWhileGroupsAreUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newPartsWorld(t)
+		w.server.AddFleet(awstest.SpotFleet{ID: "sfr-d", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Target: 2})
+		pass(w.server)
+		w.need = 8
+		w.ticks(3)
+		w.server.Deny("DescribeAutoScalingGroups", "")
+		w.server.CancelFleet("sfr-c", true)
+		w.ticks(1)
+		if !slices.Contains(w.last.Problems, "group sfr-c is gone: the provider lists it no more, and other groups replace it") {
+			t.Errorf("problems %q: want that sfr-c is gone", w.last.Problems)
+		}
+		w.ticks(2)
+		if n := w.server.Target("sfr-d"); n != 4 {
+			t.Errorf("sfr-d has the target %d, want 4: it replaces sfr-c", n)
+		}
+		var unknown []string
+		for _, g := range w.last.Snapshot.Groups {
+			if g.Unknown != nil {
+				unknown = append(unknown, g.ID)
+			}
+		}
+		if !slices.Equal(unknown, []string{"a", "b"}) || w.server.Target("a") != 2 {
+			t.Errorf("%q are unknown, the target of a is %d: want a and b, unchanged", unknown, w.server.Target("a"))
+		}
+	})
+}
+
 // While terminating is suspended, no node of the group is drained, and the other groups shrink.
 func TestSuspendedTermination(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

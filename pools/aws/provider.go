@@ -102,23 +102,22 @@ func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
 	began := p.next()
 	l := p.find(ctx)
 	for kind, err := range l.missing { // the order does not matter
-		for _, id := range p.names(kind) {
+		for _, id := range p.names(Kind(kind)) {
 			if !l.has(id) {
 				l.addUnread(id, err)
 			}
 		}
 	}
-	missing := errors.Join(l.missing[AutoScaling], l.missing[SpotFleet])
 	readings := p.readings(ctx, l)
 	if len(readings) == 0 && !p.everRead() {
-		causes := slices.Concat(l.notes, []error{missing})
+		causes := slices.Concat(l.notes, []error{l.missing.Err()})
 		for _, id := range slices.Sorted(maps.Keys(l.unread)) {
 			causes = append(causes, l.unread[id])
 		}
 		return pools.Listing{}, fmt.Errorf("read the groups of pool %s: %w", p.cfg.Pool, errors.Join(causes...))
 	}
 	p.troubles.forget(readings, l.unread)
-	return pools.Listing{Groups: p.storeReadings(began, readings, l.unread, p), Missing: missing, Notes: l.notes}, nil
+	return pools.Listing{Groups: p.storeReadings(began, readings, l.unread, p), Missing: l.missing, Notes: l.notes}, nil
 }
 
 // readings reads all data of the groups' snapshots.

@@ -146,7 +146,7 @@ func (p pools) addMachines(ctx context.Context, name string, found map[string]ma
 		return err
 	}
 	listing, err := opened.Groups(ctx)
-	errs := []error{err, listing.Missing}
+	errs := []error{err, listing.Missing.Err()}
 	for _, g := range listing.Groups {
 		snapshot, err := g.Snapshot(ctx)
 		errs = append(errs, err)

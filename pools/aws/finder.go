@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -64,6 +65,10 @@ func (l *listing) has(id string) bool {
 type finder struct {
 	cfg Config
 	aws *clients
+
+	mu sync.Mutex
+	// last has the pool of each fleet in the lists in S3, as each list was last read.
+	last map[Selector]map[string]string
 }
 
 // find returns the groups of the pool. A selector without a group is a note, errNothingFound. A group that another pool claims
@@ -174,7 +179,7 @@ func (f *finder) choose(l *listing, kind Kind, tags map[string]map[string]string
 	}
 	slices.Sort(ours)
 	return slices.DeleteFunc(slices.Compact(ours), func(id string) bool {
-		err := f.disputed(kind, id, tags[id], lists)
+		err := f.disputed(kind, id, tags[id])
 		if err != nil {
 			l.addUnread(id, err)
 		}
@@ -199,15 +204,17 @@ func reported(whose map[string]owner) string {
 	return "found: " + strings.Join(names, ", ") + more
 }
 
-// disputed returns an error if another tag or list assigns the group to another pool.
-func (f *finder) disputed(kind Kind, id string, tags map[string]string, lists map[Selector]map[string]string) error {
+// disputed returns an error if another tag or list assigns the group to another pool. A list that cannot be read assigns what it did.
+func (f *finder) disputed(kind Kind, id string, tags map[string]string) error {
 	us := owner{f.cfg.Cluster, f.cfg.Pool}
 	for _, key := range f.tagKeys(kind) {
 		if o, ok := parseOwner(tags[key]); ok && o != us {
 			return fmt.Errorf("%s %s: %w: %s, and %s by the tag %q", kind.noun(), id, errTwoPools, us, o, key)
 		}
 	}
-	for s, list := range lists {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for s, list := range f.last {
 		if pool, listed := list[id]; listed && pool != us.pool {
 			return fmt.Errorf("%s %s: %w: %s, and %s by %s", kind.noun(), id, errTwoPools, us, pool, s)
 		}

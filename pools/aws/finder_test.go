@@ -160,3 +160,42 @@ func put(t *testing.T, endpoint, key, content string) {
 		t.Fatal(err)
 	}
 }
+
+// Two pools claim a fleet, one by a list in S3. The dispute stays while the list cannot be read, and ends when the list is read without
+// the other claim.
+func TestDisputeStaysWhileItsListIsUnread(t *testing.T) {
+	s := awstest.New(t, awstest.Config{Region: "us-east-1"})
+	for _, id := range []string{"sfr-1", "sfr-2"} {
+		s.AddFleet(awstest.SpotFleet{ID: id, Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-east-1a"}}, Target: 1})
+	}
+	pass(s)
+	store := s3test.Start(t, "lists")
+	claim := func(id string) string {
+		return `{"cluster_autoscaling_resources": {"aws_spot_fleet_request": {"id": "` + id + `", "pool": "q"}}}`
+	}
+	put(t, store.Endpoint, "fleets/x.json", claim("sfr-1"))
+	cfg := configFor(s, SpotFleet)
+	cfg.Keys = awssdk.Fixed(s3test.AccessKey, s3test.SecretKey)
+	cfg.Endpoints = func(service string) string { return map[string]string{"ec2": s.URL(), "s3": store.Endpoint}[service] }
+	cfg.Groups = append(cfg.Groups, Selector{Kind: SpotFleet, S3Bucket: "lists", S3Prefix: "fleets"})
+	p := open(t, cfg)
+	for i, step := range []struct {
+		list     string
+		disputed string
+	}{{claim("sfr-1"), "sfr-1"}, {"[]", "sfr-1"}, {"nonsense", "sfr-1"}, {claim("sfr-2"), "sfr-2"}, {"[]", "sfr-2"}, {claim("sfr-3"), ""}, {"[]", ""}} {
+		put(t, store.Endpoint, "fleets/x.json", step.list)
+		found, err := p.Groups(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var disputed []string
+		for _, g := range found.Groups {
+			if _, err := g.Snapshot(t.Context()); errors.Is(err, errTwoPools) {
+				disputed = append(disputed, g.ID())
+			}
+		}
+		if got := strings.Join(disputed, " "); got != step.disputed {
+			t.Errorf("step %d: %q is in two pools, want %q", i, got, step.disputed)
+		}
+	}
+}

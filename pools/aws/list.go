@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,7 +24,7 @@ func (s Selector) folder() string {
 	return strings.TrimRight(s.S3Prefix, "/") + "/"
 }
 
-// lists reads the lists in S3. The result has, for each selector whose list can be read, the pool of each fleet.
+// lists reads the lists in S3, and stores them. The result has, for each selector whose list can be read, the pool of each fleet.
 func (f *finder) lists(ctx context.Context, l *listing) map[Selector]map[string]string {
 	lists := make(map[Selector]map[string]string)
 	for _, s := range f.cfg.Groups {
@@ -37,6 +38,9 @@ func (f *finder) lists(ctx context.Context, l *listing) map[Selector]map[string]
 		}
 		lists[s] = list
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.Copy(f.last, lists)
 	return lists
 }
 

@@ -79,7 +79,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	log = log.With("pool", cfg.Pool)
 	r, b := newRoster(c, cfg.Now), &balancers{aws: c, named: map[string]string{}}
 	p := &Provider{
-		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg, c}, inspector: &inspector{r, b}, repairOwner: &repairOwner{r, log},
+		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg: cfg, aws: c, last: map[Selector]map[string]string{}}, inspector: &inspector{r, b}, repairOwner: &repairOwner{r, log},
 		troubles: &troubles{aws: c, now: cfg.Now, refreshed: map[string]refreshed{}}, balancers: b,
 		types:     &typeSizes{aws: c, now: cfg.Now, log: log, known: map[string]resource.Vector{}},
 		endRights: &endRights{aws: c, now: cfg.Now, fleets: map[string]endRight{}},

@@ -138,15 +138,26 @@ type AppearedGroup struct {
 	At    time.Time `json:"at"`
 }
 
-// GroupBackoff is the backoff of a group that did not fulfill its target. The group gets no higher
+// BackoffScale is how long the cause of a failure lasts, as a rule.
+type BackoffScale string
+
+// Scales of failures.
+const (
+	BackoffLasting BackoffScale = ""        // no capacity, or a right is missing
+	BackoffPassing BackoffScale = "passing" // the provider is busy
+	BackoffUnclear BackoffScale = "unclear" // the result is unknown
+)
+
+// GroupBackoff is the backoff of a group that did not fulfill its target, for the failures of one scale. The group gets no higher
 // target until the end. The times are by the caller's clock, which must not go back
 // (DecisionState.Clock).
 type GroupBackoff struct {
-	Group    string    `json:"group"`
-	Why      string    `json:"why"`
-	Since    time.Time `json:"since"` // time of the first failure
-	Until    time.Time `json:"until"`
-	Failures int       `json:"failures"` // consecutive
+	Group    string       `json:"group"`
+	Scale    BackoffScale `json:"scale,omitempty"`
+	Why      string       `json:"why"`
+	Since    time.Time    `json:"since"` // time of the first failure
+	Until    time.Time    `json:"until"`
+	Failures int          `json:"failures"` // consecutive, of the scale
 	// KeepsTarget: the group rejected a change and is not short. It keeps its target.
 	KeepsTarget bool `json:"keeps_target,omitempty"`
 }

@@ -166,7 +166,7 @@ func updateBackoffs(now time.Time, groups []pools.GroupSnapshot, s api.PoolState
 		switch {
 		case held:
 		case g.Short != "" && g.ShortAt.After(s.Groups[g.ID].At) && !filled:
-			out = plan.AddFailure(out, g.ID, decide.OneLine(g.Short), plan.Lasting, clock)
+			out = plan.AddFailure(out, g.ID, decide.OneLine(g.Short), api.BackoffLasting, clock)
 			of := s.Groups[g.ID]
 			of.At = now
 			s.Groups[g.ID] = of

@@ -114,6 +114,27 @@ func TestRaisesWithoutAResult(t *testing.T) {
 	}
 }
 
+// Raises with an unknown result that are far apart do not count together.
+func TestUnclearRaisesFarApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	web := w.asks("web", 2*cpusPerNode)
+	w.tick()
+	w.groups[0].Refuse(memory.SetTarget, errors.New("lost"))
+	for range 3 {
+		web.set(cpus(6*cpusPerNode), nil)
+		r := w.tick()
+		if len(r.State.Backoffs) != 1 || r.State.Backoffs[0].Failures != 1 || r.State.Backoffs[0].Holds(r.State.Clock) {
+			t.Errorf("backoffs %+v, want one failure and no backoff", r.State.Backoffs)
+		}
+		web.set(cpus(2*cpusPerNode), nil)
+		for range 8 {
+			w.tick()
+		}
+	}
+}
+
 // A group that was never read appears when it is read: its target was set by no other party.
 func TestGroupIsReadLate(t *testing.T) {
 	t.Parallel()

@@ -112,7 +112,7 @@ func TestRoom(t *testing.T) {
 	}{
 		{"up to the maximum", func(*poolState) {}, 1},
 		{"set aside", func(p *poolState) {
-			p.state.Backoffs, p.state.Clock = plan.AddFailure(nil, "a", "no spot", plan.Lasting, noon), noon
+			p.state.Backoffs, p.state.Clock = plan.AddFailure(nil, "a", "no spot", api.BackoffLasting, noon), noon
 		}, 0},
 		{"busy", func(p *poolState) { p.Groups[0].Busy = "a refresh" }, 0},
 		{"more exists than the target", func(p *poolState) { p.account.Groups[0].Fulfilled = 4 }, 0},

@@ -149,8 +149,9 @@ func (r *Round) Ordered() int {
 // Err returns why the refused part could not be distributed again, or nil.
 func (r *Round) Err() error { return r.err }
 
-// reach records that a group has the target of a raise.
+// reach records that a group has the target of a raise: the provider answered, and whether it has the capacity shows later.
 func (r *Round) reach(g *roundGroup, change TargetChange) {
+	r.backoffs = plan.ClearBackoff(r.backoffs, g.ID, api.BackoffPassing, api.BackoffUnclear)
 	share := r.share(g.ID)
 	if n, known := r.has[g.ID]; known { // it was granted
 		r.has[g.ID] = n + change.share - share.Target
@@ -162,22 +163,23 @@ func (r *Round) reach(g *roundGroup, change TargetChange) {
 }
 
 func (r *Round) backOff(group string, err error) {
-	r.backoffs = plan.AddFailure(r.backoffs, group, decide.OneLine(err.Error()), ScaleOf(err), r.o.Decision.State.Clock)
+	scale := ScaleOf(err)
+	r.backoffs = plan.AddFailure(r.backoffs, group, decide.OneLine(err.Error()), scale, r.o.Decision.State.Clock)
 	if !errors.Is(err, pools.ErrShort) {
-		r.backoffs = plan.KeepTarget(r.backoffs, group)
+		r.backoffs = plan.KeepTarget(r.backoffs, group, scale)
 	}
 	r.refused = true
 }
 
 // ScaleOf returns how long the cause of a failed request lasts.
-func ScaleOf(err error) plan.Scale {
+func ScaleOf(err error) api.BackoffScale {
 	switch {
 	case errors.Is(err, pools.ErrThrottled):
-		return plan.Passing
+		return api.BackoffPassing
 	case Refused(err):
-		return plan.Lasting
+		return api.BackoffLasting
 	}
-	return plan.Unclear
+	return api.BackoffUnclear
 }
 
 // groupsInBackoff returns the groups in backoff, including those of this Round.

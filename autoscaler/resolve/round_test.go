@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -45,14 +46,14 @@ func TestRound(t *testing.T) {
 		{"one that is set aside is throttled", []Group{group("a", 3, 10, 1), group("b", 1, 10, 1)}, nil, 8,
 			map[string]error{"a 4": pools.ErrThrottled}, []string{"a 4, b 4", "b 5"}, []string{"a keeps"}, nil},
 		{"one was set aside before", []Group{group("a", 3, 10, 1), group("b", 3, 10, 3)}, func(c *api.Case, _ *Outcome) {
-			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", plan.Lasting, noon)
+			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", api.BackoffLasting, noon)
 		}, 6, nil, []string{"b 5", "a 1 set aside"}, []string{"a"}, nil},
 		{"never below the minimum", []Group{{ID: "a", Target: 3, Min: 2, Max: 10, Fulfilled: 1}}, func(c *api.Case, _ *Outcome) {
-			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", plan.Lasting, noon)
+			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", api.BackoffLasting, noon)
 		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, nil},
 		{"a lowering takes the surge first", []Group{group("a", 5, 10, 2)}, func(c *api.Case, _ *Outcome) {
 			c.State.Groups = map[string]api.GroupState{"a": {Surge: 2}}
-			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", plan.Lasting, noon)
+			c.State.Backoffs = plan.AddFailure(nil, "a", "no spot", api.BackoffLasting, noon)
 		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, map[string]int{"a": -2}},
 		{"a surge is ordered once", three[:2], func(_ *api.Case, o *Outcome) { o.Surge = map[string]int{"a": 1} }, 4,
 			map[string]error{"b 2": pools.ErrRefused}, []string{"a 3, b 2", "a 4"}, []string{"b keeps"}, map[string]int{"a": 1}},
@@ -121,5 +122,24 @@ func TestRound(t *testing.T) {
 				t.Errorf("surged %v, ordered %d, err %v: want %v", got, round.Ordered(), round.Err(), test.surged)
 			}
 		})
+	}
+}
+
+// An accepted raise ends the counts of failed calls. Whether the group has the capacity shows later.
+func TestAcceptedRaiseEndsCountsOfCalls(t *testing.T) {
+	t.Parallel()
+	c := api.Case{Has: map[string]int{"a": 1}, Groups: []api.GroupTarget{{ID: "a", Target: 1, Max: 9}}}
+	for _, scale := range []api.BackoffScale{api.BackoffLasting, api.BackoffPassing, api.BackoffUnclear} {
+		c.State.Backoffs = plan.AddFailure(c.State.Backoffs, "a", "why", scale, noon.Add(-6*time.Minute))
+	}
+	o := Outcome{Decision: decide.Decision{Target: 3, State: api.DecisionState{Clock: noon}}, Distribution: api.Distribution{Shares: []api.GroupShare{{Group: "a", Before: 1, After: 3}}}}
+	round := NewRound(c, o, AccountOf(c.State, []Group{{ID: "a", Target: 1, Max: 9, Fulfilled: 1}}))
+	changes := round.Next()
+	if len(changes) != 1 {
+		t.Fatalf("%+v, want one raise", changes)
+	}
+	round.Report(changes[0], nil)
+	if got := round.Backoffs(); len(got) != 1 || got[0].Scale != api.BackoffLasting {
+		t.Errorf("backoffs %+v, want the lasting one", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -228,10 +229,7 @@ func (h *holds) addGroups() {
 	for _, group := range slices.Sorted(maps.Keys(c.Keeps)) {
 		h.addHold(api.DirectionDown, api.HoldInGroup, group, fmt.Sprintf("group %s keeps its nodes: %s", group, c.Keeps[group]))
 	}
-	for _, q := range h.r.State.Backoffs {
-		if !q.Holds(h.r.State.Clock) {
-			continue
-		}
+	for _, q := range plan.Held(h.r.State.Backoffs, h.r.State.Clock) {
 		h.addHold(api.DirectionUp, api.HoldInGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
 	}
 	if d.Shortfall == 0 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -76,18 +77,13 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 	s.Rule, s.Why, s.Request = step.Rule, decide.OneLine(step.Why), new(requestSummary(r.Detail.Request))
 	s.Offered, s.Setpoint = new(requestSummary(resource.Of(in.Capacity.Totals))), in.Policy.Setpoint
 	addApps(s, r)
-	exists, held := map[string]float64{}, map[string]bool{}
+	exists, held := map[string]float64{}, plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, g := range r.Snapshot.Groups {
 		exists[g.ID] = g.Fulfilled
 	}
-	for _, q := range r.State.Backoffs {
-		if !q.Holds(r.State.Clock) {
-			continue
-		}
-		held[q.Group] = true
-	}
 	for _, share := range r.Detail.Distribution.Shares {
-		g := api.GroupSummary{ID: share.Group, Target: share.After, Exists: exists[share.Group], Backoff: held[share.Group]}
+		g := api.GroupSummary{ID: share.Group, Target: share.After, Exists: exists[share.Group]}
+		_, g.Backoff = held[share.Group]
 		if share.Before != share.After {
 			g.Before = share.Before
 		}

@@ -8,86 +8,99 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
-// Scale is how long the cause of a failure lasts, as a rule.
-type Scale int
+// timesOf returns how long the backoffs of a scale are: the first, which is doubled up to the longest, and how many failures have none.
+func timesOf(s api.BackoffScale) (first, longest time.Duration, free int) {
+	switch s {
+	case api.BackoffPassing:
+		return 10 * time.Second, 2 * time.Minute, 0
+	case api.BackoffUnclear:
+		return 30 * time.Second, 5 * time.Minute, 2
+	}
+	return 5 * time.Minute, time.Hour, 0
+}
 
-const (
-	Lasting Scale = iota // no capacity, or a right is missing: 5 minutes, doubled up to an hour
-	Passing              // the provider is busy: 10 s, doubled up to 2 minutes
-	Unclear              // the result is unknown: no backoff before the third failure, then 30 s, doubled up to 5 minutes
-)
-
-const (
-	// dropAfter is the time after its end at which a backoff is dropped. The group may no
-	// longer exist.
-	dropAfter = 24 * time.Hour
-)
-
-// AddFailure returns qs with one more failure of a group. Each further consecutive failure doubles the backoff. A failure during
-// the backoff changes its reason and does not prolong it. The result is in order of group.
-func AddFailure(qs []api.GroupBackoff, group, why string, scale Scale, now time.Time) []api.GroupBackoff {
-	q := api.GroupBackoff{Group: group, Since: now}
+// AddFailure returns qs with one more failure of a group. The failures of each scale count for themselves: each further consecutive
+// one doubles the backoff. A failure during the backoff of its scale changes its reason and does not prolong it. A count ends when
+// the longest backoff of its scale has passed since the group could be tried again. The result is in order of group and scale.
+func AddFailure(qs []api.GroupBackoff, group, why string, scale api.BackoffScale, now time.Time) []api.GroupBackoff {
+	q := api.GroupBackoff{Group: group, Scale: scale, Since: now}
 	kept := make([]api.GroupBackoff, 0, len(qs)+1)
 	for _, other := range qs {
-		switch {
-		case other.Group == group:
+		switch _, longest, _ := timesOf(other.Scale); {
+		case now.Sub(other.Until) >= longest:
+		case other.Group == group && other.Scale == scale:
 			q = other
-		case now.Sub(other.Until) < dropAfter:
+		default:
 			kept = append(kept, other)
 		}
 	}
 	q.Why, q.KeepsTarget = why, false
 	if !q.Holds(now) {
-		q.Until = now.Add(scale.backoffFor(q.Failures))
+		q.Until = now.Add(backoffFor(scale, q.Failures))
 		q.Failures = max(q.Failures, 0) + 1
 	}
 	kept = append(kept, q)
-	slices.SortStableFunc(kept, func(a, b api.GroupBackoff) int { return cmp.Compare(a.Group, b.Group) })
+	slices.SortStableFunc(kept, func(a, b api.GroupBackoff) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Scale, b.Scale))
+	})
 	return kept
 }
 
-// KeepTarget returns qs with KeepsTarget set for the group.
-func KeepTarget(qs []api.GroupBackoff, group string) []api.GroupBackoff {
+// KeepTarget returns qs with KeepsTarget set for the failures of a group with that scale.
+func KeepTarget(qs []api.GroupBackoff, group string, scale api.BackoffScale) []api.GroupBackoff {
 	qs = slices.Clone(qs)
-	for i := range qs {
-		qs[i].KeepsTarget = qs[i].KeepsTarget || qs[i].Group == group
+	for i, q := range qs {
+		qs[i].KeepsTarget = q.KeepsTarget || q.Group == group && q.Scale == scale
 	}
 	return qs
 }
 
 // backoffFor returns the backoff of a group after that many earlier failures.
-func (s Scale) backoffFor(failures int) time.Duration {
-	d, longest := 5*time.Minute, time.Hour
-	switch s {
-	case Lasting:
-	case Passing:
-		d, longest = 10*time.Second, 2*time.Minute
-	case Unclear:
-		if failures -= 2; failures < 0 {
-			return 0
-		}
-		d, longest = 30*time.Second, 5*time.Minute
+func backoffFor(scale api.BackoffScale, failures int) time.Duration {
+	d, longest, free := timesOf(scale)
+	if failures = max(failures, 0) - free; failures < 0 {
+		return 0
 	}
-	for range min(max(failures, 0), 10) {
+	for range min(failures, 10) {
 		d = min(2*d, longest)
 	}
 	return d
 }
 
-// InBackoff returns the backoffs in force, by group.
-func InBackoff(qs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
-	held := make(map[string]api.GroupBackoff)
+// Held returns the backoffs in force, in order of group: for each group the one that ends last. It keeps its target if each of its
+// backoffs in force does.
+func Held(qs []api.GroupBackoff, now time.Time) (held []api.GroupBackoff) {
 	for _, q := range qs {
-		if q.Holds(now) {
-			held[q.Group] = q
+		i := slices.IndexFunc(held, func(h api.GroupBackoff) bool { return h.Group == q.Group })
+		switch {
+		case !q.Holds(now):
+		case i < 0:
+			held = append(held, q)
+		default:
+			keeps := held[i].KeepsTarget && q.KeepsTarget
+			if q.Until.After(held[i].Until) {
+				held[i] = q
+			}
+			held[i].KeepsTarget = keeps
 		}
 	}
 	return held
 }
 
-// ClearBackoff returns qs without that group: it fulfilled a request.
-func ClearBackoff(qs []api.GroupBackoff, group string) []api.GroupBackoff {
-	return slices.DeleteFunc(slices.Clone(qs), func(q api.GroupBackoff) bool { return q.Group == group })
+// InBackoff returns the backoffs of Held by group.
+func InBackoff(qs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
+	held := make(map[string]api.GroupBackoff)
+	for _, q := range Held(qs, now) {
+		held[q.Group] = q
+	}
+	return held
+}
+
+// ClearBackoff returns qs without the failures of a group with these scales; without scales, without all: it fulfilled a request.
+func ClearBackoff(qs []api.GroupBackoff, group string, scales ...api.BackoffScale) []api.GroupBackoff {
+	return slices.DeleteFunc(slices.Clone(qs), func(q api.GroupBackoff) bool {
+		return q.Group == group && (len(scales) == 0 || slices.Contains(scales, q.Scale))
+	})
 }
 
 // FixTargets returns the groups in their order. For a group that is a key of held, Target, Min and Max

@@ -23,7 +23,7 @@ func TestBackoffGrows(t *testing.T) {
 		if held := plan.InBackoff(qs, now); len(held) > 0 {
 			t.Fatalf("still held: %v", held)
 		}
-		qs = plan.AddFailure(qs, "a", fmt.Sprintf("no capacity, %d", n), plan.Lasting, now)
+		qs = plan.AddFailure(qs, "a", fmt.Sprintf("no capacity, %d", n), api.BackoffLasting, now)
 		until := now.Add(time.Duration(want) * time.Minute)
 		wanted := api.GroupBackoff{Group: "a", Why: fmt.Sprintf("no capacity, %d", n), Since: noon, Until: until, Failures: n + 1}
 		if diff := gocmp.Diff([]api.GroupBackoff{wanted}, qs); diff != "" {
@@ -46,20 +46,25 @@ func TestBackoffs(t *testing.T) {
 	told := a
 	told.Why = "capacity"
 	b := api.GroupBackoff{Group: "b", Why: "denied", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
-	day := noon.Add(24*time.Hour + 30*time.Minute)
-	late := api.GroupBackoff{Group: "b", Why: "denied", Since: day, Until: day.Add(5 * time.Minute), Failures: 1}
+	later := noon.Add(2*time.Hour - time.Minute)
+	late := api.GroupBackoff{Group: "b", Why: "denied", Since: later, Until: later.Add(5 * time.Minute), Failures: 1}
+	busy := api.GroupBackoff{Group: "a", Scale: api.BackoffPassing, Why: "throttled", Since: noon, Until: noon.Add(10 * time.Second), Failures: 1}
 	tests := []struct {
 		name string
 		got  []api.GroupBackoff
 		want []api.GroupBackoff
 	}{
-		{"one more", plan.AddFailure([]api.GroupBackoff{c, a}, "b", "denied", plan.Lasting, noon), []api.GroupBackoff{a, b, c}},
-		{"again after its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", plan.Lasting, noon.Add(30*time.Minute)), []api.GroupBackoff{again(a, "capacity", 40*time.Minute), c}},
-		{"again before its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", plan.Lasting, noon.Add(time.Minute)), []api.GroupBackoff{told, c}},
-		{"no more requests", plan.AddFailure([]api.GroupBackoff{a, c}, "b", "denied", plan.Lasting, day), []api.GroupBackoff{late, c}},
+		{"one more", plan.AddFailure([]api.GroupBackoff{c, a}, "b", "denied", api.BackoffLasting, noon), []api.GroupBackoff{a, b, c}},
+		{"again after its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", api.BackoffLasting, noon.Add(30*time.Minute)), []api.GroupBackoff{again(a, "capacity", 40*time.Minute), c}},
+		{"again before its time", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "capacity", api.BackoffLasting, noon.Add(time.Minute)), []api.GroupBackoff{told, c}},
+		{"no failure for an hour", plan.AddFailure([]api.GroupBackoff{a, c}, "b", "denied", api.BackoffLasting, later), []api.GroupBackoff{late, c}},
+		{"of another scale", plan.AddFailure([]api.GroupBackoff{a, c}, "a", "throttled", api.BackoffPassing, noon), []api.GroupBackoff{a, busy, c}},
+		{"an answer", plan.ClearBackoff([]api.GroupBackoff{a, busy, c}, "a", api.BackoffPassing, api.BackoffUnclear), []api.GroupBackoff{a, c}},
+		{"held by the later end", plan.Held([]api.GroupBackoff{a, busy, c}, noon), []api.GroupBackoff{a, c}},
+		{"held by the only one in force", plan.Held([]api.GroupBackoff{{Group: "a", Until: noon}, busy}, noon), []api.GroupBackoff{busy}},
 		{"recovered", plan.ClearBackoff([]api.GroupBackoff{a, c}, "a"), []api.GroupBackoff{c}},
 		{"a stranger recovered", plan.ClearBackoff([]api.GroupBackoff{a, c}, "b"), []api.GroupBackoff{a, c}},
-		{"no sense", plan.AddFailure([]api.GroupBackoff{{Group: "b", Failures: -7}}, "b", "denied", plan.Lasting, noon), []api.GroupBackoff{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
+		{"no sense", plan.AddFailure([]api.GroupBackoff{{Group: "b", Failures: -7}}, "b", "denied", api.BackoffLasting, noon), []api.GroupBackoff{b}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -124,12 +129,16 @@ func TestHold(t *testing.T) {
 func TestKeepTargetUntilShort(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	qs := plan.AddFailure(plan.AddFailure(nil, "a", "throttled", plan.Lasting, now), "b", "short", plan.Lasting, now)
-	kept := plan.KeepTarget(qs, "a")
+	qs := plan.AddFailure(plan.AddFailure(nil, "a", "throttled", api.BackoffLasting, now), "b", "short", api.BackoffLasting, now)
+	kept := plan.KeepTarget(qs, "a", api.BackoffLasting)
 	if !kept[0].KeepsTarget || kept[1].KeepsTarget || qs[0].KeepsTarget {
 		t.Errorf("kept %+v of %+v: want a alone to keep its target", kept, qs)
 	}
-	if again := plan.AddFailure(kept, "a", "short", plan.Lasting, now); again[0].KeepsTarget {
+	if again := plan.AddFailure(kept, "a", "short", api.BackoffLasting, now); again[0].KeepsTarget {
 		t.Errorf("found short: %+v, want it not to keep its target", again[0])
+	}
+	both := plan.KeepTarget(plan.AddFailure(qs, "a", "throttled", api.BackoffPassing, now), "a", api.BackoffPassing)
+	if held := plan.InBackoff(both, now); held["a"].KeepsTarget {
+		t.Errorf("short, then throttled: %+v, want it not to keep its target", held["a"])
 	}
 }

@@ -7,7 +7,7 @@
 //	pruned := plan.Prune(plan.PruneInput{Nodes: nodes, Targets: dist.Targets(), Target: target, ...})
 //
 // If a group does not fulfill its target, it gets a backoff. [AddFailure] adds the failure: each
-// further one doubles the backoff, and its [Scale] is the first one. [FixTargets] keeps the group at its fulfilled weight, so that the
+// further one of its scale doubles the backoff. [FixTargets] keeps the group at its fulfilled weight, so that the
 // other groups get its share. [ClearBackoff] ends the backoff. The limits of a prune apply to a
 // period, and PruneInput.Spent is the used part of them.
 //

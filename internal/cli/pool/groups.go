@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 func (cli *commands) markStaleCommand() *cobra.Command {
@@ -116,17 +117,10 @@ func (cli *commands) listGroups(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
-	groups := make([]groupState, len(r.Snapshot.Groups))
+	groups, held := make([]groupState, len(r.Snapshot.Groups)), plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for i, g := range r.Snapshot.Groups {
 		groups[i].GroupSnapshot = g
-		for _, q := range r.State.Backoffs {
-			if !q.Holds(r.State.Clock) {
-				continue
-			}
-			if q.Group == g.ID {
-				groups[i].Quarantined, groups[i].Until = q.Why, q.Until
-			}
-		}
+		groups[i].Quarantined, groups[i].Until = held[g.ID].Why, held[g.ID].Until
 		for _, mark := range current.Stale {
 			if mark.Group == g.ID {
 				groups[i].StaleBefore = mark.At

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -114,15 +115,10 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 	if r.Detail.Refused != "" {
 		fmt.Fprintf(w, "  ! %s\n", r.Detail.Refused)
 	}
-	held := map[string]bool{}
-	for _, q := range r.State.Backoffs {
-		if !q.Holds(r.State.Clock) {
-			continue
-		}
-		held[q.Group] = true
-	}
+	held := plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, share := range r.Detail.Distribution.Shares {
-		if _, busy := r.Case.Busy[share.Group]; busy || held[share.Group] {
+		_, busy := r.Case.Busy[share.Group]
+		if _, waits := held[share.Group]; busy || waits {
 			fmt.Fprintf(w, "  %s %d (not changed)", share.Group, share.After)
 		} else {
 			fmt.Fprintf(w, "  %s", share)
@@ -132,10 +128,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		}
 		fmt.Fprintln(w)
 	}
-	for _, q := range r.State.Backoffs {
-		if !q.Holds(r.State.Clock) {
-			continue
-		}
+	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
 		fmt.Fprintf(w, "  ! %s is in backoff until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
 	}
 	for _, group := range slices.Sorted(maps.Keys(r.Case.Busy)) {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // warnOfHealth adds a warning for unhealthy machines. A pool without a health policy does
@@ -175,10 +176,7 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 	for _, d := range r.Drift {
 		add("%s", explain.Drift(time.Now(), r.At, d))
 	}
-	for _, q := range r.State.Backoffs {
-		if !q.Holds(r.State.Clock) {
-			continue
-		}
+	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
 		add("%s", explain.Group(time.Now(), q))
 	}
 	if r.Detail != nil && r.Result != nil && r.Case != nil {

@@ -74,20 +74,10 @@ func (c *checker) look(now time.Time, write bool) {
 	defer c.mu.Unlock()
 	c.began, c.own = time.Time{}, own
 	if err == nil || errors.Is(err, errPart) {
-		c.detected = withLast(detected, c.detected)
+		c.detected = wire.Keep(detected, c.detected, errors.Is(err, errUnnamed), maxDetected())
 	}
 	c.again = err != nil && c.unread != nil
 	c.unread = err
-}
-
-// withLast returns the conditions, of which the Unknown ones have their last known result.
-func withLast(list, last []api.NodeCondition) []api.NodeCondition {
-	for i, c := range list {
-		if k := slices.IndexFunc(last, func(l api.NodeCondition) bool { return l.Type == c.Type }); c.Unknown && k >= 0 {
-			list[i].Failed = last[k].Failed
-		}
-	}
-	return list
 }
 
 // conditions returns the current conditions. An unreadable file counts after the second failed

@@ -137,11 +137,15 @@ func readConditions(folder string, now time.Time) ([]api.NodeCondition, error) {
 	return out, err
 }
 
-// errPart: some conditions of the file are not usable, and the others are.
-var errPart = errors.New("a part is ignored")
+var (
+	// errPart: some conditions of the file are not usable, and the others are.
+	errPart = errors.New("a part is ignored")
+	// errUnnamed, beside errPart: the type of such a condition is unknown. It may be one of those that the file omits.
+	errUnnamed = errors.New("a condition without a type")
+)
 
 // decodeConditions decodes a list of conditions that was written age ago. A condition with a period, in seconds, is
-// Unknown if it is older.
+// Unknown if it is older, or if the period is not readable.
 func decodeConditions(data []byte, age time.Duration) ([]api.NodeCondition, error) {
 	if len(data) > maxConditionsFile {
 		return nil, fmt.Errorf("%d bytes are too long: want at most %d", len(data), maxConditionsFile)
@@ -156,21 +160,29 @@ func decodeConditions(data []byte, age time.Duration) ([]api.NodeCondition, erro
 	var list []api.NodeCondition
 	var errs []error
 	for _, one := range raw {
-		var c api.NodeCondition
+		c := wire.DecodeCondition(one)
 		var more struct {
 			Period float64 `json:"period"` // seconds
 		}
-		_ = c.UnmarshalJSON(one)
-		switch err := json.Unmarshal(one, &more); {
+		field, err := strictjson.Lenient(one, &more)
+		switch {
 		case slices.Contains(ownConditions(), c.Type):
 			errs = append(errs, fmt.Errorf("condition %s is reserved for the agent: use another type", c.Type))
 			continue
-		case err == nil && more.Period > 0 && age.Seconds() > more.Period:
+		case err != nil: // the condition is not an object
+		case field != nil:
+			c.Unknown, c.Why = true, wire.Clip(field.Error())
+		case more.Period < 0:
+			c.Unknown, c.Why = true, fmt.Sprintf("period is %v: want at least 0", more.Period)
+		case more.Period > 0 && age.Seconds() > more.Period:
 			c.Unknown, c.Why = true, fmt.Sprintf("the file is older than the period of %v s", more.Period)
 		}
 		list = append(list, c)
 	}
 	out, err := wire.Conditions(list, maxDetected())
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errUnnamed, err)
+	}
 	if err = errors.Join(append(errs, err)...); err != nil {
 		err = fmt.Errorf("%w: %w", errPart, err)
 	}

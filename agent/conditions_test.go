@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
 )
 
 // failed returns the types of the conditions that have failed.
@@ -129,7 +130,8 @@ func TestDecodeConditions(t *testing.T) {
 		{"ours", `[{"type":"DiskFull","failed":true},{"type":"Y","failed":true}]`, "Y!", "reserved for the agent"},
 		{"within its period", `[{"type":"X","failed":true,"period":60}]`, "X!", ""},
 		{"older than its period", `[{"type":"X","failed":true,"period":59},{"type":"Y","failed":true}]`, "X?! Y!", ""},
-		{"period of another type", `[{"type":"X","failed":true,"period":"1m"}]`, "X!", ""},
+		{"period of another type", `[{"type":"X","failed":true,"period":"1m"}]`, "X?!", ""},
+		{"negative period", `[{"type":"X","failed":true,"period":-60}]`, "X?!", ""},
 	} {
 		list, err := decodeConditions([]byte(test.data), time.Minute)
 		if (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
@@ -207,7 +209,7 @@ func TestChecker(t *testing.T) {
 	write(`[{"type":"KernelDeadlock","failed":false},{"failed":true}]`)
 	c.look(now, false)
 	c.look(now, false)
-	expect("one type is unreadable", "ConditionsFile?")
+	expect("one type is unreadable", "ConditionsFile? Clock?")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -247,4 +249,55 @@ func FuzzDecodeConditions(f *testing.F) {
 			t.Errorf("conditions, -sent +received:\n%s", diff)
 		}
 	})
+}
+
+// A fault in a condition of the detectors' file makes that condition unknown, with its last result. If the condition or the
+// file has no readable type, those that were known before are unknown. The other conditions count.
+func TestFaultsOfTheConditionsFile(t *testing.T) {
+	const good = `[{"type":"A","failed":true,"unknown":false,"why":"a","period":3600},{"type":"B","failed":true,"unknown":false,"why":"b","period":3600},` +
+		`{"type":"C","failed":false,"unknown":false,"why":"c","period":3600}]`
+	if lacks := jsonfault.Lacks[struct {
+		List []api.NodeCondition `json:"list"`
+	}](`{"list":` + good + `}`); lacks != nil {
+		t.Errorf("the file lacks %q", lacks)
+	}
+	rules := jsonfault.Rules{Optional: "unknown why period", Free: "why", Except: []jsonfault.Except{
+		{Field: "why", Faults: []jsonfault.Fault{jsonfault.Type}, Usable: true, Why: "a text for people decides nothing"},
+		{Field: "period", Faults: []jsonfault.Fault{jsonfault.Huge}, Values: "1e300 9000000000000000000 99999999999999999999", Usable: true, Why: "a condition for ever"},
+	}}
+	cases := jsonfault.Under("[1]", jsonfault.Cases(good))
+	for _, c := range cases {
+		checker := newChecker(Config{DataDir: t.TempDir(), Heartbeat: time.Second})
+		now, read := time.Now(), ""
+		for i, text := range []string{good, c.Text, c.Text} {
+			if err := os.WriteFile(filepath.Join(checker.folder, conditionsFile), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			checker.look(now, i == 0)
+			facts := newMachine(Config{ID: "n", Pool: "p"}, "b").facts(now, checker.conditions(now))
+			sent, err := json.Marshal(facts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			received, err := wire.DecodeFacts(sent)
+			if err != nil {
+				t.Fatalf("%v: %v", c, err)
+			}
+			read = marked(received.Conditions[3:])
+		}
+		want := "ConditionsFile A! B! C"
+		switch {
+		case c.Fault == jsonfault.NotJSON: // nothing of the file is readable
+			want = "ConditionsFile? A?! B?! C?"
+		case rules.Usable("[1]", c):
+		case c.Path == "[1]", c.Path == "[1].type":
+			want = "ConditionsFile? A! C B?!"
+		default:
+			want = "ConditionsFile A! B?! C"
+		}
+		if read != want {
+			t.Errorf("%v: %q, want %q", c, read, want)
+		}
+	}
+	t.Logf("%d faulty files", len(cases))
 }

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -16,29 +14,6 @@ type NodeCondition struct {
 	// Unknown is set if the check has no current result. Failed is then the last known result.
 	Unknown bool   `json:"unknown,omitempty"`
 	Why     string `json:"why,omitempty"` // for people
-}
-
-// UnmarshalJSON decodes a condition that another program wrote. It ignores unknown keys and returns no error: a condition
-// without a result is Unknown.
-func (c *NodeCondition) UnmarshalJSON(data []byte) error {
-	*c = NodeCondition{}
-	var wire map[string]json.RawMessage
-	if json.Unmarshal(data, &wire) != nil || wire == nil {
-		*c = NodeCondition{Unknown: true, Why: "the condition is not an object"}
-		return nil
-	}
-	_ = json.Unmarshal(wire["type"], &c.Type) // empty if it is not a text; so is why
-	_ = json.Unmarshal(wire["why"], &c.Why)
-	_ = json.Unmarshal(wire["unknown"], &c.Unknown)
-	switch failed := string(wire["failed"]); failed {
-	case "true", "false":
-		c.Failed = failed == "true"
-	case "":
-		c.Unknown, c.Why = true, "failed is missing"
-	default:
-		c.Unknown, c.Why = true, fmt.Sprintf("failed is %.40s: want true or false", failed)
-	}
-	return nil
 }
 
 // InstanceState is the state of a machine as the provider reports it.

@@ -1,16 +1,122 @@
 package wire
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
+
+// FactsOf decodes the facts from the subject of a node. It returns an error if they are of another node or pool, or
+// invalid; see DecodeFacts.
+func FactsOf(node message.Node, data []byte) (api.NodeFacts, error) {
+	f, err := DecodeFacts(data)
+	if err == nil && (f.ID != node.Name || f.Pool != node.Pool) {
+		err = fmt.Errorf("subject of node %.200q: the facts are of node %.200q", node, message.Node{Pool: f.Pool, Name: f.ID})
+	}
+	return f, err
+}
+
+// Bounds of the facts of a node.
+const (
+	maxText  = pools.MaxConditionWhy // bytes of a text
+	maxTasks = message.MaxBeats      // tasks of a node
+)
+
+// wireFacts are the facts on the wire.
+type wireFacts struct {
+	api.NodeFacts
+	Resources  amounts     `json:"resources"`
+	Allocated  amounts     `json:"allocated"`
+	Conditions []condition `json:"conditions"`
+}
+
+// amounts are a resource.Vector on the wire.
+type amounts struct {
+	CPUs float64 `json:"cpus"`
+	Mem  float64 `json:"mem"`
+	Disk float64 `json:"disk"`
+	GPUs float64 `json:"gpus"`
+}
+
+// required returns the keys without which facts are not readable: what would let the pool shrink, start copies elsewhere, or end
+// work if it counted as 0 or "".
+func required() []string {
+	return []string{"id", "pool", "boot_id", "tasks", "resources", "resources.cpus", "resources.mem", "resources.disk",
+		"allocated", "allocated.cpus", "allocated.mem", "allocated.disk"}
+}
+
+// DecodeFacts decodes the facts that a node published, by the rules of strictjson.Lenient. It returns an error if a part is not
+// readable, missing, or out of its bounds, except for a condition: that one is unknown. Conditions without a readable type, and
+// those beyond their bound, are one unknown condition together.
+func DecodeFacts(data []byte) (api.NodeFacts, error) {
+	if len(data) > message.MaxNodeMessage {
+		return api.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), message.MaxNodeMessage)
+	}
+	var w wireFacts
+	if err := cmp.Or(strictjson.Lenient(data, &w, required()...)); err != nil {
+		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
+	}
+	f := w.NodeFacts
+	f.Resources = resource.Vector{w.Resources.CPUs, w.Resources.Mem, w.Resources.Disk, w.Resources.GPUs}
+	f.Allocated = resource.Vector{w.Allocated.CPUs, w.Allocated.Mem, w.Allocated.Disk, w.Allocated.GPUs}
+	f.ClockAhead = 0 // only a receiver has it
+	if err := validateFacts(f); err != nil {
+		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
+	}
+	for _, c := range w.Conditions {
+		f.Conditions = append(f.Conditions, api.NodeCondition(c))
+	}
+	usable, err := Conditions(f.Conditions, pools.MaxConditions)
+	if f.Conditions = usable; err != nil {
+		invalid := api.NodeCondition{Type: invalidConditions, Unknown: true, Why: Clip(err.Error())}
+		f.Conditions = append(usable[:min(len(usable), pools.MaxConditions-1)], invalid)
+	}
+	return f, nil
+}
+
+// validateFacts returns the first value that is out of its bounds. It does not check the conditions.
+func validateFacts(f api.NodeFacts) error {
+	if err := names.CheckToken("node", f.ID); err != nil {
+		return err
+	}
+	for _, v := range []struct {
+		key   string
+		value resource.Vector
+	}{{"resources", f.Resources}, {"allocated", f.Allocated}} {
+		if err := v.value.Validate(); err != nil {
+			return fmt.Errorf("%s: %w", v.key, err)
+		}
+		if largest := max(v.value[0], v.value[1], v.value[2], v.value[3]); largest > message.MaxResource {
+			return fmt.Errorf("%s has %v: want at most %v", v.key, largest, float64(message.MaxResource))
+		}
+	}
+	for _, t := range []struct{ key, text string }{{"group", f.Group}, {"boot_id", f.BootID}, {"zone", f.Zone}, {"rival", f.Rival}} {
+		if len(t.text) > maxText || !IsPrintable(t.text) {
+			return fmt.Errorf("%s: want at most %d printable bytes", t.key, maxText)
+		}
+	}
+	for _, n := range []struct {
+		key   string
+		value int
+	}{{"tasks", f.Tasks}, {"batch_tasks", f.BatchTasks}} {
+		if n.value < 0 || n.value > maxTasks {
+			return fmt.Errorf("%s is %d: want 0 to %d", n.key, n.value, maxTasks)
+		}
+	}
+	if f.Heartbeat < 0 || f.Priority < 0 {
+		return fmt.Errorf("heartbeat is %d and priority %v: want at least 0", int64(f.Heartbeat), f.Priority)
+	}
+	return nil
+}
 
 func IsPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
@@ -35,42 +141,4 @@ func Clip(s string) string {
 		s += cutMark
 	}
 	return s
-}
-
-// invalidConditions is the type of the condition that stands for conditions beyond their bounds.
-const invalidConditions = "InvalidConditions"
-
-// unreadableFacts is the type of the condition of a node whose facts are not readable.
-const unreadableFacts = "UnreadableFacts"
-
-// Unreadable returns the facts of a node whose latest facts are not readable: the last known ones, with a condition that
-// has the cause. The node itself runs.
-func Unreadable(last api.NodeFacts, cause error) api.NodeFacts {
-	all := slices.DeleteFunc(slices.Clone(last.Conditions), func(c api.NodeCondition) bool { return c.Type == unreadableFacts })
-	last.Outdated = true
-	last.Conditions = append(all[:min(len(all), pools.MaxConditions-1)], api.NodeCondition{Type: unreadableFacts, Unknown: true, Why: Clip(cause.Error())})
-	return last
-}
-
-// Conditions returns the usable conditions of a list, which may have at most limit, and the mistakes of the others. A type
-// that occurs twice with different results is Unknown. The texts are printable and within their bounds.
-func Conditions(list []api.NodeCondition, limit int) (out []api.NodeCondition, err error) {
-	var errs []error
-	for i, c := range list {
-		c.Why = Clip(c.Why)
-		same := slices.IndexFunc(out, func(o api.NodeCondition) bool { return o.Type == c.Type })
-		switch {
-		case c.Type == "" || len(c.Type) > pools.MaxConditionType || !IsPrintable(c.Type):
-			errs = append(errs, fmt.Errorf("condition %d has type %.80q: want 1 to %d printable bytes", i, c.Type, pools.MaxConditionType))
-		case same >= 0 && (out[same].Failed != c.Failed || out[same].Unknown != c.Unknown):
-			out[same].Unknown, out[same].Why = true, "it occurs twice, with different results"
-		case same >= 0:
-		case len(out) == limit:
-			errs = append(errs, fmt.Errorf("%d conditions: at most %d are allowed", len(list), limit))
-			return out, errors.Join(errs...)
-		default:
-			out = append(out, c)
-		}
-	}
-	return out, errors.Join(errs...)
 }

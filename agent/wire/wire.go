@@ -2,16 +2,13 @@ package wire
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -210,52 +207,6 @@ func sentinel(code string) error {
 
 func Subject(cluster, pool, node, op string) string {
 	return names.Subject(cluster, "agent", pool, node, op)
-}
-
-// FactsOf decodes the facts from the subject of a node. It returns an error if they are of another node or pool, or
-// invalid; see DecodeFacts.
-func FactsOf(node message.Node, data []byte) (api.NodeFacts, error) {
-	f, err := DecodeFacts(data)
-	if err == nil && (f.ID != node.Name || f.Pool != node.Pool) {
-		err = fmt.Errorf("subject of node %.200q: the facts are of node %.200q", node, message.Node{Pool: f.Pool, Name: f.ID})
-	}
-	return f, err
-}
-
-// maxZone bounds the zone in the facts of a node, in bytes.
-const maxZone = 255
-
-// DecodeFacts decodes the facts that a node published. It returns an error if they are too large,
-// or if the id is invalid. Negative and infinite quantities are errors too. Conditions beyond their bounds are one unknown
-// condition.
-func DecodeFacts(data []byte) (api.NodeFacts, error) {
-	if len(data) > message.MaxNodeMessage {
-		return api.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), message.MaxNodeMessage)
-	}
-	var f api.NodeFacts
-	if err := json.Unmarshal(data, &f); err != nil {
-		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
-	}
-	if err := errors.Join(names.CheckToken("node", f.ID), f.Resources.Validate(), f.Allocated.Validate()); err != nil {
-		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
-	}
-	if len(f.Rival) > pools.MaxConditionWhy || !IsPrintable(f.Rival) {
-		return api.NodeFacts{}, fmt.Errorf("node facts: rival: want at most %d printable bytes", pools.MaxConditionWhy)
-	}
-	if len(f.Zone) > maxZone || !IsPrintable(f.Zone) {
-		return api.NodeFacts{}, fmt.Errorf("node facts: zone: want at most %d printable bytes", maxZone)
-	}
-	f.ClockAhead = 0 // only a receiver has it
-	if f.Tasks < 0 || f.BatchTasks < 0 || f.Heartbeat < 0 {
-		return api.NodeFacts{}, errors.New("node facts: tasks, heartbeat: want at least 0")
-	}
-	if usable, err := Conditions(f.Conditions, pools.MaxConditions); err != nil {
-		invalid := api.NodeCondition{Type: invalidConditions, Unknown: true, Why: Clip(err.Error())}
-		f.Conditions = append(usable[:min(len(usable), pools.MaxConditions-1)], invalid)
-	} else {
-		f.Conditions = usable
-	}
-	return f, nil
 }
 
 // Operations of an agent: the last token of the subject.

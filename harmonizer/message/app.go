@@ -13,9 +13,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
-// maxResource is the largest cpus, mem, disk or gpus of one copy. A sum over MaxInstances copies of
+// MaxResource is the largest cpus, mem, disk or gpus of one copy. A sum over MaxInstances copies of
 // many apps stays finite.
-const maxResource = 1e15
+const MaxResource = 1e15
 
 // DecodeApp decodes and validates a row of AppsBucket. What would stop copies, move them or lower the need of the app if it
 // counted as 0 or "" is required.
@@ -68,8 +68,8 @@ func ValidateApp(a api.App) error {
 		field string
 		value float64
 	}{{"cpus", a.CPUs}, {"mem", a.Mem}, {"disk", a.Disk}, {"gpus", a.GPUs}} {
-		if math.IsNaN(r.value) || r.value < 0 || r.value > maxResource {
-			bad(r.field, "is %v, outside 0 to %v", r.value, float64(maxResource))
+		if math.IsNaN(r.value) || r.value < 0 || r.value > MaxResource {
+			bad(r.field, "is %v, outside 0 to %v", r.value, float64(MaxResource))
 		}
 	}
 	return errors.Join(errs...)

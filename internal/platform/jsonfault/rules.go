@@ -28,6 +28,9 @@ type Except struct {
 
 // Usable reports whether the entry at path keeps its meaning in a case at this path or below it.
 func (r Rules) Usable(entry string, c Case) bool {
+	if c.Fault == NotJSON {
+		return false
+	}
 	field := strings.TrimPrefix(strings.TrimPrefix(c.Path, entry), ".")
 	for _, e := range r.Except {
 		if e.Field == field && (e.Faults == nil || slices.Contains(e.Faults, c.Fault)) &&

@@ -123,7 +123,9 @@ func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
 	if _, ok := n.received[f.ID]; !ok && len(n.received) >= maxNodes {
 		return fmt.Errorf("more than %d nodes", maxNodes)
 	}
-	n.received[f.ID] = n.received[f.ID].next(f, now)
+	last := n.received[f.ID]
+	f.Conditions = wire.KeepConditions(f.Conditions, last.facts.Conditions)
+	n.received[f.ID] = last.next(f, now)
 	return nil
 }
 

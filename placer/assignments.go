@@ -188,7 +188,7 @@ func earlier(t, now time.Time) time.Time {
 // prune drops the saved data of apps without a row and without work. It is called when all rows have arrived.
 func (c durable) prune() {
 	for app := range c.rows.ran {
-		if _, ok := c.rows.apps[app]; !ok {
+		if _, ok := c.rows.apps[app]; !ok && !c.rows.unknown[app] {
 			c.rows.remove(app)
 			c.changed[app] = true
 		}
@@ -209,8 +209,8 @@ func (c durable) resume(now time.Time) {
 		}
 		b.resend = false
 		b.until = c.bookedUntil(now)
-		switch _, wanted := c.rows.current(b.slot); {
-		case b.stop || !wanted:
+		switch {
+		case b.stop || c.rows.unwanted(b.slot):
 			b.toStop()
 			c.changed[b.app] = true
 			c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})

@@ -67,7 +67,7 @@ type core struct {
 func newCore(cfg Config, seed string) *core {
 	return &core{
 		cfg: cfg, seed: seed,
-		rows:  rows{pool: cfg.Pool, apps: map[string]api.App{}, ran: map[string]map[int]string{}},
+		rows:  rows{pool: cfg.Pool, apps: map[string]api.App{}, unknown: map[string]bool{}, ran: map[string]map[int]string{}},
 		nodes: map[string]*node{}, bookings: newBookings(), places: newPlaces(),
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
 		wants: map[slot]*want{}, wantsOf: map[string]map[slot]*want{}, held: map[string]time.Time{},

@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowsLoaded, Query,
-// PlacedQuery, PlacesQuery or Unusable.
+// Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowUnreadable, RowsLoaded,
+// Query, PlacedQuery, PlacesQuery or Unusable.
 type Event interface {
 	// apply changes the placer, and reports whether its state may have changed.
 	apply(p *Placer, now time.Time) bool
@@ -22,7 +22,7 @@ type Facts struct{ api.NodeFacts }
 // Heartbeat is a heartbeat of a node, from its own subject.
 type Heartbeat struct {
 	api.Heartbeat
-	Partial bool // a part is not readable: copies that it omits stay as they are
+	Unread error // why a part is not readable, or all but the node: copies that it omits stay as they are
 }
 
 // Exit is the end of a copy, from the subject of Node.
@@ -43,6 +43,13 @@ type Row struct{ api.App }
 
 // RowGone is the deletion of an app's row.
 type RowGone struct{ App string }
+
+// RowUnreadable: the row of an app exists, and cannot be read. The last row stays. Without one the app is unknown: nothing of it is
+// started or stopped.
+type RowUnreadable struct {
+	App string
+	Err error
+}
 
 // RowsLoaded follows all rows that existed when Listen began.
 type RowsLoaded struct{}
@@ -66,7 +73,7 @@ type PlacesQuery struct {
 	Answer   func(api.Places, error)
 }
 
-// Unusable is a message that cannot be read.
+// Unusable is a message, or a part of one, that cannot be read.
 type Unusable struct {
 	Subject string
 	Err     error
@@ -78,6 +85,9 @@ func (e Facts) apply(p *Placer, now time.Time) bool {
 }
 
 func (e Heartbeat) apply(p *Placer, now time.Time) bool {
+	if e.Unread != nil {
+		Unusable{message.HeartbeatSubject(p.cfg.Cluster, message.Node{Pool: p.cfg.Pool, Name: e.Node}), e.Unread}.apply(p, now)
+	}
 	p.core.heartbeat(now, e)
 	for _, f := range p.core.foreign {
 		p.foreign++
@@ -122,6 +132,12 @@ func (e Row) apply(p *Placer, _ time.Time) bool {
 func (e RowGone) apply(p *Placer, _ time.Time) bool {
 	p.core.appGone(e.App)
 	return true
+}
+
+func (e RowUnreadable) apply(p *Placer, _ time.Time) bool {
+	p.log.Warn("row of an app not readable", "app", e.App, "err", e.Err)
+	p.core.rows.setUnreadable(e.App)
+	return false
 }
 
 func (RowsLoaded) apply(p *Placer, _ time.Time) bool {

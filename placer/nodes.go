@@ -22,6 +22,7 @@ type node struct {
 	own        int            // while a copy is placed: the copies of its app
 	missed     int            // heartbeats that were missing when the latest question was answered, at most 2
 	blocked    bool           // it rejected a start: no more until its next facts
+	unread     bool           // a part of its latest heartbeat is not readable: it may list what is booked
 	restored   bool           // its facts are unknown yet: it has only bookings of the previous placer
 }
 
@@ -85,14 +86,14 @@ func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 	c.retry = c.retry || gained && !f.Draining
 }
 
-// heartbeat replaces the copies of a node; a partial one only adds to them. It ignores a node without facts: they will
+// heartbeat replaces the copies of a node. One of which a part is not readable only adds to them. It ignores a node without facts: they will
 // arrive soon.
 func (c *core) heartbeat(now time.Time, h Heartbeat) {
 	n := c.nodes[h.Node]
 	if n == nil {
 		return
 	}
-	n.receivedAt = now
+	n.receivedAt, n.unread = now, h.Unread != nil
 	listed := make(map[string]bool, len(h.Beats))
 	for _, beat := range h.Beats {
 		if !(durable{c}).listed(now, beat.Instance, h.Node, slot{beat.App, beat.Version, beat.Index}) {
@@ -106,7 +107,7 @@ func (c *core) heartbeat(now time.Time, h Heartbeat) {
 			c.beat(now, n, beat)
 		}
 	}
-	if h.Partial {
+	if n.unread {
 		return
 	}
 	durable{c}.unlisted(now, h.Node, listed)
@@ -197,7 +198,8 @@ func (c *core) forgetNode(now time.Time, n *node) {
 	c.retry = true // a nudge may wait for this
 }
 
-// expire removes silent nodes, and bookings that no heartbeat listed in time.
+// expire removes silent nodes, and bookings that no heartbeat listed in time. While a part of the heartbeat is not readable, the
+// booked copies may run.
 func (c *core) expire(now time.Time) {
 	for _, n := range c.nodes {
 		if liveness.Silent(now, n.receivedAt, liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))) {
@@ -205,7 +207,7 @@ func (c *core) expire(now time.Time) {
 		}
 	}
 	for _, b := range c.bookings.byInstance {
-		if now.After(b.until) {
+		if now.After(b.until) && !b.node.unread {
 			c.unbook(b)
 			if !b.stop {
 				c.want(now, b.slot)

@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -127,7 +128,7 @@ func TestPartialHeartbeatDropsNothing(t *testing.T) {
 	w.expect("placed", "start web/0 on a")
 	real := w.did[0].instance
 	w.list("a", beatOf(real, 0))
-	w.c.heartbeat(w.now, Heartbeat{Heartbeat: api.Heartbeat{Node: "a"}, Partial: true})
+	w.c.heartbeat(w.now, Heartbeat{Heartbeat: api.Heartbeat{Node: "a"}, Unread: errors.New("odd")})
 	if cp := w.c.copies[real]; cp == nil || cp.node.facts.ID != "a" {
 		t.Error("the copy is dropped")
 	}

@@ -11,11 +11,13 @@ type rows struct {
 	pool     string
 	revision uint64 // grows with each change of a row
 	apps     map[string]api.App
+	unknown  map[string]bool           // apps with a row that cannot be read, and without an earlier one
 	ran      map[string]map[int]string // app -> index -> node
 }
 
 // setRow stores a row. The row of another pool removes the app. It reports whether nodes were forgotten.
 func (r *rows) setRow(row api.App) (changed bool) {
+	delete(r.unknown, row.Name)
 	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
 		return r.remove(row.Name)
 	}
@@ -32,8 +34,17 @@ func (r *rows) setRow(row api.App) (changed bool) {
 	return changed
 }
 
+// setUnreadable records that the row of an app cannot be read. The last row stays.
+func (r *rows) setUnreadable(name string) {
+	if _, known := r.apps[name]; !known && len(r.unknown) < maxApps {
+		r.unknown[name] = true
+		r.revision++
+	}
+}
+
 // remove removes an app, and reports whether nodes were forgotten.
 func (r *rows) remove(name string) bool {
+	delete(r.unknown, name)
 	known := len(r.ran[name]) > 0
 	if _, ok := r.apps[name]; ok {
 		r.revision++
@@ -53,6 +64,12 @@ func (r *rows) desired(s slot) bool {
 func (r *rows) current(s slot) (slot, bool) {
 	row, ok := r.apps[s.app]
 	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != api.AppStopped
+}
+
+// unwanted reports whether no copy of that index should run. It is false for an app whose row is unknown.
+func (r *rows) unwanted(s slot) bool {
+	_, wanted := r.current(s)
+	return !wanted && !r.unknown[s.app]
 }
 
 // startable reports whether a copy may be started in that slot: it is desired, its package is

@@ -18,6 +18,7 @@ type refusal struct {
 // Reasons to reject a stop.
 const (
 	whyIncomplete  = "the expected state is not loaded yet"
+	whyUnknown     = "the row of the app cannot be read"
 	whyLast        = "no other copy serves the index"
 	whyNotReplaced = "no copy of the app's version runs at the index yet"
 )
@@ -49,7 +50,7 @@ func (c *core) release(now time.Time) {
 		cp := c.findCopy(instance)
 		if cp == nil || now.After(c.held[instance]) {
 			delete(c.held, instance)
-		} else if _, wanted := c.rows.current(cp.slot); !wanted {
+		} else if c.rows.unwanted(cp.slot) {
 			delete(c.held, instance)
 			c.endCopy(now, cp)
 		}
@@ -77,12 +78,14 @@ func (c *core) endCopy(now time.Time, cp *copyOf) {
 // keepReason returns why a copy must not be stopped. It is empty for a copy that is not desired, and for
 // a copy with a substitute.
 func (c *core) keepReason(now time.Time, cp *copyOf) string {
-	live, wanted := c.rows.current(cp.slot)
+	live, _ := c.rows.current(cp.slot)
 	switch {
 	case !c.complete:
 		return whyIncomplete
-	case !wanted:
+	case c.rows.unwanted(cp.slot):
 		return ""
+	case c.rows.unknown[cp.app]:
+		return whyUnknown
 	case live != cp.slot:
 		if !c.runs(live) {
 			return whyNotReplaced

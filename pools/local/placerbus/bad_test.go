@@ -20,10 +20,10 @@ func TestUnusableMessages(t *testing.T) {
 	}{
 		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}), beat, true},
 		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n2"}), beat, false},
-		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}), "not json", false},
+		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}), "not json", true}, // its node runs
 		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n"}), `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,` +
 			`"state":"RUNNING","state_timestamp":1}]}`, true}, // partial
-		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n"}), `{"dea":"n","droplets":7}`, false},
+		{message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n"}), `{"dea":"n","droplets":7}`, true},
 		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n1"}), `{"id":"n1","pool":"p","boot_id":"b","tasks":0,"resources":{"cpus":1,"mem":1,"disk":1},"allocated":{"cpus":0,"mem":0,"disk":0}}`, true},
 		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n1"}), `{"id":"n1","pool":"p"}`, false},
 		{message.FactsSubject("c", message.Node{Pool: "p", Name: "n2"}), `{"id":"n1","pool":"p","draining":true}`, false},

@@ -93,7 +93,7 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 		return err
 	}
 	for _, k := range all {
-		if e := b.row(k); e != nil && enqueue(ctx, e) != nil {
+		if enqueue(ctx, b.row(k)) != nil {
 			return nil
 		}
 	}
@@ -123,7 +123,7 @@ func (b *Bus) listen(ctx context.Context, in *bus.Inbox, rows *changes.Reader, e
 				unread.Do(func() { b.log.Warn("changes of applications not read, trying again", "err", u.Err) })
 			}
 			for _, k := range u.Keys {
-				if e := b.row(k); e != nil && enqueue(ctx, e) != nil {
+				if enqueue(ctx, b.row(k)) != nil {
 					return nil
 				}
 			}
@@ -213,17 +213,16 @@ func (b *Bus) answer(m *nats.Msg, body any, err error) {
 	}
 }
 
-// heartbeat returns a heartbeat from the subject of a node.
+// heartbeat returns a heartbeat from the subject of a node. One that is not readable proves that its node runs.
 func heartbeat(node string, data []byte) (placer.Event, error) {
 	h, err := message.DecodeHeartbeat(data)
-	_, part := errors.AsType[*message.UnreadError](err)
-	if err != nil && !part {
-		return nil, err
+	if _, part := errors.AsType[*message.UnreadError](err); err != nil && !part {
+		h = api.Heartbeat{Node: node}
 	}
 	if h.Node != node {
 		return nil, fmt.Errorf("subject of node %.130q: the heartbeat is of node %.130q", node, h.Node)
 	}
-	return placer.Heartbeat{Heartbeat: h, Partial: part}, nil
+	return placer.Heartbeat{Heartbeat: h, Unread: err}, nil
 }
 
 // facts returns the facts from the subject of a node.

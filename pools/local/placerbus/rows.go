@@ -61,15 +61,14 @@ func (b *Bus) readRows(ctx context.Context, js jetstream.JetStream, name string)
 	}
 }
 
-// row returns the event of a change in the bucket; nil for an invalid row: the last valid row remains.
+// row returns the event of a change in the bucket.
 func (b *Bus) row(k integrity.Key) placer.Event {
 	if k.Deleted {
 		return placer.RowGone{App: k.Name}
 	}
 	a, err := decodeApp(k)
 	if err != nil {
-		b.log.Warn("row dropped", "err", err)
-		return nil
+		return placer.RowUnreadable{App: k.Name, Err: err}
 	}
 	return placer.Row{App: a}
 }

@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -368,34 +372,52 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Of an event of another program, only the machine must be usable.
-func TestDecodeHint(t *testing.T) {
-	const whole = `{"event": "E", "state": "S", "instance_id": "i-1", "timestamp": 1700000000, "publisher": "P"}`
+// A fault in a hint drops at most that hint. Of an event of another program, only the machine must be readable, because a
+// hint causes a check and no decision. Hints about other machines count.
+func TestFaultsOfHints(t *testing.T) {
+	const whole = `{"event":"E","state":"S","instance_id":"i-1","timestamp":1700000000,"publisher":"P"}`
+	if lacks := jsonfault.Lacks[wireHint](whole); lacks != nil {
+		t.Errorf("the hint lacks %q", lacks)
+	}
+	rules := jsonfault.Rules{Except: []jsonfault.Except{
+		{Field: "timestamp", Faults: []jsonfault.Fault{jsonfault.Text}, Values: `"7"`, Why: "a readable time, long ago"},
+	}}
+	for _, field := range []string{"event", "state", "timestamp", "publisher"} {
+		rules.Except = append(rules.Except, jsonfault.Except{Field: field, Usable: true, Why: "it only describes the hint, or its age"})
+	}
 	at := time.Unix(1700000000, 0).UTC()
-	wrong := []string{"null", "7", "-7", "1e300", "{}", "[]", "true", `"` + strings.Repeat("x", 5000) + `"`}
-	if h, err := decodeHint([]byte(whole)); err != nil || h.Node != "i-1" || !h.at.Equal(at) || h.Why != "event E, state S, published by P" {
-		t.Errorf("%+v, %v", h, err)
-	}
-	for field, value := range map[string]string{"event": `"E"`, "state": `"S"`, "timestamp": "1700000000", "publisher": `"P"`, "instance_id": `"i-1"`} {
-		texts := []string{strings.Replace(whole, `"`+field+`"`, `"other"`, 1)}
-		for _, w := range wrong {
-			texts = append(texts, strings.Replace(whole, `"`+field+`": `+value, `"`+field+`": `+w, 1))
+	cases := jsonfault.Cases(whole)
+	for _, c := range append(cases, jsonfault.Case{Text: ""}, jsonfault.Case{Text: "[]"}, jsonfault.Case{Text: whole + " {}"}, jsonfault.Case{Text: whole}) {
+		usable := rules.Usable("", c) || c.Text == whole
+		bus, err := New(nil, Config{Cluster: cluster, Pool: pool}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
 		}
-		for _, text := range texts {
-			h, err := decodeHint([]byte(text))
-			if (err != nil) != (field == "instance_id") || err == nil && h.Node != "i-1" {
-				t.Errorf("%.200s: %+v, %v", text, h, err)
-			}
-			if err == nil && field != "timestamp" && !h.at.Equal(at) {
-				t.Errorf("%.200s: the time is %v", text, h.at)
-			}
+		e := newHandler()
+		for _, text := range []string{`{"instance_id":"i-0"}`, c.Text, `{"instance_id":"i-2"}`} {
+			text = strings.Replace(text, "1700000000", strconv.FormatInt(time.Now().Unix(), 10), 1)
+			bus.takeHint(&nats.Msg{Data: []byte(text)}, "", nil, rate.NewLimiter(rate.Inf, 1), e)
+		}
+		var got []string
+		for range len(e.hints) {
+			got = append(got, (<-e.hints).Node)
+		}
+		want := []string{"i-0", "i-1", "i-2"}
+		if !usable {
+			want = []string{"i-0", "i-2"}
+		}
+		if !slices.Equal(got, want) || (bus.Counters()["bad_hint"]+bus.Counters()["old_hint"] > 0) == usable {
+			t.Errorf("%v %.100s: hints about %q, want %q; counters %v", c, c.Text, got, want, bus.Counters())
+		}
+		h, err := decodeHint([]byte(c.Text))
+		if usable && c.Path != "timestamp" && (err != nil || !h.at.Equal(at)) {
+			t.Errorf("%v: the time is %v, %v", c, h.at, err)
+		}
+		if usable && c.Path == "" && h.Why != "event E, state S, published by P" {
+			t.Errorf("%v: %q", c, h.Why)
 		}
 	}
-	for _, text := range []string{"", "[]", `{"instance_id": "i-1"`, `{"instance_id": "i-1"} {}`} {
-		if h, err := decodeHint([]byte(text)); err == nil {
-			t.Errorf("%s: %+v, want an error", text, h)
-		}
-	}
+	t.Logf("%d faulty hints", len(cases))
 }
 
 func FuzzHint(f *testing.F) {

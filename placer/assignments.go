@@ -185,17 +185,18 @@ func earlier(t, now time.Time) time.Time {
 	return t
 }
 
-// prune drops the saved data of apps without a row and without work. It is called when all rows have arrived.
+// prune drops the saved data of apps that are gone. It is called when all rows have arrived.
 func (c durable) prune() {
 	for app := range c.rows.ran {
-		if _, ok := c.rows.apps[app]; !ok && !c.rows.unknown[app] {
+		if c.rows.gone[app] {
 			c.rows.remove(app)
 			c.changed[app] = true
 		}
 	}
 }
 
-// resume sends the restored bookings of nodes whose facts have arrived. A copy that is no longer desired is stopped.
+// resume sends the restored bookings of nodes whose facts have arrived. A copy that is known to be unwanted is stopped; one of an
+// unknown app waits for its row.
 func (c durable) resume(now time.Time) {
 	if !c.restoredNodes {
 		return
@@ -203,14 +204,15 @@ func (c durable) resume(now time.Time) {
 	c.restoredNodes = false
 	for _, instance := range slices.Sorted(maps.Keys(c.bookings.byInstance)) {
 		b := c.bookings.byInstance[instance]
-		if !b.resend || b.node.restored {
+		_, wish := c.rows.current(b.slot)
+		if !b.resend || b.node.restored || wish == unknown && !b.stop {
 			c.restoredNodes = c.restoredNodes || b.resend
 			continue
 		}
 		b.resend = false
 		b.until = c.bookedUntil(now)
 		switch {
-		case b.stop || c.rows.unwanted(b.slot):
+		case b.stop || wish == unwanted:
 			b.toStop()
 			c.changed[b.app] = true
 			c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})

@@ -84,9 +84,27 @@ func TestTakeoverStopsBookingsThatAreNoLongerDesired(t *testing.T) {
 	w.expect("placed", "start web/0 on a")
 	saved := (durable{w.c}).takeChanged()
 	w.takeOver(saved...)
-	w.c.loaded() // its row is gone
+	w.c.appGone("web")
+	w.c.loaded()
 	w.node("a", false)
 	w.expect("stopped", "stop "+w.did0(saved, 0)+" on a")
+}
+
+// A restored booking of an app whose row cannot be read neither starts again nor stops, until the row arrives.
+func TestTakeoverKeepsBookingsOfUnknownApps(t *testing.T) {
+	w := newWorld(t)
+	w.app(1, "v1")
+	w.node("a", false)
+	w.start("v1", 0)
+	w.expect("placed", "start web/0 on a")
+	saved := (durable{w.c}).takeChanged()
+	w.takeOver(saved...)
+	w.c.appUnreadable("web", "it is too long")
+	w.c.loaded()
+	w.node("a", false)
+	w.expect("nothing")
+	w.app(1, "v1")
+	w.expect("sent again", "start web/0 on a")
 }
 
 // Of two copies of an index, a new placer does not stop the one that its predecessor left.
@@ -120,7 +138,7 @@ func TestOldStopsAreForgotten(t *testing.T) {
 	}
 }
 
-// Nothing stays stored of an app without a row whose nodes are gone. While the rows are incomplete, all of it stays.
+// Nothing stays stored of a deleted app whose nodes are gone. While the rows are incomplete, all of it stays.
 func TestAssignmentsOfAGoneAppEnd(t *testing.T) {
 	w := newWorld(t)
 	saved := Assignments{
@@ -133,6 +151,7 @@ func TestAssignmentsOfAGoneAppEnd(t *testing.T) {
 	if got := (durable{w.c}).assignments("web"); len(got.Ran) != 1 || len(got.Wants) != 2 || len(got.Placed) != 2 {
 		t.Errorf("%+v before the rows, want the copies that were saved, the booked one as a want", got)
 	}
+	w.c.appGone("web")
 	w.c.loaded()
 	for range 4 {
 		w.now = w.now.Add(keepSilent/2 + time.Minute)

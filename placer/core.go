@@ -67,7 +67,7 @@ type core struct {
 func newCore(cfg Config, seed string) *core {
 	return &core{
 		cfg: cfg, seed: seed,
-		rows:  rows{pool: cfg.Pool, apps: map[string]api.App{}, unknown: map[string]bool{}, ran: map[string]map[int]string{}},
+		rows:  newRows(cfg.Pool),
 		nodes: map[string]*node{}, bookings: newBookings(), places: newPlaces(),
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
 		wants: map[slot]*want{}, wantsOf: map[string]map[slot]*want{}, held: map[string]time.Time{},
@@ -95,6 +95,12 @@ func (c *core) app(row api.App) {
 	if c.rows.setRow(row) {
 		c.changed[row.Name] = true
 	}
+	c.retry = true
+}
+
+// appUnreadable processes a row that cannot be read. Nothing of the app starts or stops by it.
+func (c *core) appUnreadable(name, why string) {
+	c.rows.unreadable(name, why)
 	c.retry = true
 }
 

@@ -25,11 +25,13 @@
 //
 // The placer also checks a stop. It rejects a stop of the last copy of a desired index, counts it,
 // and logs at most one a minute. It also rejects the stop of an earlier version while no copy of
-// the row's version runs at that index. It stops copies of unknown and stopped apps, copies beyond
-// the row's instances, and copies with a substitute in the same slot.
+// the row's version runs at that index. It stops copies of deleted and stopped apps, copies beyond
+// the row's instances, and copies with a substitute in the same slot. While the row of an app is unknown,
+// because it was not received or cannot be read, nothing of the app is stopped.
 //
 // A draining node is emptied. Each copy is first replaced on another node, by one of the row's
-// version, and is stopped when the replacement runs. Copies that are not desired are only stopped.
+// version, and is stopped when the replacement runs. Copies that are known to be unwanted are only stopped, and copies of an
+// unknown app stay.
 // A nudge for such a copy causes no second replacement. The placer does not terminate the empty
 // node.
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowUnreadable, RowsLoaded,
+// Event is one thing that the bus reports to the placer: Facts, Heartbeat, Exit, Nudge, Row, RowGone, RowUnread, RowsLoaded,
 // Query, PlacedQuery, PlacesQuery or Unusable.
 type Event interface {
 	// apply changes the placer, and reports whether its state may have changed.
@@ -44,12 +44,8 @@ type Row struct{ api.App }
 // RowGone is the deletion of an app's row.
 type RowGone struct{ App string }
 
-// RowUnreadable: the row of an app exists, and cannot be read. The last row stays. Without one the app is unknown: nothing of it is
-// started or stopped.
-type RowUnreadable struct {
-	App string
-	Err error
-}
+// RowUnread is the row of an app that cannot be read. Without an earlier row it is unknown what should run: nothing is stopped.
+type RowUnread struct{ App, Why string }
 
 // RowsLoaded follows all rows that existed when Listen began.
 type RowsLoaded struct{}
@@ -134,10 +130,10 @@ func (e RowGone) apply(p *Placer, _ time.Time) bool {
 	return true
 }
 
-func (e RowUnreadable) apply(p *Placer, _ time.Time) bool {
-	p.log.Warn("row of an app not readable", "app", e.App, "err", e.Err)
-	p.core.rows.setUnreadable(e.App)
-	return false
+func (e RowUnread) apply(p *Placer, _ time.Time) bool {
+	p.core.appUnreadable(e.App, e.Why)
+	p.unreadLog.Do(func() { p.log.Warn("row of an app cannot be read", "app", e.App, "err", e.Why) })
+	return true
 }
 
 func (RowsLoaded) apply(p *Placer, _ time.Time) bool {

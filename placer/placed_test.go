@@ -24,9 +24,9 @@ func (w *world) ask(node, instance string, index int) string {
 }
 
 const (
-	yes     = "1 0"
-	no      = "0 1"
-	unknown = "0 0"
+	yes       = "1 0"
+	no        = "0 1"
+	undecided = "0 0"
 )
 
 // A node that lists a copy which was not placed there keeps no index from its start, and is no substitute for a stop.
@@ -82,24 +82,24 @@ func TestPlacedCopiesAreRemembered(t *testing.T) {
 	}
 }
 
-// Without a memory the placer adopts what the nodes list. An index that two nodes list is unknown, not forged.
+// Without a memory the placer adopts what the nodes list. An index that two nodes list is undecided, not forged.
 func TestPlacerWithoutMemoryAdopts(t *testing.T) {
 	w := newWorld(t)
 	w.app(2, "v1")
 	w.node("a", false)
 	w.node("b", false)
-	if got := w.ask("a", "x", 0); got != unknown {
-		t.Errorf("before a heartbeat: %s, want unknown", got)
+	if got := w.ask("a", "x", 0); got != undecided {
+		t.Errorf("before a heartbeat: %s, want undecided", got)
 	}
 	w.list("a", beatOf("x", 0))
 	w.list("b", beatOf("y", 0), beatOf("z", 1))
-	if got := w.ask("a", "x", 0) + w.ask("b", "y", 0) + w.ask("b", "z", 1); got != yes+unknown+yes {
-		t.Errorf("adopted: %s, want x and z, and y unknown", got)
+	if got := w.ask("a", "x", 0) + w.ask("b", "y", 0) + w.ask("b", "z", 1); got != yes+undecided+yes {
+		t.Errorf("adopted: %s, want x and z, and y undecided", got)
 	}
 	w.c.places.adopting = false
 	w.list("b", beatOf("late", 1))
-	if got := w.ask("b", "y", 0) + w.ask("b", "late", 1); got != unknown+no {
-		t.Errorf("afterwards: %s, want y unknown, and late not placed", got)
+	if got := w.ask("b", "y", 0) + w.ask("b", "late", 1); got != undecided+no {
+		t.Errorf("afterwards: %s, want y undecided, and late not placed", got)
 	}
 }
 

@@ -151,8 +151,8 @@ func (n *node) copiesThatFit(footprint resource.Vector) float64 {
 }
 
 // drain moves the copies of draining nodes. A replacement in the row's present version starts
-// first, and the old copy stops when the replacement runs. A copy that is not desired is only
-// stopped. A copy of an app whose row is unknown stays.
+// first, and the old copy stops when the replacement runs. A copy that is known to be unwanted is only
+// stopped. A copy of an unknown app stays.
 func (c *core) drain(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		n := c.nodes[id]
@@ -166,11 +166,11 @@ func (c *core) drain(now time.Time) {
 }
 
 func (c *core) drainCopy(now time.Time, cp *copyOf) {
-	current, _ := c.rows.current(cp.slot)
+	current, wish := c.rows.current(cp.slot)
 	live, _ := c.live(now, current)
 	switch {
-	case c.stopping(now, cp), c.rows.unknown[cp.app]:
-	case c.rows.unwanted(cp.slot) || c.replaced(current):
+	case c.stopping(now, cp) || wish == unknown:
+	case wish == unwanted || c.replaced(current):
 		c.stopCopy(now, cp)
 	case c.wants[current] == nil && !live && !now.Before(cp.after):
 		c.want(now, current)

@@ -52,6 +52,7 @@ type Placer struct {
 	dropped    uint64 // unusable messages
 	foreign    uint64 // listed copies that were not placed there
 	foreignLog rate.Sometimes
+	unreadLog  rate.Sometimes
 	dropLog    rate.Sometimes
 	refused    uint64 // rejected stops
 	rejectLog  rate.Sometimes
@@ -76,6 +77,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Placer, error) {
 	p := &Placer{
 		cfg: cfg, ports: ports, log: log.With("pool", cfg.Pool),
 		events: make(chan Event), slots: make(chan struct{}, parallel), queries: make(chan chan<- Status), dropLog: rate.Sometimes{Interval: time.Minute}, foreignLog: rate.Sometimes{Interval: time.Minute},
+		unreadLog: rate.Sometimes{First: 10, Interval: time.Minute},
 		rejectLog: rate.Sometimes{Interval: time.Minute}, saveLog: rate.Sometimes{Interval: time.Minute},
 	}
 	p.begin()

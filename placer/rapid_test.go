@@ -40,12 +40,16 @@ type sim struct {
 	c     *core
 	now   time.Time
 	rows  map[string]api.App
+	gone  map[string]bool   // apps with a marker of their deletion
+	bad   map[string]string // apps whose row cannot be read by now
 	nodes map[string]*simNode
 	queue []action
 	saved map[string]Assignments // durable
 	late  []action               // starts of dead placers, still on their way
 	began map[string]bool        // instances of all starts
-	born  int
+	// stopped are the instances of all stops, and those whose start got no response.
+	stopped map[string]bool
+	born    int
 }
 
 func startable(row api.App) bool {
@@ -56,7 +60,9 @@ func offer() resource.Vector { return resource.Vector{4, 400, 40, 0} }
 
 // act calls the core's act, and checks the actions.
 func (s *sim) act() {
+	s.noteStops()
 	actions := s.c.act(s.now)
+	s.noteStops()
 	for _, a := range (durable{s.c}).takeChanged() {
 		if s.saved[a.App] = a; a.Empty() {
 			delete(s.saved, a.App)
@@ -65,6 +71,10 @@ func (s *sim) act() {
 	for _, a := range actions {
 		s.queue = append(s.queue, a)
 		if a.stop {
+			if s.unknown(a.app) && !s.stopped[a.instance] {
+				s.t.Fatalf("stop of %v, whose row is unknown", a.slot)
+			}
+			s.stopped[a.instance] = true
 			continue
 		}
 		again := s.began[a.instance] // it shows whether the start of a dead placer arrived
@@ -89,6 +99,16 @@ func (s *sim) act() {
 		if len(s.c.bookings.bySlot[a.slot]) != 1 {
 			s.t.Fatalf("%d bookings of %v", len(s.c.bookings.bySlot[a.slot]), a.slot)
 		}
+	}
+}
+
+// noteStops notes the copies whose stop is decided, and not sent yet.
+func (s *sim) noteStops() {
+	for _, a := range s.c.out {
+		s.stopped[a.instance] = s.stopped[a.instance] || a.stop && !s.unknown(a.app)
+	}
+	for instance, b := range s.c.bookings.byInstance {
+		s.stopped[instance] = s.stopped[instance] || b.stop && !s.unknown(b.app)
 	}
 }
 
@@ -124,7 +144,7 @@ func (s *sim) deliver(silent bool) {
 		n.copies[a.instance] = &simCopy{action: a, ghost: silent}
 		r := Accepted
 		if silent {
-			r = Unknown
+			r, s.stopped[a.instance] = Unknown, true
 		}
 		s.c.started(s.now, a.instance, r, "")
 	}
@@ -218,12 +238,31 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 				Package: rapid.SampledFrom([]api.PackageState{"", api.PackageStaged, api.PackageFailed}).Draw(t, "package"),
 			}
 			s.rows[row.Name] = row
+			delete(s.gone, row.Name)
+			delete(s.bad, row.Name)
 			s.c.app(row)
 		},
 		"delete app": func(t *rapid.T) {
 			name := anyApp(t)
 			delete(s.rows, name)
+			delete(s.bad, name)
+			s.gone[name] = true
 			s.c.appGone(name)
+		},
+		"damage row": func(t *rapid.T) {
+			s.noteStops()
+			name := anyApp(t)
+			s.bad[name] = "it is damaged"
+			delete(s.gone, name)
+			s.c.appUnreadable(name, s.bad[name])
+		},
+		"wipe store": func(*rapid.T) {
+			s.noteStops()
+			clear(s.gone)
+			for name := range s.rows {
+				s.bad[name] = "it is damaged"
+			}
+			s.takeOver()
 		},
 		"nudge": func(t *rapid.T) {
 			s.c.start(s.now, api.Start{
@@ -291,10 +330,23 @@ func (s *sim) takeOver() {
 	s.born++
 	s.c = newCore(s.c.cfg, "seed"+strconv.Itoa(s.born))
 	durable{s.c}.restore(s.now, slices.Collect(maps.Values(s.saved)))
+	for name := range s.bad {
+		delete(s.rows, name) // the new placer has received none
+		s.c.appUnreadable(name, s.bad[name])
+	}
 	for _, row := range s.rows {
 		s.c.app(row)
 	}
+	for name := range s.gone {
+		s.c.appGone(name)
+	}
 	s.c.loaded()
+}
+
+// unknown reports whether the placer cannot know if an app is wanted.
+func (s *sim) unknown(app string) bool {
+	_, known := s.rows[app]
+	return !known && !s.gone[app]
 }
 
 // runs reports whether a node has a copy in the slot.
@@ -314,6 +366,12 @@ func (s *sim) stop(c *simCopy) {
 	served := false // by a copy that stays: a stop that was sent before is not the nudge's
 	for _, cp := range s.c.bySlot[c.slot] {
 		served = served || cp.asked.IsZero()
+	}
+	if cp := s.c.copies[c.instance]; cp != nil && s.unknown(c.app) {
+		if before := cp.asked; len(s.c.stop(s.now, api.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})) == 0 && !cp.asked.Equal(before) {
+			s.t.Fatalf("stop of %v, whose row is unknown", c.slot)
+		}
+		return
 	}
 	s.c.stop(s.now, api.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
 	if row := s.rows[c.app]; !served || row.State == api.AppStopped || row.Version != c.version || c.index >= row.Instances {
@@ -350,7 +408,7 @@ func (s *sim) settle() {
 
 // TestProperties checks what holds after any events. No node gets more than it has room for. No
 // copy is started twice on purpose, also after the placer died at any moment. No copy starts on a draining node. No nudge stops the last copy
-// of a desired index. At rest, each desired copy runs, or waits because no node has room. Draining
+// of a desired index, and none of an app whose row is unknown is stopped. At rest, each desired copy runs, or waits because no node has room. Draining
 // nodes have only copies that wait.
 func TestProperties(t *testing.T) {
 	for round := range 8 { // a hundred runs each by default
@@ -362,6 +420,7 @@ func checkPool(t *rapid.T) {
 	s := &sim{
 		t: t, c: newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed"), now: time.Unix(1_000_000, 0),
 		rows: map[string]api.App{}, nodes: map[string]*simNode{}, saved: map[string]Assignments{}, began: map[string]bool{},
+		gone: map[string]bool{}, bad: map[string]string{}, stopped: map[string]bool{},
 	}
 	s.c.loaded()
 	t.Repeat(s.actions())
@@ -381,7 +440,7 @@ func checkPool(t *rapid.T) {
 		for _, c := range n.copies {
 			runs[c.slot] = true
 			row := s.rows[c.app]
-			unable := row.State != api.AppStopped && !startable(row) && c.index < row.Instances
+			unable := s.unknown(c.app) || row.State != api.AppStopped && !startable(row) && c.index < row.Instances
 			if n.draining && !unable && !waits[slot{c.app, row.Version, c.index}] {
 				t.Fatalf("%v is left on draining node %s", c.slot, id)
 			}
@@ -451,6 +510,7 @@ func newEvacuation(t *rapid.T) *evacuation {
 		sim: &sim{
 			t: t, c: newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed"), now: time.Unix(1_000_000, 0),
 			rows: map[string]api.App{}, nodes: map[string]*simNode{}, saved: map[string]Assignments{}, began: map[string]bool{},
+			gone: map[string]bool{}, bad: map[string]string{}, stopped: map[string]bool{},
 		},
 		wanted: rapid.IntRange(1, 4).Draw(t, "wanted"), began: map[int]int{}, ended: map[int]int{},
 	}

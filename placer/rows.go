@@ -1,26 +1,58 @@
 package placer
 
 import (
+	"fmt"
+
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
-const maxApps = 100_000 // rows in memory
+const maxApps = 100_000 // rows in memory, and apps without a row
+
+// wish is whether a copy is wanted, as far as the row of its app is known.
+type wish int
+
+const (
+	unknown  wish = iota // the row was never received, or was never readable: the copy may be wanted
+	unwanted             // by the row, or the app was deleted
+	wanted
+)
 
 // rows is the expected state of a pool, and the last node of each copy.
 type rows struct {
 	pool     string
 	revision uint64 // grows with each change of a row
 	apps     map[string]api.App
-	unknown  map[string]bool           // apps with a row that cannot be read, and without an earlier one
+	gone     map[string]bool           // apps that were deleted, or are of another pool
+	unread   map[string]string         // why the latest row of an app cannot be read
 	ran      map[string]map[int]string // app -> index -> node
+}
+
+func newRows(pool string) rows {
+	return rows{pool: pool, apps: map[string]api.App{}, gone: map[string]bool{}, unread: map[string]string{}, ran: map[string]map[int]string{}}
+}
+
+// unreadable records that the latest row of an app cannot be read. An earlier row remains; without one, the app is unknown.
+func (r *rows) unreadable(name, why string) {
+	if r.gone[name] || r.unread[name] != why {
+		r.revision++
+	}
+	delete(r.gone, name)
+	if _, known := r.unread[name]; known || len(r.unread) < maxApps {
+		r.unread[name] = why
+	}
 }
 
 // setRow stores a row. The row of another pool removes the app. It reports whether nodes were forgotten.
 func (r *rows) setRow(row api.App) (changed bool) {
-	delete(r.unknown, row.Name)
-	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
+	if row.Pool != r.pool {
 		return r.remove(row.Name)
 	}
+	if _, known := r.apps[row.Name]; !known && len(r.apps) >= maxApps {
+		r.unreadable(row.Name, fmt.Sprintf("the pool has more than %d applications", maxApps))
+		return false
+	}
+	delete(r.gone, row.Name)
+	delete(r.unread, row.Name)
 	if old, ok := r.apps[row.Name]; !ok || !old.Equal(row) {
 		r.revision++
 	}
@@ -34,42 +66,47 @@ func (r *rows) setRow(row api.App) (changed bool) {
 	return changed
 }
 
-// setUnreadable records that the row of an app cannot be read. The last row stays.
-func (r *rows) setUnreadable(name string) {
-	if _, known := r.apps[name]; !known && len(r.unknown) < maxApps {
-		r.unknown[name] = true
-		r.revision++
-	}
-}
-
-// remove removes an app, and reports whether nodes were forgotten.
+// remove removes an app that was deleted or is of another pool, and reports whether nodes were forgotten.
 func (r *rows) remove(name string) bool {
-	delete(r.unknown, name)
 	known := len(r.ran[name]) > 0
-	if _, ok := r.apps[name]; ok {
+	if !r.gone[name] {
 		r.revision++
 	}
 	delete(r.apps, name)
+	delete(r.unread, name)
 	delete(r.ran, name)
+	if len(r.gone) < maxApps { // of further ones, copies stay until they are placed again
+		r.gone[name] = true
+	}
 	return known
 }
 
 func (r *rows) desired(s slot) bool {
-	live, ok := r.current(s)
-	return ok && live == s
+	live, wish := r.current(s)
+	return wish == wanted && live == s
 }
 
-// current returns the slot of the same index in the row's version. It returns false if there is no
-// such app or index, or if the app is stopped.
-func (r *rows) current(s slot) (slot, bool) {
-	row, ok := r.apps[s.app]
-	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != api.AppStopped
+// current returns the slot of the same index in the row's version, and whether a copy is wanted there: the app has the index, and
+// is not stopped. If the app is unknown, the slot has no meaning.
+func (r *rows) current(s slot) (slot, wish) {
+	row, known := r.apps[s.app]
+	live := slot{s.app, row.Version, s.index}
+	switch {
+	case !known && !r.gone[s.app]:
+		return live, unknown
+	case !known || s.index >= row.Instances || row.State == api.AppStopped:
+		return live, unwanted
+	}
+	return live, wanted
 }
 
-// unwanted reports whether no copy of that index should run. It is false for an app whose row is unknown.
-func (r *rows) unwanted(s slot) bool {
-	_, wanted := r.current(s)
-	return !wanted && !r.unknown[s.app]
+// whyUnknown returns why the row of an app is unknown.
+func (r *rows) whyUnknown(app string) string {
+	why := r.unread[app]
+	if why == "" {
+		why = "it was not received"
+	}
+	return fmt.Sprintf("the row of %s is unknown: %s: set the application again, or delete it", app, why)
 }
 
 // startable reports whether a copy may be started in that slot: it is desired, its package is

@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -52,6 +53,22 @@ func TestRowsDropNodesOfRemovedIndices(t *testing.T) {
 	r.setRow(row)
 	if got := r.ran["web"]; len(got) != 0 {
 		t.Errorf("remembered %v after the app shrank", got)
+	}
+}
+
+// Beyond the bound of rows, further apps are unknown, not unwanted.
+func TestRowsBeyondTheBoundAreUnknown(t *testing.T) {
+	r := newRows("p")
+	for i := range maxApps {
+		r.apps[strconv.Itoa(i)] = api.App{}
+	}
+	r.setRow(api.App{Name: "web", Pool: "p", Instances: 1})
+	if _, got := r.current(slot{app: "web"}); got != unknown {
+		t.Errorf("a copy of a further app is %v, want unknown", got)
+	}
+	r.setRow(api.App{Name: "web", Pool: "q"})
+	if _, got := r.current(slot{app: "web"}); got != unwanted {
+		t.Errorf("a copy of an app of another pool is %v, want unwanted", got)
 	}
 }
 

@@ -18,7 +18,6 @@ type refusal struct {
 // Reasons to reject a stop.
 const (
 	whyIncomplete  = "the expected state is not loaded yet"
-	whyUnknown     = "the row of the app cannot be read"
 	whyLast        = "no other copy serves the index"
 	whyNotReplaced = "no copy of the app's version runs at the index yet"
 )
@@ -50,7 +49,7 @@ func (c *core) release(now time.Time) {
 		cp := c.findCopy(instance)
 		if cp == nil || now.After(c.held[instance]) {
 			delete(c.held, instance)
-		} else if c.rows.unwanted(cp.slot) {
+		} else if _, wish := c.rows.current(cp.slot); wish == unwanted {
 			delete(c.held, instance)
 			c.endCopy(now, cp)
 		}
@@ -75,17 +74,17 @@ func (c *core) endCopy(now time.Time, cp *copyOf) {
 	c.stopCopy(now, cp)
 }
 
-// keepReason returns why a copy must not be stopped. It is empty for a copy that is not desired, and for
+// keepReason returns why a copy must not be stopped. It is empty for a copy that is known to be unwanted, and for
 // a copy with a substitute.
 func (c *core) keepReason(now time.Time, cp *copyOf) string {
-	live, _ := c.rows.current(cp.slot)
+	live, wish := c.rows.current(cp.slot)
 	switch {
 	case !c.complete:
 		return whyIncomplete
-	case c.rows.unwanted(cp.slot):
+	case wish == unknown:
+		return c.rows.whyUnknown(cp.app)
+	case wish == unwanted:
 		return ""
-	case c.rows.unknown[cp.app]:
-		return whyUnknown
 	case live != cp.slot:
 		if !c.runs(live) {
 			return whyNotReplaced

@@ -28,7 +28,7 @@ func (w *world) stop(what string, instances []string, refused ...string) {
 func TestStop(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		row     func(*api.App) // nil: no row
+		row     func(*api.App) // nil: the app was deleted
 		nodes   map[string][]string
 		drained string // a draining node
 		stop    []string
@@ -36,7 +36,7 @@ func TestStop(t *testing.T) {
 		want    []string
 	}{
 		{
-			name: "of an unknown app", nodes: map[string][]string{"a": {"0/x=RUNNING"}},
+			name: "of a deleted app", nodes: map[string][]string{"a": {"0/x=RUNNING"}},
 			stop: []string{"x", "nobody"}, want: []string{"stop x on a"},
 		},
 		{
@@ -100,7 +100,7 @@ func TestStop(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t)
-			if test.row != nil {
+			if w.c.appGone("web"); test.row != nil {
 				w.row(test.row)
 			}
 			for id, copies := range test.nodes {
@@ -125,13 +125,61 @@ func TestStopBeforeTheRowsAreKnown(t *testing.T) {
 	w.node("a", false, "0/x=RUNNING")
 	w.stop("too early", []string{"x"}, "x: "+whyIncomplete)
 	w.expect("held")
+	w.c.appGone("web")
 	w.c.loaded()
-	w.expect("there is no such row", "stop x on a")
+	w.expect("it was deleted", "stop x on a")
 	w.stop("again", []string{"x"})
 	w.expect("already requested")
 	w.now = w.now.Add(10 * time.Second)
 	w.stop("a heartbeat later", []string{"x"})
 	w.expect("it may have been lost", "stop x on a")
+}
+
+// While the row of an app is unknown, none of its copies is stopped: not by the harmonizer, not on a draining node, and none is
+// started elsewhere. Its node cannot be emptied, and the reason is named.
+func TestUnknownAppKeepsItsCopies(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		rows func(w *world)
+		why  string
+	}{
+		{"no row", func(*world) {}, "the row of web is unknown: it was not received: set the application again, or delete it"},
+		{"unreadable", func(w *world) { w.c.appUnreadable("web", "it is too long") },
+			"the row of web is unknown: it is too long: set the application again, or delete it"},
+		{"unreadable after its deletion", func(w *world) {
+			w.c.appGone("web")
+			w.c.appUnreadable("web", "it is too long")
+		}, "the row of web is unknown: it is too long: set the application again, or delete it"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			test.rows(w)
+			w.node("a", false, "0/x=RUNNING")
+			w.node("b", false)
+			w.stop("stop", []string{"x"}, "x: "+test.why)
+			w.start("v1", 0)
+			w.expect("nothing")
+			w.node("a", true, "0/x=EVACUATING")
+			w.expect("it stays")
+			if got := (packer{w.c}).view(w.c.nodes["a"]).Stays; got != test.why {
+				t.Errorf("the node stays because %q, want %q", got, test.why)
+			}
+			w.app(1, "v1")
+			w.expect("replaced", "start web/0 on b")
+			w.c.appGone("web")
+			w.expect("deleted", "stop x on a")
+		})
+	}
+}
+
+// A row that cannot be read does not replace an earlier one.
+func TestUnreadableRowKeepsTheLastOne(t *testing.T) {
+	w := newWorld(t)
+	w.app(2, "v1")
+	w.node("a", false, "0/x=RUNNING", "1/y=RUNNING", "2/z=RUNNING")
+	w.c.appUnreadable("web", "it is too long")
+	w.stop("stop", []string{"x", "y", "z"}, "x: "+whyLast, "y: "+whyLast)
+	w.expect("beyond its instances", "stop z on a")
 }
 
 func TestStopRejectedWhileOtherNodeSilent(t *testing.T) {

@@ -89,7 +89,7 @@ func (c packer) view(n *node) *fit.Node {
 	return &n.view.Node
 }
 
-// fill makes the view of a node. Each desired copy needs another place when the node leaves, also one of an earlier version or
+// fill makes the view of a node. Each wanted copy needs another place when the node leaves, also one of an earlier version or
 // a second one in a slot: both end soon. The placer puts copies on a node whose heartbeat is late, so this one is open too. But
 // what runs on it is not certain, so it stays.
 func (c packer) fill(v *fit.Node, n *node) {
@@ -98,7 +98,7 @@ func (c packer) fill(v *fit.Node, n *node) {
 		Closed: n.facts.Draining || n.blocked || n.restored || n.missed > 1,
 	}
 	for s := range n.slots() {
-		if _, desired := c.rows.current(s); desired {
+		if _, wish := c.rows.current(s); wish == wanted {
 			v.Copies = append(v.Copies, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint()})
 		}
 	}
@@ -115,6 +115,15 @@ func (c packer) whyStays(n *node, copies []fit.Copy) string {
 	}
 	if n.facts.Tasks-n.facts.BatchTasks > len(n.copies)+len(n.booked) {
 		return "it runs tasks that the scheduler has not received or not placed"
+	}
+	first := "" // of the unknown apps, in order of name
+	for s := range n.slots() {
+		if _, wish := c.rows.current(s); wish == unknown && (first == "" || s.app < first) {
+			first = s.app
+		}
+	}
+	if first != "" {
+		return c.rows.whyUnknown(first)
 	}
 	for _, one := range copies {
 		if !c.rows.startable(slot{one.App, c.rows.apps[one.App].Version, one.Index}) {
@@ -146,8 +155,8 @@ func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
 	seen := map[slot]bool{}
 	for _, n := range list {
 		for s := range n.slots() {
-			live, desired := c.rows.current(s)
-			if !desired || seen[live] || !c.rows.startable(live) || c.elsewhere(live, gone) {
+			live, wish := c.rows.current(s)
+			if wish != wanted || seen[live] || !c.rows.startable(live) || c.elsewhere(live, gone) {
 				continue
 			}
 			seen[live] = true

@@ -93,7 +93,7 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 		return err
 	}
 	for _, k := range all {
-		if enqueue(ctx, b.row(k)) != nil {
+		if enqueue(ctx, row(k)) != nil {
 			return nil
 		}
 	}
@@ -123,7 +123,7 @@ func (b *Bus) listen(ctx context.Context, in *bus.Inbox, rows *changes.Reader, e
 				unread.Do(func() { b.log.Warn("changes of applications not read, trying again", "err", u.Err) })
 			}
 			for _, k := range u.Keys {
-				if enqueue(ctx, b.row(k)) != nil {
+				if enqueue(ctx, row(k)) != nil {
 					return nil
 				}
 			}

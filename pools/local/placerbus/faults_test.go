@@ -130,7 +130,7 @@ func (w *faultWorld) receive(subject, data string) {
 }
 
 func (w *faultWorld) rowOf(app, data string) {
-	w.enqueue(w.row(integrity.Key{Name: app, Value: []byte(data)}))
+	w.enqueue(row(integrity.Key{Name: app, Value: []byte(data)}))
 }
 
 func node(name string) message.Node { return message.Node{Pool: "p", Name: name} }

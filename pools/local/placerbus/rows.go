@@ -62,13 +62,13 @@ func (b *Bus) readRows(ctx context.Context, js jetstream.JetStream, name string)
 }
 
 // row returns the event of a change in the bucket.
-func (b *Bus) row(k integrity.Key) placer.Event {
+func row(k integrity.Key) placer.Event {
 	if k.Deleted {
 		return placer.RowGone{App: k.Name}
 	}
 	a, err := decodeApp(k)
 	if err != nil {
-		return placer.RowUnreadable{App: k.Name, Err: err}
+		return placer.RowUnread{App: k.Name, Why: err.Error()}
 	}
 	return placer.Row{App: a}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -36,6 +37,8 @@ func (r StartRequest) Validate() error {
 		return fmt.Errorf("index %d: want 0 to %d", r.Index, maxIndex)
 	case r.Command == "":
 		return errors.New("command is empty")
+	case len(r.Command) > message.MaxRow:
+		return fmt.Errorf("command has %d bytes: at most %d are allowed", len(r.Command), message.MaxRow)
 	}
 	if err := names.CheckToken("instance", r.Instance); err != nil {
 		return err

@@ -71,6 +71,12 @@ func TestListNamesWhatItCannotRead(t *testing.T) {
 			if r.code != 1 || !strings.Contains(r.stdout, "run-web") || !strings.Contains(r.stderr, `bad`) || !strings.Contains(r.stderr, `"weir app delete bad" removes it`) {
 				t.Errorf("weir app list: %+v, want web, and the name of the damaged row with code 1", r)
 			}
+			if r := run("app", "set", "bad", "--instances", "2"); r.code != 1 || !strings.Contains(r.stderr, `"weir app set bad" with --instances and --command replaces it`) {
+				t.Errorf("weir app set of a part: %+v", r)
+			}
+			if r := run("app", "set", "bad", "--instances", "2", "--command", "true"); r.code != 0 {
+				t.Errorf("weir app set of all: %+v", r)
+			}
 			if r := run("app", "delete", "bad"); r.code != 0 {
 				t.Errorf("weir app delete: %+v", r)
 			}
@@ -160,6 +166,10 @@ func TestStateIsCheckedAndAccepted(t *testing.T) {
 	}
 	if r := run("state", "check"); r.code != 0 {
 		t.Errorf("weir state check after the acceptance: %+v", r)
+	}
+	e, err := kvbucket.New(b.JetStream(), message.AppsBucket("local")).Get(t.Context(), "web")
+	if err != nil || e.Found || e.Revision == 0 {
+		t.Errorf("the row of web: %+v, %v; want a mark of its deletion, which placers need", e, err)
 	}
 }
 

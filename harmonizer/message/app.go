@@ -3,6 +3,7 @@ package message
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,10 +18,16 @@ import (
 // many apps stays finite.
 const MaxResource = 1e15
 
+// MaxRow is the maximum length of a row, in bytes of JSON.
+const MaxRow = 64 << 10
+
 // DecodeApp decodes and validates a row of AppsBucket. What would stop copies, move them or lower the need of the app if it
 // counted as 0 or "" is required.
 func DecodeApp(data []byte) (api.App, error) {
 	var a api.App
+	if len(data) > MaxRow {
+		return a, fmt.Errorf("decode app: the row has %d bytes: at most %d are allowed", len(data), MaxRow)
+	}
 	if err := Unmarshal(data, &a, "name", "pool", "instances", "version", "cpus", "mem", "disk"); err != nil {
 		return api.App{}, fmt.Errorf("decode app: %w", err)
 	}
@@ -72,7 +79,30 @@ func ValidateApp(a api.App) error {
 			bad(r.field, "is %v, outside 0 to %v", r.value, float64(MaxResource))
 		}
 	}
+	if field, size, row := longest(a); row > MaxRow {
+		bad(field, "has %d bytes, and the row %d: at most %d are allowed", size, row, MaxRow)
+	}
 	return errors.Join(errs...)
+}
+
+// longest returns the longest field of a row and its length, and the length of the row as JSON.
+func longest(a api.App) (field string, size, row int) {
+	sum := len(a.Command)
+	field, size = "command", sum
+	for key, value := range a.Labels {
+		if sum += len(key) + len(value); len(value) > size {
+			field, size = "labels."+key, len(value)
+		}
+	}
+	const escaped, rest = 6, 4 << 10 // bytes of JSON for one of text, and of all other fields
+	if sum*escaped+rest <= MaxRow {
+		return field, size, 0 // short enough in any case
+	}
+	text, err := json.Marshal(a)
+	if err != nil {
+		return field, size, 0 // another problem names it
+	}
+	return field, size, len(text)
 }
 
 func validateLabels(a api.App, bad func(field, format string, args ...any)) {

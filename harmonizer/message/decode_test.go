@@ -155,6 +155,9 @@ func TestAppValidate(t *testing.T) {
 		{"NaN cpus", func(a *api.App) { a.CPUs = math.NaN() }, "cpus"},
 		{"infinite mem", func(a *api.App) { a.Mem = math.Inf(1) }, "mem"},
 		{"negative disk", func(a *api.App) { a.Disk = -1 }, "disk"},
+		{"longest command", func(a *api.App) { a.Command = strings.Repeat("x", MaxRow-300) }, ""},
+		{"long command", func(a *api.App) { a.Command = strings.Repeat("x", MaxRow) }, "command"},
+		{"command that is long as JSON", func(a *api.App) { a.Command = strings.Repeat("\x01", MaxRow/5) }, "command"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -22,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -103,7 +105,7 @@ func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, stric
 	switch {
 	case errors.Is(err, errNoApp) && want.Command == "":
 		return usage.New(fmt.Errorf("application %s is new: set its command with --command", want.Name))
-	case errors.Is(err, errNoApp):
+	case errors.Is(err, errNoApp), errors.Is(err, errUnreadable) && revision > 0 && changed("command") && changed("instances"):
 		want.Pool = cli.Pool
 	case err != nil:
 		return err
@@ -241,8 +243,8 @@ func (cli *commands) deleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete an application and stop its instances",
-		Long: `Delete an application and stop its instances. If the store cannot read the row of the
-application, its bucket is written again without the row. Only the role admin may do
+		Long: `Delete an application and stop its instances, also if its row is lost and instances run.
+If the store cannot read the row of the application, its bucket is written again without the row. Only the role admin may do
 that: use its key in weir.yaml, and --damaged. With the bus of a data folder the flag is
 not needed.`,
 		Example: `  weir app delete web
@@ -263,10 +265,15 @@ not needed.`,
 					return err
 				}
 				_, revision, err := readApp(ctx, b, cli.Cluster, args[0])
-				if err != nil && !errors.Is(err, errUnreadable) {
+				switch {
+				case errors.Is(err, errNoApp) && cli.hasInstances(ctx, b, args[0]):
+					err = markDeleted(ctx, b, cli.Cluster, args[0])
+				case err == nil || errors.Is(err, errUnreadable):
+					err = cli.deleteApp(ctx, b, args[0], revision)
+				default:
 					return err
 				}
-				if err := cli.deleteApp(ctx, b, args[0], revision); err != nil {
+				if err != nil {
 					return fmt.Errorf("delete application %s: %w", args[0], err)
 				}
 				fmt.Fprintf(cli.Stdout, "%s: deleted\n", args[0])
@@ -276,6 +283,21 @@ not needed.`,
 	}
 	cmd.Flags().BoolVar(&damaged, "damaged", false, "connect as the role admin, which may delete a row that the store cannot read")
 	return cmd
+}
+
+// hasInstances reports whether the harmonizer knows instances of an application without a row.
+func (cli *commands) hasInstances(ctx context.Context, b *bus.Bus, name string) bool {
+	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: name})
+	return err == nil && s.App != nil && len(s.App.Indices) > 0
+}
+
+// markDeleted marks an application without a row as deleted.
+func markDeleted(ctx context.Context, b *bus.Bus, cluster, name string) error {
+	_, err := kvbucket.New(b.JetStream(), message.AppsBucket(cluster)).Delete(ctx, name, 0)
+	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+		return errAppChanged(name)
+	}
+	return err
 }
 
 // rewriteTimeout bounds the rewrite of the bucket without a damaged row. It is long: until

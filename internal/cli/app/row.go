@@ -87,17 +87,18 @@ func missingApp(name string, others []string) error {
 
 // rowOfApp decodes a row; errUnreadable if that is impossible.
 func rowOfApp(k integrity.Key) (api.App, error) {
-	err := errors.New("the store cannot read its row")
-	if !k.Damaged {
-		var row api.App
-		if row, err = message.DecodeApp(k.Value); err == nil && row.Name != k.Name {
-			err = fmt.Errorf("its row has the name %q", row.Name)
-		}
-		if err == nil {
-			return row, nil
-		}
+	if k.Damaged {
+		return api.App{}, fmt.Errorf("%w: %s: the store cannot read its row; \"weir app delete %s\" removes it", errUnreadable, k.Name, k.Name)
 	}
-	return api.App{}, fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, k.Name, err, k.Name)
+	row, err := message.DecodeApp(k.Value)
+	if err == nil && row.Name != k.Name {
+		err = fmt.Errorf("its row has the name %q", row.Name)
+	}
+	if err != nil {
+		return api.App{}, fmt.Errorf("%w: %s: %w; \"weir app set %s\" with --instances and --command replaces it, \"weir app delete %s\" removes it",
+			errUnreadable, k.Name, err, k.Name, k.Name)
+	}
+	return row, nil
 }
 
 // Bounds of a write, which outlasts the election of a leader, and of reading it again.

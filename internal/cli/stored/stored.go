@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
@@ -196,6 +197,11 @@ func (cli *commands) accept(ctx context.Context, b *bus.Bus, reader integrity.Re
 	for {
 		now, err := reader.Alarm(ctx, js)
 		if err == nil && (now == nil || now.Digest != alarm.Digest) {
+			if reader.Name == integrity.AppsName {
+				if err := cli.markLost(ctx, b, *alarm); err != nil {
+					return err
+				}
+			}
 			fmt.Fprintf(cli.Stdout, "%s: accepted, %d problems\n", reader.Name, alarm.Count)
 			return nil
 		}
@@ -205,6 +211,23 @@ func (cli *commands) accept(ctx context.Context, b *bus.Bus, reader integrity.Re
 			return fmt.Errorf("the acceptance is stored, but reader %s has not applied it: check that %s runs: %w", reader.Name, cell.OrDash(alarm.By), ctx.Err())
 		}
 	}
+}
+
+// markLost marks lost applications as deleted. Without a mark, a placer does not know that they are not wanted.
+func (cli *commands) markLost(ctx context.Context, b *bus.Bus, alarm integrity.Alarm) error {
+	for _, p := range alarm.Problems {
+		if !p.Lost() {
+			continue
+		}
+		_, err := kvbucket.New(b.JetStream(), p.Bucket).Delete(ctx, p.Key, 0)
+		if err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) { // it was written again meanwhile
+			return fmt.Errorf("the loss is accepted, but application %s is not marked as deleted: weir app delete %s: %w", p.Key, p.Key, err)
+		}
+	}
+	if more := alarm.Count - len(alarm.Problems); more > 0 {
+		fmt.Fprintf(cli.Stdout, "%d more problems are not listed: the instances of lost applications among them run until \"weir app delete NAME\"\n", more)
+	}
+	return nil
 }
 
 func (cli *commands) asideCommand() *cobra.Command {

@@ -38,11 +38,17 @@ func Undecodable(bucket, key, expected string, err error) Problem {
 // Undecodable reports whether the store returns the value, but its reader cannot decode it.
 func (p Problem) Undecodable() bool { return p.Unreadable && p.Found != damagedValue && !p.Forged() }
 
+// Lost reports whether a key has disappeared.
+func (p Problem) Lost() bool { return p.Key != "" && !p.Unreadable && p.Found == nothing }
+
 // Forged reports whether another client made the server store the value.
 func (p Problem) Forged() bool { return p.Unreadable && p.Found == forgedValue }
 
 // forgedValue is what a reader finds if another client made the server store the value.
 const forgedValue = "a value that does not come from its owner"
+
+// nothing is what a reader finds in place of a key that has disappeared.
+const nothing = "nothing"
 
 // damagedValue is what a reader finds if the store cannot return a value.
 const damagedValue = "a value that the store cannot read"
@@ -96,7 +102,7 @@ func (s *seen) check(bucket string, filters []string, c Contents) map[string]Pro
 	}
 	for name, was := range s.keys {
 		if !existing[name] && !was.deleted && matches(filters, name) {
-			problems[name] = Problem{Bucket: bucket, Key: name, Expected: was.String(), Found: "nothing", missing: true}
+			problems[name] = Problem{Bucket: bucket, Key: name, Expected: was.String(), Found: nothing, missing: true}
 		}
 	}
 	return problems

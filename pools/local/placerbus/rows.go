@@ -19,7 +19,6 @@ import (
 )
 
 const (
-	maxRow      = 64 << 10         // bytes of one row, including its command
 	bucketPause = time.Second      // between two attempts to read a bucket that does not exist yet
 	readTimeout = 30 * time.Second // of all rows
 )
@@ -63,7 +62,7 @@ func (b *Bus) readRows(ctx context.Context, js jetstream.JetStream, name string)
 
 // row returns the event of a change in the bucket.
 func row(k integrity.Key) placer.Event {
-	if k.Deleted {
+	if k.Deleted && !k.Damaged && !k.Forged {
 		return placer.RowGone{App: k.Name}
 	}
 	a, err := decodeApp(k)
@@ -79,8 +78,6 @@ func decodeApp(k integrity.Key) (api.App, error) {
 		return api.App{}, fmt.Errorf("row of app %q: %w", k.Name, kvbucket.ErrDamaged)
 	case k.Forged:
 		return api.App{}, fmt.Errorf("row of app %q: %w", k.Name, kvbucket.ErrForged)
-	case len(k.Value) > maxRow:
-		return api.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are allowed", k.Name, len(k.Value), maxRow)
 	}
 	a, err := message.DecodeApp(k.Value)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"strings"
 	"time"
 
@@ -373,6 +374,7 @@ type App struct {
 	GPUs      float64   `json:"gpus"`
 	Updated   time.Time `json:"updated"`
 
+	Ready   *Readiness        `json:"ready,omitempty"` // nil: see [DefaultReadyAfter]
 	State   AppState          `json:"state,omitempty"`
 	Package PackageState      `json:"package_state,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"` // framework, runtime, ...
@@ -383,7 +385,8 @@ func (a App) Equal(b App) bool {
 	return a.Name == b.Name && a.Pool == b.Pool && a.Instances == b.Instances && a.Version == b.Version &&
 		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
 		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
-		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels)
+		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels) &&
+		reflect.DeepEqual(a.Ready, b.Ready)
 }
 
 // Footprint returns the resources of one copy of the app.

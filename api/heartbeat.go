@@ -9,6 +9,8 @@ type Beat struct {
 	Index     int       `json:"index"`    // at least 0
 	State     CopyState `json:"state"`
 	Since     float64   `json:"state_timestamp"` // unix seconds
+	// Unready: it cannot replace another copy yet, or no more. A node of protocol version 1 does not send it.
+	Unready bool `json:"unready,omitempty"`
 }
 
 // Heartbeat is the complete list of what a node runs.

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -79,10 +81,90 @@ func ValidateApp(a api.App) error {
 			bad(r.field, "is %v, outside 0 to %v", r.value, float64(MaxResource))
 		}
 	}
+	if err := ValidateReadiness(a.Ready); err != nil {
+		errs = append(errs, err)
+	}
 	if field, size, row := longest(a); row > MaxRow {
 		bad(field, "has %d bytes, and the row %d: at most %d are allowed", size, row, MaxRow)
 	}
 	return errors.Join(errs...)
+}
+
+// Bounds of a readiness.
+const (
+	maxReadySpan     = time.Hour
+	maxReadyCommand  = 4 << 10 // bytes
+	maxReadyPath     = 1 << 10 // bytes
+	maxReadyFailures = 1000
+)
+
+// ValidateReadiness joins all problems of a readiness; each is a *FieldError. nil is valid.
+func ValidateReadiness(r *api.Readiness) error {
+	if r == nil {
+		return nil
+	}
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &FieldError{Field: strings.TrimSuffix("ready."+field, "."), Problem: fmt.Sprintf(format, args...)})
+	}
+	port := func(field string, n int) {
+		if n < 1 || n > math.MaxUint16 {
+			bad(field, "is %d, outside 1 to %d", n, math.MaxUint16)
+		}
+	}
+	checks := 0
+	if h := r.HTTP; h != nil {
+		checks++
+		port("http.port", h.Port)
+		if h.Path != "" && (h.Path[0] != '/' || len(h.Path) > maxReadyPath || !isPath(h.Path)) {
+			bad("http.path", "is %.100q: it begins with /, and has at most %d printable bytes without spaces", h.Path, maxReadyPath)
+		}
+		if h.Status != 0 && (h.Status < 100 || h.Status > 599) {
+			bad("http.status", "is %d, outside 100 to 599", h.Status)
+		}
+	}
+	if r.TCP != nil {
+		checks++
+		port("tcp.port", r.TCP.Port)
+	}
+	if r.Exec != nil {
+		checks++
+		if n := len(r.Exec.Command); n == 0 || n > maxReadyCommand {
+			bad("exec.command", "has %d bytes: want 1 to %d", n, maxReadyCommand)
+		}
+	}
+	if checks > 1 {
+		bad("", "has %d checks: use one of http, tcp and exec", checks)
+	}
+	d := r.WithDefaults()
+	for _, span := range []struct {
+		field string
+		value api.Duration
+		least time.Duration
+	}{
+		{"after", *d.After, 0}, {"within", d.Within, time.Second}, {"timeout", d.Timeout, time.Millisecond}, {"period", d.Period, 100 * time.Millisecond},
+	} {
+		if v := time.Duration(span.value); v < span.least || v > maxReadySpan {
+			bad(span.field, "is %v, outside %v to %v", v, span.least, maxReadySpan)
+		}
+	}
+	if d.Failures < 1 || d.Failures > maxReadyFailures {
+		bad("failures", "is %d, outside 1 to %d", d.Failures, maxReadyFailures)
+	}
+	if r.RestartUnready && checks == 0 {
+		bad("restart_unready", "needs a check: http, tcp or exec")
+	}
+	return errors.Join(errs...)
+}
+
+// isPath reports whether the text can be the path of an HTTP request.
+func isPath(text string) bool {
+	for _, c := range []byte(text) {
+		if c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // longest returns the longest field of a row and its length, and the length of the row as JSON.
@@ -119,12 +201,16 @@ func validateLabels(a api.App, bad func(field, format string, args ...any)) {
 	}
 }
 
-// VersionOf returns a version for the row: a hash of its command, its release and the resources of an instance. It does
+// VersionOf returns a version for the row: a hash of its command, its release, its readiness and the resources of an instance. It does
 // not change with the number of instances.
 func VersionOf(a api.App) string {
 	text := fmt.Appendf(nil, "%q %v", a.Command, a.Footprint())
 	if a.Release != "" { // without one, the version is that of weir without releases
 		text = fmt.Appendf(text, " %q", a.Release)
+	}
+	if a.Ready != nil {
+		ready, _ := json.Marshal(a.Ready) // plain values: never an error
+		text = append(append(text, ' '), ready...)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:4])

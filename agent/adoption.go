@@ -95,7 +95,7 @@ func nameOf(r wire.StartRequest) string { return r.App + "/" + strconv.Itoa(r.In
 
 // adoptCopy adds one found copy to the machine.
 func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot string) error {
-	c := &copyOf{StartRequest: x.Start, state: api.CopyRunning, since: x.Since, asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching}
+	c := &copyOf{StartRequest: x.Start, state: api.CopyRunning, since: x.Since, unready: !oldEnough(x, now), asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching}
 	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
 	if err != nil {
 		return err
@@ -118,11 +118,12 @@ func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot s
 		return nil
 	}
 	a.artifacts.use(c.StartRequest, 1)
-	p := &process{x.child, dir, outputPath(a.cfg.DataDir, c.Instance), a.log}
+	p := &process{child: x.child, dir: dir, output: outputPath(a.cfg.DataDir, c.Instance), log: a.log}
 	a.machine.copies[c.Instance] = c
 	if x.child != nil {
 		a.procs[c.Instance] = p
 		a.wg.Go(func() { a.watch(p, c.Instance) })
+		a.watchReady(p, c, x.Since)
 		if c.asked || c.evacuated {
 			a.wg.Go(p.stop)
 		}
@@ -139,6 +140,11 @@ func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot s
 	p.clear(end)
 	a.event(ctx, now, event{instance: c.Instance, end: &end}, rebooted)
 	return nil
+}
+
+// oldEnough reports whether an adopted copy without a check is ready. With one, its first success shows that.
+func oldEnough(x adoption, now time.Time) bool {
+	return !x.Start.Ready.HasCheck() && now.Sub(x.Since) >= time.Duration(*x.Start.Ready.WithDefaults().After)
 }
 
 // resume fetches the release of an adopted copy again. If the copy has to stop, or cannot be fetched, it ends.

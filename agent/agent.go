@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/agent/readiness"
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -58,7 +59,9 @@ type Agent struct {
 type event struct {
 	instance string
 	end      *outcome // the copy ended
-	fetched  *fetched // its release is here, or not; with neither the copy is up
+	fetched  *fetched // its release is here, or not
+	ready    *readiness.Change
+	// With none of them, the copy is up.
 }
 
 // New returns the machine of cfg. The launcher must run for as long as Run does.

@@ -40,6 +40,7 @@ func (a *Agent) run(ctx context.Context, c *copyOf, releaseDir string) error {
 	a.procs[c.Instance] = p
 	a.dirty = true
 	a.wg.Go(func() { a.watch(p, c.Instance) })
+	a.watchReady(p, c, time.Now())
 	a.log.Info("app instance started", "app", c.App, "index", c.Index, "instance", c.Instance)
 	return nil
 }
@@ -143,7 +144,7 @@ func (a *Agent) launch(ctx context.Context, c *copyOf, releaseDir string) (*proc
 		}
 		return nil, err
 	}
-	return &process{child, dir, output, a.log}, nil
+	return &process{child, dir, output, releaseDir, a.log}, nil
 }
 
 // watch reports to the loop that a copy is up, and later that it ended.
@@ -233,6 +234,9 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 	switch {
 	case e.fetched != nil:
 		a.fetchedRelease(ctx, now, e, leaving)
+		return
+	case e.ready != nil:
+		a.becameReady(now, e.instance, *e.ready)
 		return
 	case e.end == nil:
 		a.machine.running(now, e.instance)

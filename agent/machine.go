@@ -57,12 +57,17 @@ func (m *machine) cordon(now time.Time, on bool, at pools.Sequence) (changed boo
 //
 //	starting ──► running ──► (ended)
 //	    └───────────────────────▲
+//
+// With a check of its readiness, it is starting until the first success.
 type copyOf struct {
 	wire.StartRequest
 	state     api.CopyState // Starting or Running; Evacuating is only published
+	unready   bool          // it cannot replace another copy
 	since     time.Time     // of the state
 	asked     bool          // a request to stop it was received
 	evacuated bool          // it is stopped because the node is fenced
+	// unreadyEnd is why it is stopped to be started again: it is no longer ready.
+	unreadyEnd string
 
 	fetching bool // Starting: its release is being fetched, and no process runs
 	// Of a copy that outlives the agent:
@@ -116,7 +121,7 @@ func (m *machine) admit(now time.Time, r wire.StartRequest) (*copyOf, error) {
 		return nil, &call.Error{Code: wire.CodeNoRoom, Message: "node " + m.cfg.ID + " has " +
 			resource.Of(room).String() + " left: the app instance requires " + resource.Of(r.Footprint).String()}
 	}
-	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now}
+	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now, unready: true}
 	m.copies[r.Instance] = c
 	if n := m.heartbeatSize(); n > m.largest {
 		delete(m.copies, r.Instance)
@@ -128,9 +133,21 @@ func (m *machine) admit(now time.Time, r wire.StartRequest) (*copyOf, error) {
 
 // running records that a copy is up.
 func (m *machine) running(now time.Time, instance string) {
-	if c := m.copies[instance]; c != nil && c.state == api.CopyStarting {
+	if c := m.copies[instance]; c != nil && c.state == api.CopyStarting && !c.Ready.HasCheck() {
 		c.state, c.since = api.CopyRunning, now
 	}
+}
+
+// ready records whether a copy is ready, and returns it; nil for an unknown copy.
+func (m *machine) ready(now time.Time, instance string, ready bool) *copyOf {
+	c := m.copies[instance]
+	if c == nil {
+		return nil
+	}
+	if c.unready = !ready; ready && c.state == api.CopyStarting {
+		c.state, c.since = api.CopyRunning, now
+	}
+	return c
 }
 
 // exited removes a copy and returns the message about its end. It returns false for an unknown
@@ -145,6 +162,9 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 	e := api.Exited{
 		Partition: message.Partition, App: c.App, Version: c.Version, Instance: c.Instance, Index: c.Index,
 		Status: end.status, Description: end.text, Reason: m.reason(c, leaving),
+	}
+	if c.unreadyEnd != "" {
+		e.Description = wire.Clip(c.unreadyEnd + "; " + end.text)
 	}
 	if e.Reason == api.ExitCrashed {
 		e.CrashedAt = now.Unix()
@@ -186,11 +206,11 @@ func (m *machine) reason(c *copyOf, leaving bool) api.ExitReason {
 	return api.ExitCrashed
 }
 
-// heartbeatSize returns the size of the heartbeat when each copy has the state with the longest name.
+// heartbeatSize returns the size of the heartbeat when each copy has the longest state.
 func (m *machine) heartbeatSize() int {
 	h := m.heartbeat()
 	for i := range h.Beats {
-		h.Beats[i].State = api.CopyEvacuating
+		h.Beats[i].State, h.Beats[i].Unready = api.CopyEvacuating, true
 	}
 	data, _ := json.Marshal(h) // plain values: never an error
 	return len(data)
@@ -207,7 +227,7 @@ func (m *machine) heartbeat() api.Heartbeat {
 		}
 		h.Beats = append(h.Beats, api.Beat{
 			Partition: message.Partition, App: c.App, Version: c.Version, Instance: id,
-			Index: c.Index, State: state, Since: float64(c.since.UnixMilli()) / 1000,
+			Index: c.Index, State: state, Since: float64(c.since.UnixMilli()) / 1000, Unready: c.unready,
 		})
 	}
 	return h

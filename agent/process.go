@@ -23,7 +23,9 @@ type process struct {
 	child  *supervise.Child
 	dir    string // removed with the process
 	output string // file
-	log    *slog.Logger
+	// releaseDir is the folder of its release; empty: it has none, or an earlier agent fetched it.
+	releaseDir string
+	log        *slog.Logger
 }
 
 // outcome is the result of an ended copy.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
@@ -26,6 +27,7 @@ type StartRequest struct {
 	// Release is NAMESPACE/NAME@VERSION of the files that the command finds in WEIR_RELEASE_DIR; empty: none.
 	Release   string          `json:"release,omitempty"`
 	Footprint resource.Vector `json:"footprint"`
+	Ready     *api.Readiness  `json:"ready,omitempty"`
 }
 
 // Validate returns an error that names the first invalid field.
@@ -51,7 +53,7 @@ func (r StartRequest) Validate() error {
 	if err := r.Footprint.Validate(); err != nil {
 		return fmt.Errorf("footprint: %w", err)
 	}
-	return nil
+	return message.ValidateReadiness(r.Ready)
 }
 
 // StopRequest requests the end of one copy.

@@ -84,6 +84,7 @@ type action struct {
 	command   string          // of a start
 	release   string          // of a start; empty: none
 	footprint resource.Vector // of a start
+	ready     *api.Readiness  // of a start
 }
 
 func (c *core) loaded() {

@@ -39,7 +39,7 @@ func (w *world) row(change func(*api.App)) {
 }
 
 // node publishes facts and a heartbeat. Copies are "INDEX/INSTANCE=STATE" of version v1, or
-// "INDEX/INSTANCE@VERSION=STATE".
+// "INDEX/INSTANCE@VERSION=STATE". A state that ends with "!" is that of a copy that is not ready.
 func (w *world) node(id string, draining bool, copies ...string) {
 	h := api.Heartbeat{Node: id}
 	for _, s := range copies {
@@ -53,7 +53,8 @@ func (w *world) node(id string, draining bool, copies ...string) {
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		h.Beats = append(h.Beats, api.Beat{App: "web", Version: version, Index: n, Instance: instance, State: api.CopyState(state)})
+		state, unready := strings.CutSuffix(state, "!")
+		h.Beats = append(h.Beats, api.Beat{App: "web", Version: version, Index: n, Instance: instance, State: api.CopyState(state), Unready: unready})
 		if w.c.places.byInstance[instance] == nil { // an earlier placer put it there
 			w.c.places.add(w.now, slot{"web", version, n}, instance, id)
 		}

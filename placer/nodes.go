@@ -52,6 +52,7 @@ type copyOf struct {
 	instance string
 	node     *node
 	running  bool      // up, not only starting
+	ready    bool      // and ready to replace another one
 	asked    time.Time // when the latest stop was sent
 	tries    int       // replacements begun while its node drains
 	after    time.Time // the earliest time of the next replacement
@@ -140,6 +141,7 @@ func (c *core) beat(now time.Time, n *node, beat api.Beat) {
 		}
 	}
 	cp.running = beat.State == api.CopyRunning || cp.running && beat.State == api.CopyEvacuating
+	cp.ready = cp.running && !beat.Unready
 	if b := c.bookings.byInstance[beat.Instance]; b != nil {
 		c.unbook(b)
 		if b.stop {

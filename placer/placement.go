@@ -93,6 +93,7 @@ func (c *core) startOf(b *booking) action {
 	row := c.rows.apps[b.app]
 	return action{
 		node: b.node.facts.ID, instance: b.instance, slot: b.slot, command: row.Command, release: row.Release, footprint: b.footprint,
+		ready: row.Ready,
 	}
 }
 
@@ -151,7 +152,7 @@ func (n *node) copiesThatFit(footprint resource.Vector) float64 {
 }
 
 // drain moves the copies of draining nodes. A replacement in the row's present version starts
-// first, and the old copy stops when the replacement runs. A copy that is known to be unwanted is only
+// first, and the old copy stops when the replacement is ready. A copy that is known to be unwanted is only
 // stopped. A copy of an unknown app stays.
 func (c *core) drain(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
@@ -170,7 +171,7 @@ func (c *core) drainCopy(now time.Time, cp *copyOf) {
 	live, _ := c.live(now, current)
 	switch {
 	case c.stopping(now, cp) || wish == unknown:
-	case wish == unwanted || c.replaced(current):
+	case wish == unwanted || c.replaced(cp, current):
 		c.stopCopy(now, cp)
 	case c.wants[current] == nil && !live && !now.Before(cp.after):
 		c.want(now, current)
@@ -179,13 +180,19 @@ func (c *core) drainCopy(now time.Time, cp *copyOf) {
 	}
 }
 
-func (c *core) replaced(s slot) bool {
+// replaced reports whether a copy in the slot, on a node that does not drain, can replace a copy.
+func (c *core) replaced(old *copyOf, s slot) bool {
 	for _, cp := range c.bySlot[s] {
-		if cp.running && !cp.node.facts.Draining {
+		if cp.replaces(old) && !cp.node.facts.Draining {
 			return true
 		}
 	}
 	return false
+}
+
+// replaces reports whether a copy serves at least as well as an old one: it is ready, or the old one is not ready and both are up.
+func (cp *copyOf) replaces(old *copyOf) bool {
+	return cp.running && (cp.ready || !old.ready)
 }
 
 // replaceDelay returns the time between two replacements of a copy. It bounds the retries of a

@@ -19,7 +19,7 @@ type refusal struct {
 const (
 	whyIncomplete  = "the expected state is not loaded yet"
 	whyLast        = "no other copy serves the index"
-	whyNotReplaced = "no copy of the app's version runs at the index yet"
+	whyNotReplaced = "no copy of the app's version is ready at the index yet"
 )
 
 // stop processes a nudge and returns the rejected stops. It checks each one against the rows, as a
@@ -86,7 +86,7 @@ func (c *core) keepReason(now time.Time, cp *copyOf) string {
 	case wish == unwanted:
 		return ""
 	case live != cp.slot:
-		if !c.runs(live) {
+		if !c.hasReplacement(cp, live) {
 			return whyNotReplaced
 		}
 	case !c.hasSubstitute(now, cp):
@@ -95,21 +95,22 @@ func (c *core) keepReason(now time.Time, cp *copyOf) string {
 	return ""
 }
 
-func (c *core) runs(s slot) bool {
-	for _, cp := range c.bySlot[s] {
-		if cp.running {
+// hasReplacement reports whether a copy in the slot of the row's version can replace an old one.
+func (c *core) hasReplacement(old *copyOf, live slot) bool {
+	for _, cp := range c.bySlot[live] {
+		if cp.replaces(old) {
 			return true
 		}
 	}
 	return false
 }
 
-// hasSubstitute reports whether another copy in the slot can replace this one: it runs if this one runs,
+// hasSubstitute reports whether another copy in the slot can replace this one: it is up if this one is, and ready if this one is;
 // it stays if this one stays, its node is not late, and no stop of it was requested.
 func (c *core) hasSubstitute(now time.Time, cp *copyOf) bool {
 	for _, other := range c.bySlot[cp.slot] {
 		if other.instance != cp.instance && other.asked.IsZero() && c.fresh(now, other.node) &&
-			(other.running || !cp.running) && (!other.node.facts.Draining || cp.node.facts.Draining) {
+			(other.running || !cp.running) && (other.ready || !cp.ready) && (!other.node.facts.Draining || cp.node.facts.Draining) {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -180,6 +181,58 @@ func TestUnreadableRowKeepsTheLastOne(t *testing.T) {
 	w.c.appUnreadable("web", "it is too long")
 	w.stop("stop", []string{"x", "y", "z"}, "x: "+whyLast, "y: "+whyLast)
 	w.expect("beyond its instances", "stop z on a")
+}
+
+// A copy is replaced by a ready one only. A copy that is not ready itself is replaced by one that is up.
+func TestOnlyAReadyCopyReplaces(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		old, new string // states
+		stopped  bool
+	}{
+		{"ready, by one that starts", "RUNNING", "STARTING!", false},
+		{"ready, by one that is up", "RUNNING", "RUNNING!", false},
+		{"ready, by a ready one", "RUNNING", "RUNNING", true},
+		{"up, by one that starts", "RUNNING!", "STARTING!", false},
+		{"up, by one that is up", "RUNNING!", "RUNNING!", true},
+		{"up, by a ready one", "RUNNING!", "RUNNING", true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			want := func(instance, why string) (refused, stops []string) {
+				if test.stopped {
+					return nil, []string{"stop " + instance + " on a"}
+				}
+				return []string{instance + ": " + why}, nil
+			}
+			w := newWorld(t)
+			w.app(1, "v1")
+			w.node("a", false, "0/x="+test.old)
+			w.node("b", false, "0/y="+test.new)
+			refused, stops := want("x", whyLast)
+			w.stop("of two copies of a version", []string{"x"}, refused...)
+			w.expect("duplicates", stops...)
+
+			w = newWorld(t)
+			w.app(1, "v2")
+			w.node("a", false, "0/x="+test.old)
+			w.node("b", false, "0/y@v2="+test.new)
+			refused, stops = want("x", whyNotReplaced)
+			w.stop("of the earlier version", []string{"x"}, refused...)
+			w.expect("versions", stops...)
+
+			w = newWorld(t)
+			w.app(1, "v1")
+			w.node("a", false, "0/x="+test.old)
+			w.node("b", false, "0/y="+test.new)
+			state, unready := strings.CutSuffix(test.old, "!")
+			state = strings.Replace(state, "RUNNING", "EVACUATING", 1)
+			if unready {
+				state += "!"
+			}
+			w.node("a", true, "0/x="+state)
+			w.expect("drained", stops...)
+		})
+	}
 }
 
 func TestStopRejectedWhileOtherNodeSilent(t *testing.T) {

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -38,8 +39,7 @@ type outcome struct {
 // environment returns the environment of a copy, with the folder of its release if it has one. Of two entries with one name, the later one
 // applies.
 func environment(cfg Config, r wire.StartRequest, dir, releaseDir string) []string {
-	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{
-		"HOME=" + dir, "TMPDIR=" + dir,
+	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{"HOME=" + dir, "TMPDIR=" + dir}, variables(r.Env), []string{
 		"WEIR_APP=" + r.App, "WEIR_VERSION=" + r.Version, "WEIR_INDEX=" + strconv.Itoa(r.Index),
 		"WEIR_INSTANCE=" + r.Instance, "WEIR_CLUSTER=" + cfg.Cluster, "WEIR_POOL=" + cfg.Pool, "WEIR_NODE=" + cfg.ID,
 		"WEIR_GROUP=" + cfg.Group, "WEIR_INSTANCE_TYPE=" + cfg.Type, "WEIR_ZONE=" + cfg.Zone, "WEIR_REGION=" + cfg.Region,
@@ -57,6 +57,14 @@ func environment(cfg Config, r wire.StartRequest, dir, releaseDir string) []stri
 		}
 	}
 	return env
+}
+
+// variables returns the variables of an application.
+func variables(env map[string]string) (all []string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		all = append(all, name+"="+env[name])
+	}
+	return all
 }
 
 func (p *process) done() <-chan struct{} { return p.child.Done() }

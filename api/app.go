@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -374,7 +375,10 @@ type App struct {
 	GPUs      float64   `json:"gpus"`
 	Updated   time.Time `json:"updated"`
 
-	Ready   *Readiness        `json:"ready,omitempty"` // nil: see [DefaultReadyAfter]
+	Ready   *Readiness        `json:"ready,omitempty"`   // nil: see [DefaultReadyAfter]
+	Env     map[string]string `json:"env,omitempty"`     // of the command, besides the variables of the agent
+	Update  *Update           `json:"update,omitempty"`  // nil: its defaults
+	History []AppVersion      `json:"history,omitempty"` // earlier versions, the latest first
 	State   AppState          `json:"state,omitempty"`
 	Package PackageState      `json:"package_state,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"` // framework, runtime, ...
@@ -386,7 +390,8 @@ func (a App) Equal(b App) bool {
 		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
 		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
 		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels) &&
-		reflect.DeepEqual(a.Ready, b.Ready)
+		reflect.DeepEqual(a.Ready, b.Ready) && reflect.DeepEqual(a.Update, b.Update) && maps.Equal(a.Env, b.Env) &&
+		slices.EqualFunc(a.History, b.History, func(x, y AppVersion) bool { return x.Version == y.Version })
 }
 
 // Footprint returns the resources of one copy of the app.

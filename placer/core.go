@@ -85,6 +85,7 @@ type action struct {
 	release   string          // of a start; empty: none
 	footprint resource.Vector // of a start
 	ready     *api.Readiness  // of a start
+	env       map[string]string
 }
 
 func (c *core) loaded() {

@@ -399,3 +399,18 @@ func TestReplaceDelay(t *testing.T) {
 		}
 	}
 }
+
+// The harmonizer may request an earlier version of the row: while an update is halted, the new one is not started.
+func TestEarlierVersionOfTheRowIsStarted(t *testing.T) {
+	w := newWorld(t)
+	old := api.AppVersion{Version: "v1", Command: "old", CPUs: 2, Env: map[string]string{"A": "1"}}
+	w.row(func(r *api.App) { r.Version, r.History = "v2", []api.AppVersion{old} })
+	w.node("a", false)
+	w.start("v0", 0)
+	w.expect("an unknown version")
+	w.start("v1", 0)
+	w.expect("started", "start web/0 on a")
+	if a := w.did[0]; a.version != "v1" || a.command != "old" || a.footprint != old.Footprint() || a.env["A"] != "1" {
+		t.Errorf("started %+v, want that of %+v", a, old)
+	}
+}

@@ -87,11 +87,10 @@ func (c *core) pending() api.Pending {
 	}
 	causes := map[resource.Vector]cause{}
 	for _, w := range c.wants {
-		row, ok := c.rows.apps[w.app]
-		if !ok {
+		if _, ok := c.rows.apps[w.app]; !ok {
 			continue
 		}
-		footprint := row.Footprint()
+		footprint := c.rows.footprint(w.slot)
 		one := api.PendingCopy{App: w.app, Version: w.version, Index: w.index, Footprint: footprint, Since: w.since, Why: ""}
 		switch {
 		case w.noRoom:

@@ -46,7 +46,7 @@ func (c *core) place(now time.Time) {
 		largest = capacityOf(c.nodes, nil).largest
 	}
 	slices.SortFunc(todo, func(a, b *want) int { // of the copies of one node, the largest first: so they fit as they did there
-		return cmp.Or(a.since.Compare(b.since), cmp.Compare(fit.Share(c.rows.apps[b.app].Footprint(), largest), fit.Share(c.rows.apps[a.app].Footprint(), largest)),
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(fit.Share(c.rows.footprint(b.slot), largest), fit.Share(c.rows.footprint(a.slot), largest)),
 			cmp.Compare(a.app, b.app), cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
 	})
 	noRoomFor := map[resource.Vector]bool{} // room only shrinks during place
@@ -73,15 +73,15 @@ func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[resource.Vector]bo
 	if now.Before(w.after) {
 		return
 	}
-	row := c.rows.apps[w.app]
-	n := c.pick(w.slot, row.Footprint(), noRoomFor)
+	footprint := c.rows.footprint(w.slot)
+	n := c.pick(w.slot, footprint, noRoomFor)
 	if n == nil {
 		w.noRoom = true
-		noRoomFor[row.Footprint()] = true
+		noRoomFor[footprint] = true
 		return
 	}
 	c.removeWant(w.slot)
-	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: row.Footprint(), until: c.bookedUntil(now)}
+	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: footprint, until: c.bookedUntil(now)}
 	c.bookings.add(b)
 	c.places.add(now, w.slot, b.instance, n.facts.ID)
 	c.rows.remember(w.slot, n.facts.ID)
@@ -91,9 +91,10 @@ func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[resource.Vector]bo
 // startOf returns the start of a booking.
 func (c *core) startOf(b *booking) action {
 	row := c.rows.apps[b.app]
+	v, _ := row.Find(b.version)
 	return action{
-		node: b.node.facts.ID, instance: b.instance, slot: b.slot, command: row.Command, release: row.Release, footprint: b.footprint,
-		ready: row.Ready,
+		node: b.node.facts.ID, instance: b.instance, slot: b.slot, command: v.Command, release: v.Release, footprint: b.footprint,
+		ready: v.Ready, env: v.Env,
 	}
 }
 

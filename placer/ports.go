@@ -64,6 +64,7 @@ type Start struct {
 	Release      string // NAMESPACE/NAME@VERSION of the files for the command; empty: none
 	Footprint    resource.Vector
 	Ready        *api.Readiness // nil: the default
+	Env          map[string]string
 	// Epoch is that of the placer's lease; 0 without a lease. A node refuses a start or a stop of an earlier one.
 	Epoch uint64
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 const maxApps = 100_000 // rows in memory, and apps without a row
@@ -109,12 +110,23 @@ func (r *rows) whyUnknown(app string) string {
 	return fmt.Sprintf("the row of %s is unknown: %s: set the application again, or delete it", app, why)
 }
 
-// startable reports whether a copy may be started in that slot: it is desired, its package is
-// staged, and the row has a command.
+// startable reports whether a copy may be started in that slot: its index is desired, its version is the row's or an earlier one,
+// its package is staged, and the version has a command.
 func (r *rows) startable(s slot) bool {
 	row := r.apps[s.app]
 	staged := row.Package == "" || row.Package == api.PackageStaged
-	return r.desired(s) && staged && row.Command != ""
+	_, wish := r.current(s)
+	v, known := row.Find(s.version)
+	return wish == wanted && known && staged && v.Command != ""
+}
+
+// footprint returns the resources of a copy in that slot.
+func (r *rows) footprint(s slot) resource.Vector {
+	row := r.apps[s.app]
+	if v, known := row.Find(s.version); known {
+		return v.Footprint()
+	}
+	return row.Footprint()
 }
 
 // remember stores the node of a desired slot, and reports whether it is another one.

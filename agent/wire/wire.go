@@ -25,9 +25,10 @@ type StartRequest struct {
 	Instance string `json:"instance"` // unique; a repeated request changes nothing
 	Command  string `json:"command"`  // for /bin/sh -c
 	// Release is NAMESPACE/NAME@VERSION of the files that the command finds in WEIR_RELEASE_DIR; empty: none.
-	Release   string          `json:"release,omitempty"`
-	Footprint resource.Vector `json:"footprint"`
-	Ready     *api.Readiness  `json:"ready,omitempty"`
+	Release   string            `json:"release,omitempty"`
+	Footprint resource.Vector   `json:"footprint"`
+	Ready     *api.Readiness    `json:"ready,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
 }
 
 // Validate returns an error that names the first invalid field.
@@ -52,6 +53,9 @@ func (r StartRequest) Validate() error {
 	}
 	if err := r.Footprint.Validate(); err != nil {
 		return fmt.Errorf("footprint: %w", err)
+	}
+	if err := message.ValidateEnv(r.Env); err != nil {
+		return fmt.Errorf("env %w", err)
 	}
 	return message.ValidateReadiness(r.Ready)
 }

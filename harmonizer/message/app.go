@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -54,12 +55,6 @@ func ValidateApp(a api.App) error {
 	if a.Instances < 0 || a.Instances > MaxInstances {
 		bad("instances", "is %d, outside 0 to %d", a.Instances, MaxInstances)
 	}
-	if a.Release != "" && !names.ValidRef(a.Release) {
-		bad("release", "is %.100q; use NAMESPACE/NAME@VERSION", a.Release)
-	}
-	if len(a.Version) > MaxID {
-		bad("version", "is longer than %d bytes", MaxID)
-	}
 	switch a.State {
 	case "", api.AppStarted, api.AppStopped:
 	default:
@@ -73,22 +68,81 @@ func ValidateApp(a api.App) error {
 	if len(a.Labels) > 0 {
 		validateLabels(a, bad)
 	}
-	for _, r := range []struct {
-		field string
-		value float64
-	}{{"cpus", a.CPUs}, {"mem", a.Mem}, {"disk", a.Disk}, {"gpus", a.GPUs}} {
-		if math.IsNaN(r.value) || r.value < 0 || r.value > MaxResource {
-			bad(r.field, "is %v, outside 0 to %v", r.value, float64(MaxResource))
-		}
-	}
-	if err := ValidateReadiness(a.Ready); err != nil {
-		errs = append(errs, err)
+	validateVersion("", a.Live(), bad)
+	validateHistory(a, bad)
+	if u := a.Update; u != nil && (u.StopAfter < 0 || u.StopAfter > maxStopAfter) {
+		bad("update.stop_after", "is %d, outside 1 to %d", u.StopAfter, maxStopAfter)
 	}
 	if field, size, row := longest(a); row > MaxRow {
 		bad(field, "has %d bytes, and the row %d: at most %d are allowed", size, row, MaxRow)
 	}
 	return errors.Join(errs...)
 }
+
+// Bounds of a version.
+const (
+	maxEnv       = 100 // variables
+	maxStopAfter = 1000
+)
+
+// validateVersion reports the problems of a version, with fields that begin with a prefix.
+func validateVersion(prefix string, v api.AppVersion, bad func(field, format string, args ...any)) {
+	if v.Release != "" && !names.ValidRef(v.Release) {
+		bad(prefix+"release", "is %.100q; use NAMESPACE/NAME@VERSION", v.Release)
+	}
+	if len(v.Version) > MaxID {
+		bad(prefix+"version", "is longer than %d bytes", MaxID)
+	}
+	for _, r := range []struct {
+		field string
+		value float64
+	}{{"cpus", v.CPUs}, {"mem", v.Mem}, {"disk", v.Disk}, {"gpus", v.GPUs}} {
+		if math.IsNaN(r.value) || r.value < 0 || r.value > MaxResource {
+			bad(prefix+r.field, "is %v, outside 0 to %v", r.value, float64(MaxResource))
+		}
+	}
+	if err := ValidateEnv(v.Env); err != nil {
+		bad(prefix+"env", "%v", err)
+	}
+	validateReadiness(prefix+"ready.", v.Ready, bad)
+}
+
+// validateHistory reports the problems of the earlier versions.
+func validateHistory(a api.App, bad func(field, format string, args ...any)) {
+	if len(a.History) > api.MaxHistory {
+		bad("history", "has %d versions; at most %d are allowed", len(a.History), api.MaxHistory)
+		return
+	}
+	seen := map[string]bool{a.Version: true}
+	for i, v := range a.History {
+		prefix := fmt.Sprintf("history[%d].", i)
+		if v.Version == "" || seen[v.Version] {
+			bad(prefix+"version", "is %.100q: each version is there once, and has a name", v.Version)
+		}
+		seen[v.Version] = true
+		validateVersion(prefix, v, bad)
+	}
+}
+
+// ValidateEnv returns the first problem of environment variables.
+func ValidateEnv(env map[string]string) error {
+	if len(env) > maxEnv {
+		return fmt.Errorf("has %d variables; at most %d are allowed", len(env), maxEnv)
+	}
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		switch {
+		case !envName.MatchString(name):
+			return fmt.Errorf("has the name %.100q: use letters, digits and _, and no digit first", name)
+		case strings.HasPrefix(name, "WEIR_"):
+			return fmt.Errorf("has the name %.100q: the agent sets those that begin with WEIR_", name)
+		case strings.ContainsRune(env[name], 0):
+			return fmt.Errorf("has a zero byte in the value of %.100s", name)
+		}
+	}
+	return nil
+}
+
+var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 
 // Bounds of a readiness.
 const (
@@ -100,12 +154,19 @@ const (
 
 // ValidateReadiness joins all problems of a readiness; each is a *FieldError. nil is valid.
 func ValidateReadiness(r *api.Readiness) error {
-	if r == nil {
-		return nil
-	}
 	var errs []error
+	validateReadiness("ready.", r, func(field, format string, args ...any) {
+		errs = append(errs, &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
+	})
+	return errors.Join(errs...)
+}
+
+func validateReadiness(prefix string, r *api.Readiness, report func(field, format string, args ...any)) {
+	if r == nil {
+		return
+	}
 	bad := func(field, format string, args ...any) {
-		errs = append(errs, &FieldError{Field: strings.TrimSuffix("ready."+field, "."), Problem: fmt.Sprintf(format, args...)})
+		report(strings.TrimSuffix(prefix+field, "."), format, args...)
 	}
 	port := func(field string, n int) {
 		if n < 1 || n > math.MaxUint16 {
@@ -154,7 +215,6 @@ func ValidateReadiness(r *api.Readiness) error {
 	if r.RestartUnready && checks == 0 {
 		bad("restart_unready", "needs a check: http, tcp or exec")
 	}
-	return errors.Join(errs...)
 }
 
 // isPath reports whether the text can be the path of an HTTP request.
@@ -171,10 +231,15 @@ func isPath(text string) bool {
 func longest(a api.App) (field string, size, row int) {
 	sum := len(a.Command)
 	field, size = "command", sum
-	for key, value := range a.Labels {
-		if sum += len(key) + len(value); len(value) > size {
-			field, size = "labels."+key, len(value)
+	for kind, values := range map[string]map[string]string{"labels.": a.Labels, "env.": a.Env} {
+		for key, value := range values {
+			if sum += len(key) + len(value); len(value) > size {
+				field, size = kind+key, len(value)
+			}
 		}
+	}
+	if len(a.History) > 0 {
+		sum = MaxRow // the row is measured
 	}
 	const escaped, rest = 6, 4 << 10 // bytes of JSON for one of text, and of all other fields
 	if sum*escaped+rest <= MaxRow {
@@ -201,16 +266,16 @@ func validateLabels(a api.App, bad func(field, format string, args ...any)) {
 	}
 }
 
-// VersionOf returns a version for the row: a hash of its command, its release, its readiness and the resources of an instance. It does
+// VersionOf returns a version for the row: a hash of its command, its release, its readiness, its environment and the resources of an instance. It does
 // not change with the number of instances.
 func VersionOf(a api.App) string {
 	text := fmt.Appendf(nil, "%q %v", a.Command, a.Footprint())
 	if a.Release != "" { // without one, the version is that of weir without releases
 		text = fmt.Appendf(text, " %q", a.Release)
 	}
-	if a.Ready != nil {
-		ready, _ := json.Marshal(a.Ready) // plain values: never an error
-		text = append(append(text, ' '), ready...)
+	if a.Ready != nil || len(a.Env) > 0 {
+		more, _ := json.Marshal([]any{a.Ready, a.Env}) // plain values: never an error
+		text = append(append(text, ' '), more...)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:4])

@@ -237,7 +237,7 @@ func facts(node message.Node, data []byte) (placer.Event, error) {
 // Start implements placer.Bus.
 func (b *Bus) Start(ctx context.Context, node string, s placer.Start) (placer.Result, error) {
 	err := b.agents.As(s.Epoch).Start(ctx, node, wire.StartRequest{
-		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint, Ready: s.Ready,
+		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint, Ready: s.Ready, Env: s.Env,
 	})
 	return resultOf(err), err
 }

@@ -118,8 +118,9 @@ type AppInstance struct {
 	Node    string    `json:"node"`
 	Version string    `json:"version"`
 	State   CopyState `json:"state"`
-	Since   float64   `json:"since"`           // unix seconds, as reported by the node
-	Absent  time.Time `json:"absent,omitzero"` // since then its node omits it
+	Unready bool      `json:"unready,omitempty"` // RUNNING, and not ready to replace another one
+	Since   float64   `json:"since"`             // unix seconds, as reported by the node
+	Absent  time.Time `json:"absent,omitzero"`   // since then its node omits it
 	// Silent is the time of the node's latest heartbeat, if the node is silent. Whether the
 	// copy runs is then unknown.
 	Silent  time.Time `json:"silent_since,omitzero"`

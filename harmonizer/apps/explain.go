@@ -266,7 +266,8 @@ func (v View) explainStart(st *api.IndexStatus, l *evaluation) {
 }
 
 func (v View) instance(l *evaluation, c known.Copy) api.AppInstance {
-	in := api.AppInstance{ID: c.ID(), Pool: c.Node().Pool, Node: c.Node().Name, Version: c.Version(), State: c.State(), Since: c.Since()}
+	in := api.AppInstance{ID: c.ID(), Pool: c.Node().Pool, Node: c.Node().Name, Version: c.Version(), State: c.State(), Since: c.Since(),
+		Unready: c.State() == api.CopyRunning && !c.Ready()}
 	in.Absent, _ = c.Absent()
 	if age := c.Silence(v.m.clock.wall); c.Received() && age > liveness.SilentAfter(v.m.cfg.HeartbeatPeriod) {
 		in.Silent = v.m.clock.wall.Add(-age)

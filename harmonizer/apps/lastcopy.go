@@ -9,12 +9,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// lastCopy implements rule last_copy. It applies to a RUNNING or EVACUATING copy of an app
+// lastCopy implements rule last_copy. It applies to a ready or EVACUATING copy of an app
 // that has a row and wants instances. The copy is stopped only while both conditions hold:
 //
 //  1. Another copy is confirmed. On a desired index: a copy of the live version on the
 //     same index. Beyond the desired indices: a copy of any version on a desired index.
-//     A copy is confirmed if it is RUNNING, its placer has put it on its node, and the latest heartbeat of its node lists
+//     A copy is confirmed if it is ready, its placer has put it on its node, and the latest heartbeat of its node lists
 //     it. That heartbeat is at most 1.5 periods old, and came since the bus came back.
 //     No stop of the copy is under way. Its index is likely to keep running
 //     (backoff.runsOn): an index that crashes repeatedly runs briefly each time.
@@ -26,8 +26,7 @@ import (
 //
 // A stop is under way until its keep-alive ends, even if the copy should run again by then.
 func (l *evaluation) lastCopy() (hold, bool) {
-	state := l.stop.copy.State()
-	if l.app.expected() == 0 || state != api.CopyRunning && state != api.CopyEvacuating {
+	if c := l.stop.copy; l.app.expected() == 0 || !c.Ready() && c.State() != api.CopyEvacuating {
 		return hold{}, false
 	}
 	if !l.anotherConfirmed() {
@@ -114,7 +113,7 @@ type standInCount struct {
 
 // confirms reports whether a copy is confirmed, as rule last_copy defines it.
 func (l *evaluation) confirms(c known.Copy) bool {
-	if c.State() != api.CopyRunning || !c.Placed() || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
+	if !c.Ready() || !c.Placed() || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
 		return false
 	}
 	s := l.apps.slots[at(c.App(), c.Index())]

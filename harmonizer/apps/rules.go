@@ -148,7 +148,7 @@ func (l *evaluation) evaluateWithin(after time.Duration) {
 // copyCounts counts the running copies on an index.
 type copyCounts struct {
 	serving    int // of the live version, not EVACUATING
-	running    int // of serving, RUNNING, and placed on its node
+	ready      int // of serving, ready, and placed on its node
 	liveCopies int // of serving, RUNNING or STARTING, and placed on its node
 	leaving    int // of the live version, EVACUATING
 	evacuating int // of any version
@@ -202,7 +202,7 @@ func (l *evaluation) count() {
 		default:
 			n.serving++
 			n.liveCopies += count(c.Placed() && (state == api.CopyRunning || state == api.CopyStarting))
-			n.running += count(c.Placed() && state == api.CopyRunning)
+			n.ready += count(c.Placed() && c.Ready())
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (l *evaluation) missing() {
 
 // evacuation implements rule evacuation. An EVACUATING copy runs, but will end. Without
 // another copy of the live version, the index requests a start at once. When that copy is
-// RUNNING, the EVACUATING copies are extra. While it is STARTING, they are left alone.
+// ready, the EVACUATING copies are extra. Until then they are left alone.
 func (l *evaluation) evacuation() {
 	n := l.copyCounts
 	if n.evacuating == 0 {
@@ -42,14 +42,14 @@ func (l *evaluation) evacuation() {
 	switch {
 	case n.serving == 0 && n.leaving > 0:
 		l.start, l.why = api.AppRuleEvacuation, api.WhyEvacuating
-	case n.running > 0:
+	case n.ready > 0:
 		for _, c := range l.copies {
 			if c.State() == api.CopyEvacuating {
 				l.surplus = append(l.surplus, surplus{c, api.AppRuleEvacuation, api.WhyReplaced})
 			}
 		}
 	}
-	if n.running > 0 {
+	if n.ready > 0 {
 		l.redundant += n.evacuating
 	}
 }

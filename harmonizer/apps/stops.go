@@ -33,10 +33,10 @@ func (a *app) undesired() (api.AppRule, api.AppReason) {
 }
 
 // extraVersion implements rule extra_version: copies of other versions are extra once a copy
-// of the live version is RUNNING on the index.
+// of the live version is ready on the index.
 func (l *evaluation) extraVersion() {
 	n := l.copyCounts
-	if n.others == 0 || n.running == 0 || l.app.want.Package != api.PackageStaged {
+	if n.others == 0 || n.ready == 0 || l.app.want.Package != api.PackageStaged {
 		return
 	}
 	l.redundant += n.others
@@ -48,7 +48,7 @@ func (l *evaluation) extraVersion() {
 }
 
 // duplicates implements rule duplicate. Of several copies of the live version on an index, one
-// survives: RUNNING before STARTING, then the one that a heartbeat listed first, then the smallest id. One of the others
+// survives: a ready one before others, RUNNING before STARTING, then the one that a heartbeat listed first, then the smallest id. One of the others
 // is extra; the next one when that one is gone. EVACUATING copies have their own rule.
 func (l *evaluation) duplicates() {
 	if l.copyCounts.liveCopies < 2 || l.copyCounts.evacuating > 0 {
@@ -75,6 +75,7 @@ func (l *evaluation) duplicates() {
 
 func bySurvival(a, b known.Copy) int {
 	return cmp.Or(
+		cmp.Compare(count(!a.Ready()), count(!b.Ready())),
 		cmp.Compare(count(a.State() != api.CopyRunning), count(b.State() != api.CopyRunning)),
 		a.FirstSeen().Compare(b.FirstSeen()),
 		cmp.Compare(a.ID(), b.ID()),

@@ -11,7 +11,7 @@ type ChangeKind uint8
 const (
 	_            ChangeKind = iota
 	Appeared                // a new copy: Copy, App, Index
-	BecameState             // a copy has another state: Copy, App, Index, Was
+	BecameState             // a copy has another state, or became ready or unready: Copy, App, Index, Was
 	Lost                    // a copy was lost: Copy, App, Index, Was, Why
 	NodeAppeared            // a new node: Node; before its copies appear
 	NodeLost                // a node is silent for too long: Node; before its copies are lost

@@ -61,6 +61,7 @@ func (s *copies) addRecord(l *message.Listing) uint32 {
 		id: packed{id.Hi, id.Lo}, idForm: id.Form, version: packed{version.Hi, version.Lo}, versionForm: version.Form,
 		index: l.Index, place: none, state: s.texts.state(l.State), flags: r.flags & flagTimed,
 	}
+	r.setUnready(l.Unready)
 	s.byID.addNumber(s.reader.Hash(id), slot)
 	s.len++
 	return slot

@@ -61,6 +61,9 @@ func (c Copy) OfVersion(version string) bool {
 // State returns the state that its node last reported.
 func (c Copy) State() api.CopyState { return c.s.texts.stateOf(c.record().state) }
 
+// Ready reports whether the copy is RUNNING and can replace another one.
+func (c Copy) Ready() bool { return c.record().ready() }
+
 // Since returns its state_timestamp, in unix seconds of the node's clock.
 func (c Copy) Since() float64 { return c.record().since }
 

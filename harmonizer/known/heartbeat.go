@@ -141,7 +141,7 @@ func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 	r := s.copies.recordAt(slot)
 	s.settle(n, r)
 	r.place, r.seen, r.since = uint32(place), n.beats, l.Since
-	s.become(slot, r, l.State)
+	s.become(slot, r, l.State, l.Unready)
 	return slot
 }
 
@@ -192,12 +192,13 @@ func (s *Store) settle(n *node, r *record) {
 	}
 }
 
-func (s *Store) become(slot uint32, r *record, state []byte) {
+func (s *Store) become(slot uint32, r *record, state []byte, unready bool) {
 	is := s.texts.state(state)
-	was := r.state
-	if is != was {
-		covered := r.covers()
-		r.state = is
+	was, ready := r.state, r.ready()
+	r.setUnready(unready)
+	covered := r.covers()
+	r.state = is
+	if is != was || ready != r.ready() {
 		s.apps.recount(r, covered)
 		s.report(BecameState, slot, r).Was = s.texts.stateOf(was)
 	}

@@ -30,12 +30,13 @@ type record struct {
 type packed struct{ hi, lo uint64 }
 
 const (
-	flagAbsent = 1 << iota // its living node does not list it
-	flagGone               // lost; its slot is not free yet
-	flagTimed              // the slot has a deadline on the wheel
-	flagPlaced             // it is where its placer has put it, or needs no placer
-	flagUnread             // the readable part of its node's latest heartbeat omits it
-	flagHidden             // not placed, on a node that listed copies which were not placed there: it counts nowhere
+	flagAbsent  = 1 << iota // its living node does not list it
+	flagGone                // lost; its slot is not free yet
+	flagTimed               // the slot has a deadline on the wheel
+	flagPlaced              // it is where its placer has put it, or needs no placer
+	flagUnread              // the readable part of its node's latest heartbeat omits it
+	flagHidden              // not placed, on a node that listed copies which were not placed there: it counts nowhere
+	flagUnready             // it is not ready to replace another copy
 )
 
 func (r *record) has(flag uint8) bool { return r.flags&flag != 0 }
@@ -44,6 +45,16 @@ func (r *record) idOf() message.ID { return message.ID{Hi: r.id.hi, Lo: r.id.lo,
 
 func (r *record) versionOf() message.ID {
 	return message.ID{Hi: r.version.hi, Lo: r.version.lo, Form: r.versionForm}
+}
+
+// ready reports whether the copy can replace another one.
+func (r *record) ready() bool { return r.state == stateRunning && !r.has(flagUnready) }
+
+func (r *record) setUnready(unready bool) {
+	r.flags &^= flagUnready
+	if unready {
+		r.flags |= flagUnready
+	}
 }
 
 // runs reports whether the copy counts as running.

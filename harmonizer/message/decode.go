@@ -62,7 +62,7 @@ func DecodeHeartbeat(data []byte) (api.Heartbeat, error) {
 	for _, l := range r.Listings {
 		hb.Beats = append(hb.Beats, api.Beat{
 			Partition: string(l.Partition), App: string(l.App.Raw), Version: string(l.Version.Raw), Instance: string(l.Instance.Raw),
-			Index: int(l.Index), State: api.CopyState(l.State), Since: l.Since,
+			Index: int(l.Index), State: api.CopyState(l.State), Since: l.Since, Unready: l.Unready,
 		})
 	}
 	return hb, err

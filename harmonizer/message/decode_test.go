@@ -155,7 +155,9 @@ func TestAppValidate(t *testing.T) {
 		{"NaN cpus", func(a *api.App) { a.CPUs = math.NaN() }, "cpus"},
 		{"infinite mem", func(a *api.App) { a.Mem = math.Inf(1) }, "mem"},
 		{"negative disk", func(a *api.App) { a.Disk = -1 }, "disk"},
-		{"two checks", func(a *api.App) { a.Ready = &api.Readiness{TCP: &api.TCPCheck{Port: 1}, Exec: &api.ExecCheck{Command: "x"}} }, "ready"},
+		{"two checks", func(a *api.App) {
+			a.Ready = &api.Readiness{TCP: &api.TCPCheck{Port: 1}, Exec: &api.ExecCheck{Command: "x"}}
+		}, "ready"},
 		{"port 0", func(a *api.App) { a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{}} }, "ready.http.port"},
 		{"path without slash", func(a *api.App) { a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: 80, Path: "x y"}} }, "ready.http.path"},
 		{"status 42", func(a *api.App) { a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: 80, Status: 42}} }, "ready.http.status"},

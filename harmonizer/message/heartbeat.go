@@ -174,10 +174,11 @@ const (
 	atIndex
 	atState
 	atSince
+	atUnready
 )
 
 // beatKeys are the keys of the values.
-var beatKeys = [...]string{"cc_partition", "droplet", "version", "instance", "index", "state", "state_timestamp"}
+var beatKeys = [...]string{"cc_partition", "droplet", "version", "instance", "index", "state", "state_timestamp", "unready"}
 
 // beatValues is the text of the values; nil: absent.
 type beatValues [len(beatKeys)]json.RawMessage
@@ -216,7 +217,13 @@ func (d *decoder) usual(l *Listing) bool {
 	}
 	return d.skip(`"droplet":`) && d.id(&l.App) && len(l.App.Raw) > 0 && d.skip(`,"version":`) && d.id(&l.Version) && (!d.agent || l.Version.Raw != nil) &&
 		d.skip(`,"instance":`) && d.id(&l.Instance) && len(l.Instance.Raw) > 0 && d.skip(`,"index":`) && d.index(l) &&
-		d.skip(`,"state":"`) && d.state(l) && d.skip(`,"state_timestamp":`) && d.seconds(l) && d.skip(`}`)
+		d.skip(`,"state":"`) && d.state(l) && d.skip(`,"state_timestamp":`) && d.seconds(l) && d.unready(l) && d.skip(`}`)
+}
+
+// unready decodes the optional last value.
+func (d *decoder) unready(l *Listing) bool {
+	l.Unready = d.skip(`,"unready":true`)
+	return true
 }
 
 // id decodes a string or a whole number.
@@ -300,6 +307,7 @@ func (d *decoder) unusual(l *Listing) (read, valid bool) {
 		l.Index = uint32(f.index("index", v[atIndex]))
 		l.State = f.required("state", v[atState])
 		l.Since = f.seconds("state_timestamp", v[atSince])
+		l.Unready = f.flag("unready", v[atUnready])
 	}
 	if f.Err == nil {
 		return true, true

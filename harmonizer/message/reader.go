@@ -37,6 +37,7 @@ type Listing struct {
 	Index                  uint32  // below MaxInstances
 	State                  []byte  // not empty
 	Since                  float64 // unix seconds
+	Unready                bool
 }
 
 // Reading is the result of Heartbeats.Read. It is valid until the next Read, while the message

@@ -12,7 +12,7 @@ import (
 
 // Only the marker of a deletion means that an app is gone. Any other row that cannot be used leaves it unknown.
 func TestOnlyAMarkerMeansThatAnAppIsGone(t *testing.T) {
-	valid := `{"name":"web","pool":"p","instances":1,"command":"run"}`
+	valid := `{"name":"web","pool":"p","instances":1,"version":"v","command":"run","cpus":1,"mem":1,"disk":1}`
 	for _, test := range []struct {
 		name string
 		key  integrity.Key

@@ -156,6 +156,9 @@ const (
 	AppFindingDecayed AppFindingKind = "calm"    // it ran for long enough: its crashes no longer count
 	AppFindingRetried AppFindingKind = "retried" // an operator ended giving up and restart delays
 
+	AppFindingUpdated AppFindingKind = "updated"       // each index has a ready instance of the new version
+	AppFindingHalted  AppFindingKind = "update_halted" // the new version crashed or was not ready in time; the last complete one serves
+
 	AppFindingNodeLost     AppFindingKind = "node_lost"     // a node is silent
 	AppFindingInstanceLost AppFindingKind = "instance_lost" // a living node omits a copy
 
@@ -246,6 +249,7 @@ const (
 
 	AppRuleResetGrace     AppRule = "reset_grace"     // the controller acts first on an index that it changed: starts.go
 	AppRuleKeepAlive      AppRule = "keep_alive"      // a recent nudge already requests it: starts.go, stops.go
+	AppRuleUpdate         AppRule = "update"          // one version replaces another, index after index: update.go
 	AppRuleUpdateRequired AppRule = "update_required" // the row is older than the last change of the app: rules.go
 	AppRulePackageState   AppRule = "package_state"   // the package cannot be started: starts.go
 
@@ -267,6 +271,7 @@ type AppSummary struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Updated  time.Time         `json:"updated,omitzero"`
 	Count    AppCount          `json:"count"`
+	Update   *AppUpdate        `json:"update,omitempty"` // nil: no version replaces another one
 }
 
 // PoolTotals are sums over apps, with the names of the health manager's varz.
@@ -349,6 +354,7 @@ const (
 	WhyIncomplete AppReason = "incomplete" // a state is incomplete
 
 	WhyInTurn      AppReason = "in_turn"      // it is queued
+	WhyHalted      AppReason = "halted"       // the update to another version is halted
 	WhyNotExpected AppReason = "not_expected" // an exit of a copy that should not run
 
 	WhyStillRuns AppReason = "still_runs" // an exit, but another copy runs

@@ -76,14 +76,14 @@ func (a App) WithVersion(v AppVersion) App {
 type Update struct {
 	// MaxSurge is how many indices may have an instance of both versions. Default 25%, at least 1.
 	MaxSurge Share `json:"max_surge,omitzero"`
-	// StopAfter is after how many crashes of the new version the update halts. Default 2.
+	// StopAfter is after how many crashes of the new version the update halts. Default 1.
 	StopAfter int `json:"stop_after,omitempty"`
 }
 
 // Defaults of an Update.
 const (
 	defaultSurge     = 25 // percent
-	defaultStopAfter = 2
+	defaultStopAfter = 1
 )
 
 // Surge returns how many of n indices may have an instance of both versions. u may be nil.
@@ -143,4 +143,25 @@ func (s *Share) UnmarshalJSON(data []byte) (err error) {
 	}
 	*s, err = ParseShare(text)
 	return err
+}
+
+// AppUpdate is an update of an application that is not complete.
+type AppUpdate struct {
+	From   string        `json:"from,omitempty"` // the last complete version
+	To     string        `json:"to"`             // the version of the row
+	Ready  int           `json:"ready"`          // indices that had a ready instance of To
+	Halted *HaltedUpdate `json:"halted,omitempty"`
+}
+
+// HaltedUpdate is an update that was halted. The last complete version serves, until the row has another version.
+type HaltedUpdate struct {
+	Version string    `json:"version"` // that was halted
+	Serves  string    `json:"serves"`  // the last complete version
+	Why     string    `json:"why"`     // for people
+	At      time.Time `json:"at"`
+}
+
+// String returns a sentence for operators, with what to do.
+func (h HaltedUpdate) String(app string) string {
+	return fmt.Sprintf("version %s of %s halted: %s; %s serves; \"weir app rollback %s\", or set a new version", h.Version, app, h.Why, h.Serves, app)
 }

@@ -27,7 +27,10 @@ const (
 type app struct {
 	id   known.AppID
 	row  rowState
-	want api.App // the last readable row; its Name is always set
+	want api.App // the last readable row, with the version that counts; its Name is always set
+
+	given  api.App // the last readable row
+	update updateState
 
 	pass      uint32  // pass in which the row was last read
 	outdated  uint32  // pass in which Updated came
@@ -100,6 +103,7 @@ type slot struct {
 	start   api.AppRule   // rule that requests a start
 	why     api.AppReason // reason of the start
 	missing instant       // missing since; 0: not missing
+	served  bool          // while it is missing, an earlier version serves it
 	pending instant       // a start was sent: no further start before this time
 	sent    instant       // the same for a confirmed start; 0: none, or it was answered
 	grace   instant       // it was stopped: no start before this time

@@ -21,6 +21,7 @@ type dispatch struct {
 	memory  *memory
 	journal *journal
 	wakes   *wakes
+	updates *updates
 
 	starts *queue.Queue[indexKey]
 	stops  *queue.Queue[stopKey]
@@ -43,8 +44,11 @@ func (d *dispatch) act(l *evaluation) {
 func (d *dispatch) start(l *evaluation) {
 	s := l.slot
 	s.start, s.why = l.start, l.why
-	if s.missing == 0 {
+	served, begins := l.category == running && l.start == api.AppRuleMissing, s.missing == 0 || s.served
+	if s.served = served; s.missing == 0 {
 		s.missing = d.clock.now
+	}
+	if begins && !served {
 		d.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
 	}
 	if h, held := l.holdStart(judging); held {
@@ -52,6 +56,7 @@ func (d *dispatch) start(l *evaluation) {
 		d.waits(s, h)
 		return
 	}
+	d.updates.allow(l)
 	if !d.starts.Has(s.indexKey()) {
 		d.queued = append(d.queued, s.indexKey())
 	}

@@ -192,6 +192,9 @@ func (a *app) summary() api.AppSummary {
 	if a.pool != nil {
 		s.Pool = a.want.Pool
 	}
+	if u := a.update; a.row == rowPresent && (u.halted != nil || a.updating()) {
+		s.Update = &api.AppUpdate{From: u.complete, To: a.given.Version, Ready: len(u.ready), Halted: u.halted}
+	}
 	switch {
 	case a.row == rowUnreadable:
 		s.Problem = "its row is unreadable"

@@ -34,6 +34,9 @@ func (m *Machine) judge(p indexKey) {
 	m.rows.refresh(a)
 	s := m.apps.slots[p]
 	l := m.rules.judge(a, p.index(), s)
+	if m.updates.judged(l) {
+		return
+	}
 	if s == nil {
 		if !l.troubled() {
 			m.dropIfEmpty(a)
@@ -86,7 +89,7 @@ func (m *Machine) needsSlot(l *evaluation) bool {
 // another harmonizer sent a nudge for an index that was never missing here, its keep-alive
 // stays.
 func (m *Machine) recover(s *slot, served bool) {
-	if s.missing != 0 && served {
+	if s.missing != 0 && served && !s.served {
 		m.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingRecovered, Version: s.app.want.Version, Rule: s.start})
 	}
 	if s.missing != 0 || s.restart != 0 || s.givenUp || s.silent != 0 {

@@ -35,6 +35,7 @@ type Machine struct {
 	dispatch dispatch
 	memory   memory
 	senders  senders
+	updates  updates
 
 	placements placements
 	lost       map[message.Node]time.Time // lost nodes that sent no heartbeat since
@@ -67,7 +68,7 @@ func NewMachine(cfg Config) *Machine {
 	}}
 	m.dispatch = dispatch{
 		cfg: &m.cfg, clock: &m.clock, known: m.known, apps: &m.apps, rules: &m.rules, rows: &m.rows,
-		gate: &m.gate, memory: &m.memory, journal: &m.journal, wakes: &m.wakes,
+		gate: &m.gate, memory: &m.memory, journal: &m.journal, wakes: &m.wakes, updates: &m.updates,
 		starts: queue.New[indexKey](cfg.rate()), stops: queue.New[stopKey](cfg.rate()), out: map[*app]*appNudges{},
 	}
 	m.rows = rows{
@@ -78,7 +79,9 @@ func NewMachine(cfg Config) *Machine {
 	m.memory = memory{
 		cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, apps: &m.apps, wakes: &m.wakes,
 		rowlessMemory: map[string]rowlessMemory{}, changed: map[string]bool{}, saved: map[string]bool{},
+		reread: func(a *app) { m.rows.change(a, a.given) },
 	}
+	m.updates = updates{clock: &m.clock, known: m.known, apps: &m.apps, rows: &m.rows, memory: &m.memory, journal: &m.journal}
 	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
 	return m
 }

@@ -19,10 +19,17 @@ type Memory struct {
 	Version string        `json:"version,omitempty"` // the live version
 	Indices []IndexMemory `json:"indices,omitempty"` // in order of index
 	Stops   []StopMemory  `json:"stops,omitempty"`   // in order of index and instance, at most MaxStops
+
+	// Of an update that is not complete:
+	Complete string            `json:"complete,omitempty"` // the last complete version
+	Crashes  int               `json:"crashes,omitempty"`  // of the live version
+	Halted   *api.HaltedUpdate `json:"halted,omitempty"`
 }
 
 // Empty reports whether there is nothing to save.
-func (m Memory) Empty() bool { return len(m.Indices)+len(m.Stops) == 0 }
+func (m Memory) Empty() bool { return len(m.Indices)+len(m.Stops) == 0 && !m.updates() }
+
+func (m Memory) updates() bool { return m.Complete != "" || m.Halted != nil }
 
 // IndexMemory is the saved state of one index. Times are on the caller's clock; the harmonizer
 // that restores them bounds them.
@@ -58,6 +65,7 @@ type memory struct {
 	wakes  *wakes
 
 	rowlessMemory map[string]rowlessMemory // of apps without a row
+	reread        func(*app)               // after a change of what counts of its row
 	changed       map[string]bool          // changed since take last returned it
 	saved         map[string]bool          // apps whose memory take returned
 }
@@ -99,7 +107,10 @@ func (m *memory) memoryOf(name string) Memory {
 }
 
 func (m *memory) indices(a *app) Memory {
-	mem := Memory{App: a.name(), Version: a.want.Version}
+	mem := Memory{App: a.name(), Version: a.want.Version, Crashes: a.update.crashes, Halted: a.update.halted}
+	if a.update.complete != a.given.Version {
+		mem.Complete = a.update.complete
+	}
 	for s := a.slots; s != nil; s = s.next {
 		if s.crashes > 0 || s.pending > m.clock.now || s.restart > m.clock.now {
 			mem.Indices = append(mem.Indices, IndexMemory{
@@ -156,7 +167,7 @@ func (m *memory) restore(memories []Memory) {
 		m.changed[mem.App] = true
 		if a := m.apps.lookup(mem.App); a != nil && a.row == rowPresent {
 			m.merge(a, mem)
-		} else if len(mem.Indices) > 0 {
+		} else if len(mem.Indices) > 0 || mem.updates() {
 			m.keepRowless(mem)
 		}
 		m.mergeStops(mem)
@@ -166,6 +177,7 @@ func (m *memory) restore(memories []Memory) {
 // merge adds the memory of an app: the larger number of crashes and the later times.
 func (m *memory) merge(a *app, mem Memory) {
 	m.markChanged(a)
+	m.mergeUpdate(a, mem)
 	if mem.Version != a.want.Version {
 		return
 	}
@@ -179,6 +191,18 @@ func (m *memory) merge(a *app, mem Memory) {
 			m.mergeCrashes(s, i)
 		}
 		m.apps.backlog.mark(s.indexKey())
+	}
+}
+
+// mergeUpdate adds the state of an update.
+func (m *memory) mergeUpdate(a *app, mem Memory) {
+	a.update.complete = cmp.Or(mem.Complete, a.update.complete)
+	if mem.Version == a.want.Version {
+		a.update.crashes = max(a.update.crashes, mem.Crashes)
+	}
+	if h := mem.Halted; h != nil && a.update.halted == nil && h.Version == a.given.Version {
+		a.update.halted = h
+		m.reread(a)
 	}
 }
 
@@ -234,7 +258,7 @@ func (m *memory) keepRowless(mem Memory) {
 
 // rowLost stores the memory of an app whose row is about to be removed.
 func (m *memory) rowLost(a *app) {
-	if mem := m.memoryOf(a.name()); len(mem.Indices) > 0 {
+	if mem := m.memoryOf(a.name()); len(mem.Indices) > 0 || mem.updates() {
 		m.keepRowless(mem)
 	}
 }

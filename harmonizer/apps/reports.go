@@ -60,6 +60,7 @@ func (m *Machine) takeChange(c *known.Change, reason api.AppReason) {
 			m.placements.addCopy(c.Copy, m.known.Name(c.App))
 		}
 		m.enterCopy(a, c.Copy)
+		m.updates.becameReady(a, c.Copy)
 		m.backlog.mark(at(c.App, c.Index))
 	case known.Refused:
 		m.backlog.mark(at(c.App, c.Index))
@@ -68,6 +69,7 @@ func (m *Machine) takeChange(c *known.Change, reason api.AppReason) {
 	case known.BecameState:
 		a := m.apps.app(c.App)
 		m.enterCopy(a, c.Copy)
+		m.updates.becameReady(a, c.Copy)
 		if !c.Copy.Placed() || !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, api.WhyCrashed) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
@@ -171,6 +173,7 @@ func (m *Machine) crashed(s *slot, id string) {
 	s.hold = ""
 	m.memory.markChanged(s.app)
 	m.journal.addIndexFinding(s, f)
+	m.updates.crashed(s.app, id)
 }
 
 // exit processes the end of a copy, even of a copy that its node never listed.

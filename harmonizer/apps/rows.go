@@ -149,8 +149,11 @@ func (r *rows) row(want api.App) {
 		a.stale = false
 		r.apps.markAll(a)
 	}
-	if a.row == rowPresent && a.want.Equal(want) {
+	if a.row == rowPresent && a.given.Equal(want) {
 		return
+	}
+	if h := a.update.halted; h != nil && h.Version != want.Version {
+		a.update.halted = nil
 	}
 	r.change(a, want)
 }
@@ -164,8 +167,9 @@ func (r *rows) find(name string) *app {
 }
 
 // change replaces the row of an app and marks each affected index.
-func (r *rows) change(a *app, want api.App) {
-	had, old, was := a.row == rowPresent, a.want, a.expected()
+func (r *rows) change(a *app, given api.App) {
+	a.given = given
+	had, old, was, want := a.row == rowPresent, a.want, a.expected(), a.effective(given)
 	r.set(a, rowPresent, want)
 	r.apps.join(a, want.Pool)
 	a.pool.revision++ // resources per instance may differ
@@ -173,6 +177,7 @@ func (r *rows) change(a *app, want api.App) {
 	begins := !had || old.State != want.State && want.State == api.AppStarted
 	switch {
 	case begins || old.Version != want.Version:
+		a.update.begin()
 		r.renew(a)
 		r.memory.rowBack(a)
 		r.apps.markAll(a)
@@ -224,7 +229,7 @@ func (r *rows) unreadable(name string) {
 	switch a := r.find(name); a.row {
 	case rowPresent, rowUnreadable:
 	case rowVanished: // the row exists again; its last content is valid
-		r.change(a, a.want)
+		r.change(a, a.given)
 	case rowUnknown, rowDeleted: // the content from before a deletion proves nothing
 		r.set(a, rowUnreadable, a.want)
 		r.apps.markAll(a)

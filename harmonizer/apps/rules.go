@@ -19,6 +19,7 @@ var verdictRules = [...]func(*evaluation){
 var startRules = [...]holdRule{
 	{always, (*evaluation).updateRequired}, // the row is older than the app
 	{always, (*evaluation).incomplete},     // the expected state is incomplete, and the index did not run before
+	{always, (*evaluation).updateStart},    // an earlier version serves it, and other indices change first
 
 	{waiting, (*evaluation).packageState}, // the package cannot be started
 	{waiting, (*evaluation).giveUp},       // it crashed too often
@@ -153,6 +154,8 @@ type copyCounts struct {
 	leaving    int // of the live version, EVACUATING
 	evacuating int // of any version
 	others     int // of other versions, not EVACUATING
+	// earlierReady are those of others that are ready, and placed on their nodes.
+	earlierReady int
 }
 
 // rules evaluate indices. They change only the proof that duplicates run.
@@ -199,6 +202,7 @@ func (l *evaluation) count() {
 			n.leaving += count(live)
 		case !live:
 			n.others++
+			n.earlierReady += count(c.Placed() && c.Ready())
 		default:
 			n.serving++
 			n.liveCopies += count(c.Placed() && (state == api.CopyRunning || state == api.CopyStarting))

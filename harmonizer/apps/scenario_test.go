@@ -255,6 +255,9 @@ func (s *scenario) app(args []string) error {
 			row.Package = api.PackageState(value)
 		}
 	}
+	if old, known := s.rows[row.Name]; known { // as "weir app set" does
+		row.History = old.WithVersion(row.Live()).History
+	}
 	s.rows[row.Name] = row
 	s.step(ExpectedRows{[]api.App{row}})
 	return nil
@@ -313,10 +316,11 @@ func (s *scenario) node(args []string) error {
 	return nil
 }
 
-// parseBeat parses APP/INDEX[@VERSION]=INSTANCE[@VERSION][:STATE][~SINCE].
+// parseBeat parses APP/INDEX[@VERSION]=INSTANCE[@VERSION][:STATE][~SINCE][!]. With "!" the copy is not ready.
 func parseBeat(arg string) (api.Beat, error) {
 	where, id, _ := strings.Cut(arg, "=")
 	b := api.Beat{Partition: "default", Version: "v1", State: api.CopyRunning}
+	id, b.Unready = strings.CutSuffix(id, "!")
 	if head, since, ok := strings.Cut(id, "~"); ok {
 		id = head
 		b.Since, _ = strconv.ParseFloat(since, 64)

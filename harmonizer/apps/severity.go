@@ -7,10 +7,10 @@ import (
 // SeverityOf returns how urgent a finding is.
 func SeverityOf(k api.AppFindingKind) api.Severity {
 	switch k {
-	case api.AppFindingComplete, api.AppFindingReleased, api.AppFindingRetried, api.AppFindingSenderRight:
+	case api.AppFindingComplete, api.AppFindingReleased, api.AppFindingRetried, api.AppFindingSenderRight, api.AppFindingUpdated:
 		return api.SeverityInfo
 	case api.AppFindingIncomplete, api.AppFindingNodeLost, api.AppFindingFlapping, api.AppFindingGaveUp, api.AppFindingLimitHeld, api.AppFindingLimitThrottled,
-		api.AppFindingSenderWrong:
+		api.AppFindingSenderWrong, api.AppFindingHalted:
 		return api.SeverityWarning
 	}
 	return api.SeverityDebug

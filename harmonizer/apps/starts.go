@@ -14,6 +14,10 @@ func (l *evaluation) missing() {
 		return
 	}
 	l.category, l.start, l.why = missing, api.AppRuleMissing, api.WhyNew
+	if l.app.updating() && l.copyCounts.earlierReady > 0 {
+		l.category = running
+		return
+	}
 	s := l.slot
 	if s == nil {
 		return

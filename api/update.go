@@ -138,6 +138,9 @@ func (s Share) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalJSON implements json.Unmarshaler.
 func (s *Share) UnmarshalJSON(data []byte) (err error) {
 	var text string
+	if string(data) == "null" {
+		return nil
+	}
 	if json.Unmarshal(data, &text) != nil {
 		text = string(data)
 	}

@@ -382,13 +382,15 @@ type App struct {
 	GPUs      float64   `json:"gpus"`
 	Updated   time.Time `json:"updated"`
 
-	Ready   *Readiness        `json:"ready,omitempty"`   // nil: see [DefaultReadyAfter]
-	Env     map[string]string `json:"env,omitempty"`     // of the command, besides the variables of the agent
-	Update  *Update           `json:"update,omitempty"`  // nil: its defaults
-	History []AppVersion      `json:"history,omitempty"` // earlier versions, the latest first
-	State   AppState          `json:"state,omitempty"`
-	Package PackageState      `json:"package_state,omitempty"`
-	Labels  map[string]string `json:"labels,omitempty"` // framework, runtime, ...
+	Ready  *Readiness        `json:"ready,omitempty"`  // nil: see [DefaultReadyAfter]
+	Env    map[string]string `json:"env,omitempty"`    // of the command, besides the variables of the agent
+	Update *Update           `json:"update,omitempty"` // nil: its defaults
+	// Restarted makes a version of its own, so that all instances are replaced.
+	Restarted time.Time         `json:"restarted,omitzero"`
+	History   []AppVersion      `json:"history,omitempty"` // earlier versions, the latest first
+	State     AppState          `json:"state,omitempty"`
+	Package   PackageState      `json:"package_state,omitempty"`
+	Labels    map[string]string `json:"labels,omitempty"` // framework, runtime, ...
 }
 
 // Equal reports whether two rows are equal, with defaults filled in.
@@ -397,7 +399,7 @@ func (a App) Equal(b App) bool {
 		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
 		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
 		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels) &&
-		reflect.DeepEqual(a.Ready, b.Ready) && reflect.DeepEqual(a.Update, b.Update) && maps.Equal(a.Env, b.Env) &&
+		reflect.DeepEqual(a.Ready, b.Ready) && reflect.DeepEqual(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && a.Restarted.Equal(b.Restarted) &&
 		slices.EqualFunc(a.History, b.History, func(x, y AppVersion) bool { return x.Version == y.Version })
 }
 

@@ -25,7 +25,9 @@ type AppVersion struct {
 	GPUs    float64           `json:"gpus"`
 	Ready   *Readiness        `json:"ready,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
-	At      time.Time         `json:"at,omitzero"` // when it was set
+	// Restarted makes a version of its own, so that all instances are replaced.
+	Restarted time.Time `json:"restarted,omitzero"`
+	At        time.Time `json:"at,omitzero"` // when it was set
 }
 
 // Footprint returns the resources of one instance of the version.
@@ -37,7 +39,7 @@ func (v AppVersion) Footprint() resource.Vector {
 func (a App) Live() AppVersion {
 	return AppVersion{
 		Version: a.Version, Command: a.Command, Release: a.Release, CPUs: a.CPUs, Mem: a.Mem, Disk: a.Disk, GPUs: a.GPUs,
-		Ready: a.Ready, Env: a.Env, At: a.Updated,
+		Ready: a.Ready, Env: a.Env, Restarted: a.Restarted, At: a.Updated,
 	}
 }
 
@@ -68,7 +70,7 @@ func (a App) WithVersion(v AppVersion) App {
 	}
 	a.History = history
 	a.Version, a.Command, a.Release, a.CPUs, a.Mem, a.Disk, a.GPUs = v.Version, v.Command, v.Release, v.CPUs, v.Mem, v.Disk, v.GPUs
-	a.Ready, a.Env = v.Ready, v.Env
+	a.Ready, a.Env, a.Restarted = v.Ready, v.Env, v.Restarted
 	return a
 }
 

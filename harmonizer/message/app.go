@@ -266,8 +266,8 @@ func validateLabels(a api.App, bad func(field, format string, args ...any)) {
 	}
 }
 
-// VersionOf returns a version for the row: a hash of its command, its release, its readiness, its environment and the resources of an instance. It does
-// not change with the number of instances.
+// VersionOf returns a version for the row: a hash of its command, its release, its readiness, its environment and the resources of an instance. It
+// changes with a restart, and not with the number of instances.
 func VersionOf(a api.App) string {
 	text := fmt.Appendf(nil, "%q %v", a.Command, a.Footprint())
 	if a.Release != "" { // without one, the version is that of weir without releases
@@ -276,6 +276,9 @@ func VersionOf(a api.App) string {
 	if a.Ready != nil || len(a.Env) > 0 {
 		more, _ := json.Marshal([]any{a.Ready, a.Env}) // plain values: never an error
 		text = append(append(text, ' '), more...)
+	}
+	if !a.Restarted.IsZero() {
+		text = fmt.Appendf(text, " %d", a.Restarted.UnixNano())
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:4])

@@ -46,20 +46,25 @@ func Command(c *connect.CLI) *cobra.Command {
 	}
 	cmd.AddCommand(cli.setCommand(), cli.getCommand(), cli.listCommand(), cli.deleteCommand(),
 		cli.statusCommand(), cli.explainCommand(), cli.crashesCommand(), cli.retryCommand(), cli.logsCommand())
+	cmd.AddCommand(cli.verbs()...)
 	return cmd
 }
 
 func (cli *commands) setCommand() *cobra.Command {
 	var want api.App
-	strict := false
+	var flags versionFlags
+	strict, wait := false, false
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Create or change an application: its instances, resources and command",
 		Long: `Create or change an application: its instances, resources and command.
 
 A flag that is not set keeps its value. A new application needs --command. A change of
-the command, the release or the resources makes a new version, whose instances replace
-the old ones. A change of the count keeps the version.
+the command, the release, the resources, the environment or the readiness makes a new
+version. Its instances replace the old ones, some indices at a time: an old instance ends
+when the new one on its index is ready. If a new instance crashes or is not ready in time,
+the update halts, and the old version serves. --wait shows the update until all instances
+are ready (exit code 0) or it halts (1). A change of the count keeps the version.
 
 With --release, each machine fetches and verifies that release from the bucket before it
 runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.
@@ -71,6 +76,7 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
 		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir app set web --release shop/web@v1.2.0 --command 'exec $WEIR_RELEASE_DIR/web'
   weir app set web --instances 20
+  weir app set web --ready-http 8080/health --env LEVEL=debug --wait
   weir app set web --cpus 4 --strict`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,7 +85,11 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
 				return badAppName(want.Name)
 			}
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.setApp(ctx, b, want, strict, cmd.Flags().Changed)
+				row, err := cli.setApp(ctx, b, want, &flags, strict, cmd.Flags().Changed)
+				if err != nil || !wait {
+					return err
+				}
+				return cli.wait(cmd.Context(), b, row)
 			})
 		},
 	}
@@ -92,31 +102,40 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
 	f.StringVar(&want.Command, "command", "", "command of an instance, run by /bin/sh -c")
 	f.StringVar(&want.Release, "release", "", "NAMESPACE/NAME@VERSION in the bucket, whose files the command finds in $WEIR_RELEASE_DIR; empty: none")
 	f.BoolVar(&strict, "strict", false, "write nothing if no machine of the pool can hold an instance")
+	f.BoolVar(&wait, "wait", false, "show the update until all instances are ready, or it halts")
+	flags.bind(f)
 	return cmd
 }
 
 // setApp writes a row; flags that are not changed keep an old row's value. If strict is set, it writes only what a machine may
 // hold.
-func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, strict bool, changed func(string) bool) error {
+func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, flags *versionFlags, strict bool, changed func(string) bool) (api.App, error) {
 	if err := checkBucket(ctx, b, cli.Cluster); err != nil {
-		return err
+		return want, err
 	}
 	old, revision, err := readApp(ctx, b, cli.Cluster, want.Name)
 	switch {
 	case errors.Is(err, errNoApp) && want.Command == "":
-		return usage.New(fmt.Errorf("application %s is new: set its command with --command", want.Name))
+		return want, usage.New(fmt.Errorf("application %s is new: set its command with --command", want.Name))
 	case errors.Is(err, errNoApp), errors.Is(err, errUnreadable) && revision > 0 && changed("command") && changed("instances"):
 		want.Pool = cli.Pool
 	case err != nil:
-		return err
+		return want, err
 	default:
 		want = merge(old, want, changed)
 		if changed("pool") {
 			want.Pool = cli.Pool
 		}
 	}
-	want.Version = message.VersionOf(want)
-	want.Updated = time.Now().UTC()
+	if err := flags.apply(&want, changed); err != nil {
+		return want, err
+	}
+	want = withVersion(old, want, time.Now())
+	return want, cli.write(ctx, b, want, revision, strict)
+}
+
+// write writes a row, and warns if no machine can hold an instance. If strict is set, it writes only what a machine may hold.
+func (cli *commands) write(ctx context.Context, b *bus.Bus, want api.App, revision uint64, strict bool) error {
 	if err := message.ValidateApp(want); err != nil {
 		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}

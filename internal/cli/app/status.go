@@ -168,6 +168,9 @@ func (cli *commands) printIndices(e api.AppExplanation) {
 		for _, c := range i.Instances {
 			since := time.UnixMilli(int64(c.Since * 1000))
 			state := string(c.State)
+			if c.Unready {
+				state = "UNREADY"
+			}
 			if !c.Silent.IsZero() {
 				state += ", node silent"
 			}
@@ -187,6 +190,17 @@ func (cli *commands) printHead(s api.AppSummary) {
 	if s.Problem != "" {
 		fmt.Fprintf(cli.Stdout, "! %s\n", s.Problem)
 	}
+	if u := s.Update; u != nil {
+		fmt.Fprintln(cli.Stdout, updateLine(s.Name, *u))
+	}
+}
+
+// updateLine returns the line about an update.
+func updateLine(app string, u api.AppUpdate) string {
+	if u.Halted != nil {
+		return "! " + u.Halted.String(app)
+	}
+	return fmt.Sprintf("version %s replaces %s: %d indices are ready", u.To, u.From, u.Ready)
 }
 
 // stateOf returns the state of an index without an instance.
@@ -229,6 +243,7 @@ var waitsFor = map[api.AppReason]string{
 	api.WhyFollowing:       "the leading harmonizer",
 	api.WhyStopsAll:        "fewer copies in one stop (the controller would stop the whole app)",
 	api.WhyNotStaged:       "a staged package",
+	api.WhyHalted:          "another version of the row: the update is halted",
 }
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

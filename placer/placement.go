@@ -156,19 +156,43 @@ func (n *node) copiesThatFit(footprint resource.Vector) float64 {
 // first, and the old copy stops when the replacement is ready. A copy that is known to be unwanted is only
 // stopped. A copy of an unknown app stays.
 func (c *core) drain(now time.Time) {
+	proved := map[string]bool{} // whether a copy of the row's version is ready, by app
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		n := c.nodes[id]
 		if !n.facts.Draining {
 			continue
 		}
 		for _, instance := range slices.Sorted(maps.Keys(n.copies)) {
-			c.drainCopy(now, n.copies[instance])
+			c.drainCopy(now, n.copies[instance], proved)
 		}
 	}
 }
 
-func (c *core) drainCopy(now time.Time, cp *copyOf) {
+// replacementOf returns the slot of a copy's replacement. Until a copy of the row's version is ready, it has the version of the copy,
+// if that is one of the row.
+func (c *core) replacementOf(cp *copyOf, proved map[string]bool) (slot, wish) {
 	current, wish := c.rows.current(cp.slot)
+	row := c.rows.apps[cp.app]
+	if _, known := row.Find(cp.version); current.version == cp.version || !known || wish != wanted {
+		return current, wish
+	}
+	is, found := proved[cp.app]
+	if !found {
+		for index := range row.Instances {
+			for _, other := range c.bySlot[slot{cp.app, row.Version, index}] {
+				is = is || other.ready
+			}
+		}
+		proved[cp.app] = is
+	}
+	if !is {
+		current.version = cp.version
+	}
+	return current, wish
+}
+
+func (c *core) drainCopy(now time.Time, cp *copyOf, proved map[string]bool) {
+	current, wish := c.replacementOf(cp, proved)
 	live, _ := c.live(now, current)
 	switch {
 	case c.stopping(now, cp) || wish == unknown:

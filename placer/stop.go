@@ -89,7 +89,7 @@ func (c *core) keepReason(now time.Time, cp *copyOf) string {
 		if !c.hasReplacement(cp, live) {
 			return whyNotReplaced
 		}
-	case !c.hasSubstitute(now, cp):
+	case !c.hasSubstitute(now, cp) && !c.hasEarlier(now, cp):
 		return whyLast
 	}
 	return ""
@@ -100,6 +100,19 @@ func (c *core) hasReplacement(old *copyOf, live slot) bool {
 	for _, cp := range c.bySlot[live] {
 		if cp.replaces(old) {
 			return true
+		}
+	}
+	return false
+}
+
+// hasEarlier reports whether a copy of an earlier version of the row can replace this one on its index: the harmonizer halted the
+// update to this version.
+func (c *core) hasEarlier(now time.Time, cp *copyOf) bool {
+	for _, v := range c.rows.apps[cp.app].History {
+		for _, other := range c.bySlot[slot{cp.app, v.Version, cp.index}] {
+			if other.asked.IsZero() && c.fresh(now, other.node) && other.replaces(cp) && (!other.node.facts.Draining || cp.node.facts.Draining) {
+				return true
+			}
 		}
 	}
 	return false

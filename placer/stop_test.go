@@ -183,6 +183,29 @@ func TestUnreadableRowKeepsTheLastOne(t *testing.T) {
 	w.expect("beyond its instances", "stop z on a")
 }
 
+// After an update was halted, a copy of the new version is stopped if one of the earlier version serves its index, and a draining node
+// moves the earlier version.
+func TestHaltedUpdateKeepsTheEarlierVersion(t *testing.T) {
+	w := newWorld(t)
+	w.row(func(r *api.App) {
+		r.Version, r.History = "v2", []api.AppVersion{{Version: "v1", Command: "old", CPUs: 1}}
+	})
+	w.node("a", false, "0/x=RUNNING!")
+	w.node("b", false, "0/y@v2=RUNNING")
+	w.stop("the earlier one is not ready", []string{"y"}, "y: "+whyLast)
+	w.node("a", false, "0/x=RUNNING")
+	w.node("b", false, "0/y@v2=RUNNING!")
+	w.node("a", true, "0/x=EVACUATING")
+	w.stop("the earlier one leaves", []string{"y"}, "y: "+whyLast)
+	w.expect("it is replaced", "start web/0 on b")
+	if w.did[0].version != "v1" {
+		t.Errorf("replaced by version %s, want v1", w.did[0].version)
+	}
+	w.node("b", false, "0/y@v2=RUNNING!", "0/"+w.did[0].instance+"=RUNNING")
+	w.stop("the earlier one serves", []string{"y"})
+	w.expect("stopped", "stop x on a", "stop y on b")
+}
+
 // A copy is replaced by a ready one only. A copy that is not ready itself is replaced by one that is up.
 func TestOnlyAReadyCopyReplaces(t *testing.T) {
 	for _, test := range []struct {

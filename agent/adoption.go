@@ -123,7 +123,7 @@ func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot s
 	if x.child != nil {
 		a.procs[c.Instance] = p
 		a.wg.Go(func() { a.watch(p, c.Instance) })
-		a.watchReady(p, c, x.Since)
+		a.ready.watch(p, c.StartRequest, x.Since)
 		if c.asked || c.evacuated {
 			a.wg.Go(p.stop)
 		}

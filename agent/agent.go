@@ -45,6 +45,7 @@ type Agent struct {
 	contact   *contact // nil: the node never fences itself
 	claims    *claims
 	artifacts *artifacts
+	ready     readyChecks
 	procs     map[string]*process // by instance
 	unclean   int                 // ended copies with processes that may still run
 	reported  chan event
@@ -78,13 +79,15 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 		}
 	}
 	log = log.With("node", cfg.ID)
-	return &Agent{
+	a := &Agent{
 		cfg: cfg, nc: nc, launcher: launcher, log: log,
 		records: records{filepath.Join(cfg.DataDir, stateFolder), cfg.ID, log},
 		machine: newMachine(cfg, boot), checker: newChecker(cfg), procs: map[string]*process{}, reported: make(chan event), claims: newClaims(cfg, rand.Text(), nc, log),
 		artifacts: newArtifacts(cfg.Releases),
 		alive:     make(chan struct{}), reading: make(chan struct{}, parallelLogs), released: make(chan struct{}),
-	}, nil
+	}
+	a.ready = readyChecks{cfg, launcher, a.released, a.report, &a.wg}
+	return a, nil
 }
 
 // Run serves until ctx ends. If another agent of the node runs, it returns ErrRival and does nothing. If the

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/readiness"
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -40,7 +41,7 @@ func (a *Agent) run(ctx context.Context, c *copyOf, releaseDir string) error {
 	a.procs[c.Instance] = p
 	a.dirty = true
 	a.wg.Go(func() { a.watch(p, c.Instance) })
-	a.watchReady(p, c, time.Now())
+	a.ready.watch(p, c.StartRequest, time.Now())
 	a.log.Info("app instance started", "app", c.App, "index", c.Index, "instance", c.Instance)
 	return nil
 }
@@ -261,4 +262,21 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 		return
 	}
 	a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.node()), reported)
+}
+
+// becameReady records a change of a copy, and ends it if it is to be started again.
+func (a *Agent) becameReady(now time.Time, instance string, change readiness.Change) {
+	c := a.machine.ready(now, instance, change.Ready)
+	if c == nil {
+		return
+	}
+	if change.Ready {
+		a.log.Info("app instance ready", "app", c.App, "index", c.Index, "instance", c.Instance)
+		return
+	}
+	a.log.Warn("app instance no longer ready", "app", c.App, "index", c.Index, "instance", c.Instance, "why", change.Why)
+	if c.Ready != nil && c.Ready.RestartUnready && !c.asked && !c.evacuated && c.unreadyEnd == "" {
+		c.unreadyEnd = "ended because it is not ready: " + change.Why
+		a.end(c)
+	}
 }

@@ -24,7 +24,7 @@ type process struct {
 	child  *supervise.Child
 	dir    string // removed with the process
 	output string // file
-	// releaseDir is the folder of its release; empty: it has none, or an earlier agent fetched it.
+	// releaseDir is the folder of its release. It is empty without a release, and if an earlier agent fetched it.
 	releaseDir string
 	log        *slog.Logger
 }

@@ -4,35 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent/readiness"
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
-// watchReady checks whether a copy is ready, until its process ends or this agent does.
-func (a *Agent) watchReady(p *process, c *copyOf, began time.Time) {
-	start, releaseDir := c.StartRequest, p.releaseDir
+// readyChecks check whether the copies of an agent are ready.
+type readyChecks struct {
+	cfg      Config
+	launcher *supervise.Launcher
+	released <-chan struct{} // closed when the copies outlive the agent
+	report   func(event)
+	wg       *sync.WaitGroup
+}
+
+// watch checks a copy until its process ends or the agent does. The command of a check has the environment of the copy.
+func (r readyChecks) watch(p *process, start wire.StartRequest, began time.Time) {
+	env := environment(r.cfg, start, p.dir, p.releaseDir)
 	w := readiness.Watch{Readiness: start.Ready.WithDefaults(), Began: began, Command: func(ctx context.Context, command string) error {
-		return a.runCheck(ctx, p, environment(a.cfg, start, p.dir, releaseDir), nameOf(start), command)
+		return r.run(ctx, p.dir, env, nameOf(start), command)
 	}}
 	ctx, cancel := context.WithCancel(context.Background())
-	a.wg.Go(func() {
+	r.wg.Go(func() {
 		defer cancel()
 		select {
 		case <-p.done():
-		case <-a.released:
+		case <-r.released:
 		}
 	})
-	a.wg.Go(func() {
-		w.Run(ctx, func(change readiness.Change) { a.report(event{instance: start.Instance, ready: &change}) })
+	r.wg.Go(func() {
+		w.Run(ctx, func(change readiness.Change) { r.report(event{instance: start.Instance, ready: &change}) })
 	})
 }
 
-// runCheck runs the command of a readiness check in the folder of a copy. It ends with this agent.
-func (a *Agent) runCheck(ctx context.Context, p *process, env []string, name, command string) error {
-	child, err := a.launcher.Start(ctx, supervise.Spec{
-		Name: name + " readiness", Argv: []string{"/bin/sh", "-c", command}, Env: env, Dir: p.dir, StopGrace: time.Millisecond,
+// run runs the command of a check in the folder of a copy. It ends with the agent.
+func (r readyChecks) run(ctx context.Context, dir string, env []string, name, command string) error {
+	child, err := r.launcher.Start(ctx, supervise.Spec{
+		Name: name + " readiness", Argv: []string{"/bin/sh", "-c", command}, Env: env, Dir: dir, StopGrace: time.Millisecond,
 	})
 	if err != nil {
 		return err
@@ -50,21 +61,4 @@ func (a *Agent) runCheck(ctx context.Context, p *process, env []string, name, co
 		return fmt.Errorf("the command of the check ended with %s", exit)
 	}
 	return nil
-}
-
-// becameReady records a change of a copy, and ends it if it is to be started again.
-func (a *Agent) becameReady(now time.Time, instance string, change readiness.Change) {
-	c := a.machine.ready(now, instance, change.Ready)
-	if c == nil {
-		return
-	}
-	if change.Ready {
-		a.log.Info("app instance ready", "app", c.App, "index", c.Index, "instance", c.Instance)
-		return
-	}
-	a.log.Warn("app instance no longer ready", "app", c.App, "index", c.Index, "instance", c.Instance, "why", change.Why)
-	if c.Ready != nil && c.Ready.RestartUnready && !c.asked && !c.evacuated && c.unreadyEnd == "" {
-		c.unreadyEnd = "ended because it is not ready: " + change.Why
-		a.end(c)
-	}
 }

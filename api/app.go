@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -399,7 +398,7 @@ func (a App) Equal(b App) bool {
 		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
 		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
 		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels) &&
-		reflect.DeepEqual(a.Ready, b.Ready) && reflect.DeepEqual(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && a.Restarted.Equal(b.Restarted) &&
+		a.Ready.equal(b.Ready) && same(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && a.Restarted.Equal(b.Restarted) &&
 		slices.EqualFunc(a.History, b.History, func(x, y AppVersion) bool { return x.Version == y.Version })
 }
 

@@ -64,6 +64,18 @@ type ExecCheck struct {
 	Command string `json:"command"`
 }
 
+// equal reports whether both are nil, or have equal values.
+func (r *Readiness) equal(o *Readiness) bool {
+	if r == nil || o == nil {
+		return r == o
+	}
+	return same(r.HTTP, o.HTTP) && same(r.TCP, o.TCP) && same(r.Exec, o.Exec) && same(r.After, o.After) && r.Within == o.Within &&
+		r.Timeout == o.Timeout && r.Period == o.Period && r.Failures == o.Failures && r.RestartUnready == o.RestartUnready
+}
+
+// same reports whether both are nil, or point to equal values.
+func same[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
+
 // HasCheck reports whether more than the age of the process decides.
 func (r *Readiness) HasCheck() bool {
 	return r != nil && (r.HTTP != nil || r.TCP != nil || r.Exec != nil)

@@ -204,15 +204,15 @@ func (c durable) resume(now time.Time) {
 	c.restoredNodes = false
 	for _, instance := range slices.Sorted(maps.Keys(c.bookings.byInstance)) {
 		b := c.bookings.byInstance[instance]
-		_, wish := c.rows.current(b.slot)
-		if !b.resend || b.node.restored || wish == unknown && !b.stop {
+		_, expect := c.rows.current(b.slot)
+		if !b.resend || b.node.restored || expect == unknown && !b.stop {
 			c.restoredNodes = c.restoredNodes || b.resend
 			continue
 		}
 		b.resend = false
 		b.until = c.bookedUntil(now)
 		switch {
-		case b.stop || wish == unwanted:
+		case b.stop || expect == unwanted:
 			b.toStop()
 			c.changed[b.app] = true
 			c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})

@@ -168,51 +168,18 @@ func (c *core) drain(now time.Time) {
 	}
 }
 
-// replacementOf returns the slot of a copy's replacement. Until a copy of the row's version is ready, it has the version of the copy,
-// if that is one of the row.
-func (c *core) replacementOf(cp *copyOf, proved map[string]bool) (slot, wish) {
-	current, wish := c.rows.current(cp.slot)
-	row := c.rows.apps[cp.app]
-	if _, known := row.Find(cp.version); current.version == cp.version || !known || wish != wanted {
-		return current, wish
-	}
-	is, found := proved[cp.app]
-	if !found {
-		for index := range row.Instances {
-			for _, other := range c.bySlot[slot{cp.app, row.Version, index}] {
-				is = is || other.ready
-			}
-		}
-		proved[cp.app] = is
-	}
-	if !is {
-		current.version = cp.version
-	}
-	return current, wish
-}
-
 func (c *core) drainCopy(now time.Time, cp *copyOf, proved map[string]bool) {
-	current, wish := c.replacementOf(cp, proved)
+	current, expect := substitutes{c}.slot(cp, proved)
 	live, _ := c.live(now, current)
 	switch {
-	case c.stopping(now, cp) || wish == unknown:
-	case wish == unwanted || c.replaced(cp, current):
+	case c.stopping(now, cp) || expect == unknown:
+	case expect == unwanted || substitutes{c}.staying(cp, current):
 		c.stopCopy(now, cp)
 	case c.wants[current] == nil && !live && !now.Before(cp.after):
 		c.want(now, current)
 		cp.after = now.Add(replaceDelay(cp.tries))
 		cp.tries++
 	}
-}
-
-// replaced reports whether a copy in the slot, on a node that does not drain, can replace a copy.
-func (c *core) replaced(old *copyOf, s slot) bool {
-	for _, cp := range c.bySlot[s] {
-		if cp.replaces(old) && !cp.node.facts.Draining {
-			return true
-		}
-	}
-	return false
 }
 
 // replaces reports whether a copy serves at least as well as an old one: it is ready, or the old one is not ready and both are up.

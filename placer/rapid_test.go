@@ -343,7 +343,7 @@ func (s *sim) takeOver() {
 	s.c.loaded()
 }
 
-// unknown reports whether the placer cannot know if an app is wanted.
+// unknown reports whether the placer has neither a row nor a marker of an app.
 func (s *sim) unknown(app string) bool {
 	_, known := s.rows[app]
 	return !known && !s.gone[app]

@@ -9,12 +9,12 @@ import (
 
 const maxApps = 100_000 // rows in memory, and apps without a row
 
-// wish is whether a copy is wanted, as far as the row of its app is known.
-type wish int
+// expectation is whether a copy is expected to run, as far as the row of its app is known.
+type expectation int
 
 const (
-	unknown  wish = iota // the row was never received, or was never readable: the copy may be wanted
-	unwanted             // by the row, or the app was deleted
+	unknown  expectation = iota // the row was never received, or was never readable: the copy may be wanted
+	unwanted                    // by the row, or the app was deleted
 	wanted
 )
 
@@ -83,13 +83,13 @@ func (r *rows) remove(name string) bool {
 }
 
 func (r *rows) desired(s slot) bool {
-	live, wish := r.current(s)
-	return wish == wanted && live == s
+	live, expect := r.current(s)
+	return expect == wanted && live == s
 }
 
 // current returns the slot of the same index in the row's version, and whether a copy is wanted there: the app has the index, and
 // is not stopped. If the app is unknown, the slot has no meaning.
-func (r *rows) current(s slot) (slot, wish) {
+func (r *rows) current(s slot) (slot, expectation) {
 	row, known := r.apps[s.app]
 	live := slot{s.app, row.Version, s.index}
 	switch {
@@ -115,9 +115,9 @@ func (r *rows) whyUnknown(app string) string {
 func (r *rows) startable(s slot) bool {
 	row := r.apps[s.app]
 	staged := row.Package == "" || row.Package == api.PackageStaged
-	_, wish := r.current(s)
+	_, expect := r.current(s)
 	v, known := row.Find(s.version)
-	return wish == wanted && known && staged && v.Command != ""
+	return expect == wanted && known && staged && v.Command != ""
 }
 
 // footprint returns the resources of a copy in that slot.

@@ -49,7 +49,7 @@ func (c *core) release(now time.Time) {
 		cp := c.findCopy(instance)
 		if cp == nil || now.After(c.held[instance]) {
 			delete(c.held, instance)
-		} else if _, wish := c.rows.current(cp.slot); wish == unwanted {
+		} else if _, expect := c.rows.current(cp.slot); expect == unwanted {
 			delete(c.held, instance)
 			c.endCopy(now, cp)
 		}
@@ -77,26 +77,29 @@ func (c *core) endCopy(now time.Time, cp *copyOf) {
 // keepReason returns why a copy must not be stopped. It is empty for a copy that is known to be unwanted, and for
 // a copy with a substitute.
 func (c *core) keepReason(now time.Time, cp *copyOf) string {
-	live, wish := c.rows.current(cp.slot)
+	live, expect := c.rows.current(cp.slot)
 	switch {
 	case !c.complete:
 		return whyIncomplete
-	case wish == unknown:
+	case expect == unknown:
 		return c.rows.whyUnknown(cp.app)
-	case wish == unwanted:
+	case expect == unwanted:
 		return ""
 	case live != cp.slot:
-		if !c.hasReplacement(cp, live) {
+		if !(substitutes{c}).ready(cp, live) {
 			return whyNotReplaced
 		}
-	case !c.hasSubstitute(now, cp) && !c.hasEarlier(now, cp):
+	case !(substitutes{c}).same(now, cp) && !(substitutes{c}).earlier(now, cp):
 		return whyLast
 	}
 	return ""
 }
 
-// hasReplacement reports whether a copy in the slot of the row's version can replace an old one.
-func (c *core) hasReplacement(old *copyOf, live slot) bool {
+// substitutes are the copies that can replace another one.
+type substitutes struct{ *core }
+
+// ready reports whether a copy in the slot of the row's version can replace an old one.
+func (c substitutes) ready(old *copyOf, live slot) bool {
 	for _, cp := range c.bySlot[live] {
 		if cp.replaces(old) {
 			return true
@@ -105,9 +108,9 @@ func (c *core) hasReplacement(old *copyOf, live slot) bool {
 	return false
 }
 
-// hasEarlier reports whether a copy of an earlier version of the row can replace this one on its index: the harmonizer halted the
+// earlier reports whether a copy of an earlier version of the row can replace this one on its index: the harmonizer halted the
 // update to this version.
-func (c *core) hasEarlier(now time.Time, cp *copyOf) bool {
+func (c substitutes) earlier(now time.Time, cp *copyOf) bool {
 	for _, v := range c.rows.apps[cp.app].History {
 		for _, other := range c.bySlot[slot{cp.app, v.Version, cp.index}] {
 			if other.asked.IsZero() && c.fresh(now, other.node) && other.replaces(cp) && (!other.node.facts.Draining || cp.node.facts.Draining) {
@@ -118,9 +121,9 @@ func (c *core) hasEarlier(now time.Time, cp *copyOf) bool {
 	return false
 }
 
-// hasSubstitute reports whether another copy in the slot can replace this one: it is up if this one is, and ready if this one is;
+// same reports whether another copy in the slot can replace this one: it is up if this one is, and ready if this one is;
 // it stays if this one stays, its node is not late, and no stop of it was requested.
-func (c *core) hasSubstitute(now time.Time, cp *copyOf) bool {
+func (c substitutes) same(now time.Time, cp *copyOf) bool {
 	for _, other := range c.bySlot[cp.slot] {
 		if other.instance != cp.instance && other.asked.IsZero() && c.fresh(now, other.node) &&
 			(other.running || !cp.running) && (other.ready || !cp.ready) && (!other.node.facts.Draining || cp.node.facts.Draining) {
@@ -139,4 +142,37 @@ func (c *core) stopCopy(now time.Time, cp *copyOf) {
 	cp.asked = now
 	durable{c}.noteAsked(cp.app, cp.instance, now)
 	c.out = append(c.out, action{stop: true, node: cp.node.facts.ID, instance: cp.instance, slot: cp.slot})
+}
+
+// staying reports whether a copy in the slot, on a node that does not drain, can replace a copy.
+func (c substitutes) staying(old *copyOf, s slot) bool {
+	for _, cp := range c.bySlot[s] {
+		if cp.replaces(old) && !cp.node.facts.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// slot returns the slot of a copy's replacement. Until a copy of the row's version is ready, it has the version of the copy,
+// if that is one of the row.
+func (c substitutes) slot(cp *copyOf, proved map[string]bool) (slot, expectation) {
+	current, expect := c.rows.current(cp.slot)
+	row := c.rows.apps[cp.app]
+	if _, known := row.Find(cp.version); current.version == cp.version || !known || expect != wanted {
+		return current, expect
+	}
+	is, found := proved[cp.app]
+	if !found {
+		for index := range row.Instances {
+			for _, other := range c.bySlot[slot{cp.app, row.Version, index}] {
+				is = is || other.ready
+			}
+		}
+		proved[cp.app] = is
+	}
+	if !is {
+		current.version = cp.version
+	}
+	return current, expect
 }

@@ -98,7 +98,7 @@ func (c packer) fill(v *fit.Node, n *node) {
 		Closed: n.facts.Draining || n.blocked || n.restored || n.missed > 1,
 	}
 	for s := range n.slots() {
-		if _, wish := c.rows.current(s); wish == wanted {
+		if _, expect := c.rows.current(s); expect == wanted {
 			v.Copies = append(v.Copies, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint()})
 		}
 	}
@@ -118,7 +118,7 @@ func (c packer) whyStays(n *node, copies []fit.Copy) string {
 	}
 	first := "" // of the unknown apps, in order of name
 	for s := range n.slots() {
-		if _, wish := c.rows.current(s); wish == unknown && (first == "" || s.app < first) {
+		if _, expect := c.rows.current(s); expect == unknown && (first == "" || s.app < first) {
 			first = s.app
 		}
 	}
@@ -155,8 +155,8 @@ func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
 	seen := map[slot]bool{}
 	for _, n := range list {
 		for s := range n.slots() {
-			live, wish := c.rows.current(s)
-			if wish != wanted || seen[live] || !c.rows.startable(live) || c.elsewhere(live, gone) {
+			live, expect := c.rows.current(s)
+			if expect != wanted || seen[live] || !c.rows.startable(live) || c.elsewhere(live, gone) {
 				continue
 			}
 			seen[live] = true

@@ -4,7 +4,8 @@
 //	w.Run(ctx, func(c readiness.Change) { ... }) // until ctx ends
 //
 // [Watch.Run] waits until the process is old enough, then repeats the check, and reports each change. It keeps no connection between
-// two checks, reads no body, follows no redirect, and each check ends within its timeout.
+// two checks, reads no body, and follows no redirect. Each check ends within its timeout. A check over the network goes to the loopback
+// address only. Different watches may run at the same time.
 package readiness
 
 import (
@@ -130,13 +131,12 @@ func checkTCP(ctx context.Context, port int) error {
 	return conn.Close()
 }
 
-// client has no connections between two checks, and follows no redirect.
-var client = &http.Client{
-	Transport: &http.Transport{
-		DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader, Proxy: nil,
-		DialContext: (&net.Dialer{}).DialContext,
-	},
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+// newClient returns a client that has no connections between two checks, and follows no redirect.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: maxHeader},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 func checkHTTP(ctx context.Context, h api.HTTPCheck) error {
@@ -145,7 +145,7 @@ func checkHTTP(ctx context.Context, h api.HTTPCheck) error {
 		return err
 	}
 	r.Header.Set("User-Agent", "weirkeeper-readiness")
-	answer, err := client.Do(r)
+	answer, err := newClient().Do(r)
 	if err != nil {
 		return fmt.Errorf("no response of port %d: %w", h.Port, cause(ctx, err))
 	}

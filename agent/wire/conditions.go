@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Types of conditions that stand for what is not readable.
+// Types of conditions for unreadable parts.
 const (
 	invalidConditions = "InvalidConditions" // conditions without a readable type, or beyond their bound
 	unreadableFacts   = "UnreadableFacts"   // the facts of a node

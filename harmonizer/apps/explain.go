@@ -192,7 +192,7 @@ func (a *app) summary() api.AppSummary {
 	if a.pool != nil {
 		s.Pool = a.want.Pool
 	}
-	if u := a.update; a.row == rowPresent && (u.halted != nil || a.updating()) {
+	if u := a.update; a.row == rowPresent && (u.halted != nil || updating(a)) {
 		s.Update = &api.AppUpdate{From: u.complete, To: a.given.Version, Ready: len(u.ready), Halted: u.halted}
 	}
 	switch {

@@ -169,7 +169,7 @@ func (r *rows) find(name string) *app {
 // change replaces the row of an app and marks each affected index.
 func (r *rows) change(a *app, given api.App) {
 	a.given = given
-	had, old, was, want := a.row == rowPresent, a.want, a.expected(), a.effective(given)
+	had, old, was, want := a.row == rowPresent, a.want, a.expected(), effective(a, given)
 	r.set(a, rowPresent, want)
 	r.apps.join(a, want.Pool)
 	a.pool.revision++ // resources per instance may differ
@@ -177,6 +177,7 @@ func (r *rows) change(a *app, given api.App) {
 	begins := !had || old.State != want.State && want.State == api.AppStarted
 	switch {
 	case begins || old.Version != want.Version:
+		r.serves(a, old, had)
 		a.update.begin()
 		r.renew(a)
 		r.memory.rowBack(a)
@@ -191,6 +192,21 @@ func (r *rows) change(a *app, given api.App) {
 	if begins || old.State != want.State || old.Version != want.Version ||
 		old.Package != want.Package || old.Instances != want.Instances {
 		r.resetGrace(a)
+	}
+}
+
+// serves makes the version before a change the complete one, if none is known and an instance of it is ready.
+func (r *rows) serves(a *app, old api.App, had bool) {
+	if !had || a.update.complete != "" || old.Version == a.want.Version {
+		return
+	}
+	for index := range old.Instances {
+		for c := range r.apps.known.Copies(a.id, index) {
+			if c.Ready() && c.OfVersion(old.Version) {
+				a.update.complete = old.Version
+				return
+			}
+		}
 	}
 }
 

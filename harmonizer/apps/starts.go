@@ -14,7 +14,7 @@ func (l *evaluation) missing() {
 		return
 	}
 	l.category, l.start, l.why = missing, api.AppRuleMissing, api.WhyNew
-	if l.app.updating() && l.copyCounts.earlierReady > 0 {
+	if updating(l.app) && l.copyCounts.earlierReady > 0 {
 		l.category = running
 		return
 	}

@@ -18,7 +18,7 @@ import (
 // (extra_version, last_copy). So an update takes no index out of service. It is halted if a copy of the new version crashes, or is not
 // ready in time. Then the last complete version is the live one again, until the row changes.
 type updateState struct {
-	complete string            // the last version of which each index had a ready copy; empty: unknown
+	complete string            // the last version with a ready copy on each index; empty: unknown
 	ready    map[int]bool      // indices that had a ready copy of the live version, while it is not complete
 	moving   map[int]bool      // indices where the live version may start beside an earlier one
 	crashes  int               // of the live version, while it is not complete
@@ -27,14 +27,14 @@ type updateState struct {
 
 // updating reports whether earlier versions are being replaced by the live one. It is false for rows of a controller: their
 // updates are its own.
-func (a *app) updating() bool {
+func updating(a *app) bool {
 	return a.row == rowPresent && a.want.Command != "" && a.update.complete != "" && a.update.complete != a.want.Version
 }
 
 // updateStart holds the start of the live version on an index that an earlier one serves, while enough other indices change.
 func (l *evaluation) updateStart() (hold, bool) {
 	a := l.app
-	if !a.updating() || l.copyCounts.earlierReady == 0 || a.update.moving[l.index] {
+	if !updating(a) || l.copyCounts.earlierReady == 0 || a.update.moving[l.index] {
 		return hold{}, false
 	}
 	if a.update.halted != nil {
@@ -44,7 +44,7 @@ func (l *evaluation) updateStart() (hold, bool) {
 }
 
 // effective returns the row that the rules use: that of a halted update has the last complete version.
-func (a *app) effective(row api.App) api.App {
+func effective(a *app, row api.App) api.App {
 	h := a.update.halted
 	if h == nil || row.Version != h.Version || row.Version == h.Serves {
 		return row
@@ -73,7 +73,7 @@ type updates struct {
 // judged follows the evaluation of an index, and reports whether the update was halted: then the evaluation is obsolete.
 func (u *updates) judged(l *evaluation) (halted bool) {
 	a, n := l.app, l.copyCounts
-	if !a.updating() {
+	if !updating(a) {
 		return false
 	}
 	desired := a.desires(l.index)
@@ -87,7 +87,7 @@ func (u *updates) judged(l *evaluation) (halted bool) {
 // allow lets the live version start on an index.
 func (u *updates) allow(l *evaluation) {
 	a := l.app
-	if !a.updating() || l.copyCounts.earlierReady == 0 || a.update.moving[l.index] {
+	if !updating(a) || l.copyCounts.earlierReady == 0 || a.update.moving[l.index] {
 		return
 	}
 	if a.update.moving == nil {
@@ -133,7 +133,7 @@ func (u *updates) late(l *evaluation) bool {
 
 // crashed counts the crash of a copy of the live version.
 func (u *updates) crashed(a *app, id string) {
-	if !a.updating() || a.update.halted != nil {
+	if !updating(a) || a.update.halted != nil {
 		return
 	}
 	a.update.crashes++
@@ -156,7 +156,7 @@ func (u *updates) halt(a *app, why string) {
 // becameReady records that an index has a ready copy of the live version. After the last index, that version is complete.
 func (u *updates) becameReady(a *app, c known.Copy) {
 	if h := a.want.History; a.update.complete == "" && len(h) > 0 && c.Ready() && c.OfVersion(h[0].Version) {
-		a.update.complete = h[0].Version // the update began before this machine knew the app
+		a.update.complete = h[0].Version // the update began before this machine did
 	}
 	if a.row != rowPresent || a.want.Command == "" || a.update.complete == a.want.Version || !c.Ready() || !c.OfVersion(a.want.Version) || !a.desires(c.Index()) {
 		return

@@ -61,7 +61,7 @@ var house = []room{
 	{"signals", floors{loop: ". builtin plugin signaltest"}},
 	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},
 	{"placer", floors{loop: ".", support: "schedulertest"}},
-	{"agent", floors{contracts: ". wire metadata measure", support: "forgertest"}},
+	{"agent", floors{contracts: ". wire metadata measure readiness", support: "forgertest"}},
 	{"internal/state", floors{adapter: "..."}},
 	{"internal/config", floors{files: "..."}},
 	{"internal/history", floors{past: "..."}},

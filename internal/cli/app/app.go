@@ -46,7 +46,7 @@ func Command(c *connect.CLI) *cobra.Command {
 	}
 	cmd.AddCommand(cli.setCommand(), cli.getCommand(), cli.listCommand(), cli.deleteCommand(),
 		cli.statusCommand(), cli.explainCommand(), cli.crashesCommand(), cli.retryCommand(), cli.logsCommand())
-	cmd.AddCommand(cli.verbs()...)
+	cmd.AddCommand(verbs{cli}.all()...)
 	return cmd
 }
 
@@ -89,7 +89,7 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
 				if err != nil || !wait {
 					return err
 				}
-				return cli.wait(cmd.Context(), b, row)
+				return waitReady(cmd.Context(), b, cli, row)
 			})
 		},
 	}
@@ -304,7 +304,7 @@ not needed.`,
 	return cmd
 }
 
-// hasInstances reports whether the harmonizer knows instances of an application without a row.
+// hasInstances reports whether the harmonizer lists instances of an application without a row.
 func (cli *commands) hasInstances(ctx context.Context, b *bus.Bus, name string) bool {
 	s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: name})
 	return err == nil && s.App != nil && len(s.App.Indices) > 0

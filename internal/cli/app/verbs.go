@@ -25,8 +25,10 @@ type change struct {
 	of func(ctx context.Context, b *bus.Bus, row *api.App, args []string) error
 }
 
-// verbs are the commands that change one thing of an application.
-func (cli *commands) verbs() []*cobra.Command {
+// verbs are the commands that change one thing of an application, and its history.
+type verbs struct{ *commands }
+
+func (cli verbs) all() []*cobra.Command {
 	name := command.OneArg("application name")
 	var all []*cobra.Command
 	for _, c := range []change{
@@ -88,7 +90,7 @@ func twoArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (cli *commands) changeCommand(c change) *cobra.Command {
+func (cli verbs) changeCommand(c change) *cobra.Command {
 	wait := false
 	cmd := &cobra.Command{
 		Use: c.use, Short: c.short, Long: c.long, Example: c.example, Args: c.args,
@@ -109,7 +111,7 @@ func (cli *commands) changeCommand(c change) *cobra.Command {
 				if err := cli.write(ctx, b, row, revision, false); err != nil || !wait || row.State == api.AppStopped {
 					return err
 				}
-				return cli.wait(cmd.Context(), b, row)
+				return waitReady(cmd.Context(), b, cli.commands, row)
 			})
 		},
 	}
@@ -118,7 +120,7 @@ func (cli *commands) changeCommand(c change) *cobra.Command {
 }
 
 // rollback sets an earlier version.
-func (cli *commands) rollback(ctx context.Context, b *bus.Bus, row *api.App, args []string) error {
+func (cli verbs) rollback(ctx context.Context, b *bus.Bus, row *api.App, args []string) error {
 	if len(row.History) == 0 {
 		return fmt.Errorf("application %s has no earlier version", row.Name)
 	}
@@ -140,7 +142,7 @@ func (cli *commands) rollback(ctx context.Context, b *bus.Bus, row *api.App, arg
 	return nil
 }
 
-func (cli *commands) historyCommand() *cobra.Command {
+func (cli verbs) historyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history NAME",
 		Short: "List the versions of an application, the latest first",

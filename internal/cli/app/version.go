@@ -177,12 +177,12 @@ func withVersion(old, changed api.App, now time.Time) api.App {
 	return next
 }
 
-// waitPeriod is the time between two looks at an update.
+// waitPeriod is the time between two requests for the state of an update.
 const waitPeriod = 500 * time.Millisecond
 
-// wait prints the progress of an application until each index has a ready instance of the version. The error of a halted update
+// waitReady prints the progress of an application until each index has a ready instance of the version. The error of a halted update
 // has the reason.
-func (cli *commands) wait(ctx context.Context, b *bus.Bus, row api.App) error {
+func waitReady(ctx context.Context, b *bus.Bus, cli *commands, row api.App) error {
 	again := time.NewTicker(waitPeriod)
 	defer again.Stop()
 	last := ""

@@ -305,7 +305,7 @@ func TestOddKeysAreNotLeftOver(t *testing.T) {
 	}
 }
 
-// A role that may not delete a key lists it, and says which role may. A role that may not read a bucket says so.
+// A role that may not delete a key lists it, and names the role that may. A role that may not read a bucket reports that.
 func TestRolesOfLeftOverRecords(t *testing.T) {
 	t.Parallel()
 	w := newRecords(t)
@@ -414,7 +414,7 @@ func TestFixOfADataFolderIsAnAdmin(t *testing.T) {
 	}
 }
 
-// The table of roles permits what the texts of the findings say.
+// The table of roles permits what the texts of the findings name.
 func TestRolesThatTheFindingsName(t *testing.T) {
 	t.Parallel()
 	exam := newLeftOvers(time.Now(), &Site{}, &busExam{Bus: Bus{Cluster: "prod", Pool: "web"}}, nil)

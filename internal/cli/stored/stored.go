@@ -213,7 +213,7 @@ func (cli *commands) accept(ctx context.Context, b *bus.Bus, reader integrity.Re
 	}
 }
 
-// markLost marks lost applications as deleted. Without a mark, a placer does not know that they are not wanted.
+// markLost marks lost applications as deleted. Without a mark, a placer keeps their instances.
 func (cli *commands) markLost(ctx context.Context, b *bus.Bus, alarm integrity.Alarm) error {
 	for _, p := range alarm.Problems {
 		if !p.Lost() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Rules say which cases leave an entry usable, with the meaning that it has. In every other case the entry is unknown.
+// Rules define which cases leave an entry usable, with the meaning that it has. In every other case the entry is unknown.
 //
 // An unknown key changes nothing, and a key in other case is unknown. A missing or null value is usable if the field is
 // optional.

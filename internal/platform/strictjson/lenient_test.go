@@ -91,7 +91,7 @@ func TestLenient(t *testing.T) {
 	}
 }
 
-// A fault is a problem of a field, unless the rules say that it is none. It changes no field outside of its path.
+// A fault is a problem of a field, unless the rules allow it. It changes no field outside of its path.
 func TestLenientFaults(t *testing.T) {
 	const document = `{"id":"e1","list":[{"value":1,"on":true},{"value":2,"on":true}],"table":{"x":{"value":3,"on":true}}}`
 	type plain struct {

@@ -49,7 +49,8 @@ type wireEvent struct {
 	} `json:"detail"`
 }
 
-// parseEvent decodes EventBridge's JSON. It returns errNoInstance for an event without instances.
+// parseEvent decodes EventBridge's JSON, by the rules of strictjson.Lenient. Only the type and the instances must be readable. It
+// returns errNoInstance for an event without instances that is no warning.
 func parseEvent(body string) (event, error) {
 	if len(body) > maxBody {
 		return event{}, fmt.Errorf("larger than %d bytes", maxBody)
@@ -85,8 +86,11 @@ func parseEvent(body string) (event, error) {
 	default:
 		return event{}, fmt.Errorf("event %.60q is unknown", w.Type)
 	}
-	if len(e.instances) == 0 || !validID(e.instances[0]) {
+	switch named := len(e.instances) > 0 && validID(e.instances[0]); {
+	case !named && e.kind == pools.Hint:
 		return event{}, fmt.Errorf("event %.60q: %w", w.Type, errNoInstance)
+	case !named:
+		return event{}, fmt.Errorf("warning %.60q: it names no instance", w.Type)
 	}
 	if more != "" {
 		e.why += ": " + clip(more)
@@ -94,5 +98,5 @@ func parseEvent(body string) (event, error) {
 	return e, nil
 }
 
-// errNoInstance: an event names no instance, or an invalid id.
+// errNoInstance: an event that is no warning names no instance, or an invalid id.
 var errNoInstance = errors.New("it names no instance")

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // FieldError is the problem of a field that cannot be read.
@@ -31,7 +32,7 @@ func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
 // Fields without a key in their tag are ignored. Keys of a map are as those of fields. A type that decodes itself decodes its whole
 // value.
 func Lenient(data []byte, into any, required ...string) (field, err error) {
-	data = bytes.TrimLeft(data, " \t\r\n")
+	data = space(data)
 	if !json.Valid(data) || data[0] != '{' {
 		if err = json.Unmarshal(data, new(struct{})); err == nil {
 			err = errors.New("want an object")
@@ -70,9 +71,12 @@ type member struct {
 func (d *lenient) object(data json.RawMessage, into reflect.Value, path string) {
 	fields := fieldsOf(into, make([]member, 0, into.NumField()))
 	for key, raw := range members(data) {
-		if i := slices.IndexFunc(fields, func(m member) bool { return m.key == key }); i >= 0 {
-			fields[i].raw = raw
-			fields[i].times++
+		for i := range fields {
+			if f := &fields[i]; f.key == string(key) {
+				f.raw = raw
+				f.times++
+				break
+			}
 		}
 	}
 	for _, f := range fields {
@@ -96,7 +100,7 @@ func (d *lenient) object(data json.RawMessage, into reflect.Value, path string) 
 func (d *lenient) table(data json.RawMessage, into reflect.Value, path string) {
 	into.Set(reflect.MakeMap(into.Type()))
 	for key, raw := range members(data) {
-		k, at := reflect.ValueOf(key).Convert(into.Type().Key()), strings.TrimPrefix(path+"."+key, ".")
+		k, at := reflect.ValueOf(string(key)).Convert(into.Type().Key()), strings.TrimPrefix(path+"."+string(key), ".")
 		if into.MapIndex(k).IsValid() {
 			d.fail(at, "is given twice")
 			continue
@@ -110,7 +114,10 @@ func (d *lenient) table(data json.RawMessage, into reflect.Value, path string) {
 // value decodes the value of a field that is not absent, or of a list or a map, where null cannot be read.
 func (d *lenient) value(raw json.RawMessage, into reflect.Value, path string) {
 	pointer, kind := into.Addr().Interface(), into.Kind()
-	switch pointer.(type) {
+	switch p := pointer.(type) {
+	case *json.RawMessage:
+		*p = append((*p)[:0], raw...)
+		return
 	case json.Unmarshaler, encoding.TextUnmarshaler:
 		kind = reflect.Invalid // it decodes itself
 	}
@@ -164,13 +171,15 @@ func fieldsOf(v reflect.Value, out []member) []member {
 }
 
 // members yields the keys and values of an object, which is valid JSON.
-func members(data json.RawMessage) iter.Seq2[string, json.RawMessage] {
-	return func(yield func(string, json.RawMessage) bool) {
+func members(data json.RawMessage) iter.Seq2[[]byte, json.RawMessage] {
+	return func(yield func([]byte, json.RawMessage) bool) {
 		for s := rest(data, '{'); len(s) > 0 && s[0] == '"'; s = rest(s, ',') {
 			length := valueLength(s)
-			key := string(s[1 : length-1])
-			if strings.ContainsFunc(key, func(r rune) bool { return r == '\\' || r >= 0x80 }) {
-				_ = json.Unmarshal(s[:length], &key)
+			key := s[1 : length-1]
+			if bytes.IndexByte(key, '\\') >= 0 || !utf8.Valid(key) {
+				var text string
+				_ = json.Unmarshal(s[:length], &text)
+				key = []byte(text)
 			}
 			s = rest(s[length:], ':')
 			length = valueLength(s)
@@ -197,8 +206,15 @@ func elements(data json.RawMessage) iter.Seq[json.RawMessage] {
 
 // rest returns the text behind white space, the sign if it is there, and more white space.
 func rest(s []byte, sign byte) []byte {
-	if s = bytes.TrimLeft(s, " \t\r\n"); len(s) > 0 && s[0] == sign {
-		s = bytes.TrimLeft(s[1:], " \t\r\n")
+	if s = space(s); len(s) > 0 && s[0] == sign {
+		s = space(s[1:])
+	}
+	return s
+}
+
+func space(s []byte) []byte {
+	for len(s) > 0 && (s[0] == ' ' || s[0] == '\n' || s[0] == '\t' || s[0] == '\r') {
+		s = s[1:]
 	}
 	return s
 }

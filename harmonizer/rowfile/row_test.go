@@ -3,6 +3,7 @@ package rowfile
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
 )
 
 func TestDecodeYAMLAndJSON(t *testing.T) {
@@ -200,4 +202,49 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A fault in a row of the file makes that row unreadable; the other rows count. The file is a configuration: an unknown key
+// is a fault too. A fault outside of the rows, or in the name of a row, refuses the file, and changes nothing.
+func TestFaultsOfRows(t *testing.T) {
+	row := func(name string) string {
+		return `"` + name + `":{"instances":2,"pool":"p","version":"v1","command":"run","release":"shop/web@v1.0.0","cpus":0.5,"mem":64,"disk":10,"gpus":0,` +
+			`"updated":"2026-03-01T12:00:00Z","state":"STARTED","package_state":"STAGED","labels":{"team":"shop"}}`
+	}
+	file := `{"apps":{` + row("a") + "," + row("b") + "," + row("c") + `}}`
+	if lacks := jsonfault.Lacks[api.App](`{"name":"b",` + strings.TrimPrefix(row("b"), `"b":{`)); lacks != nil {
+		t.Errorf("the row lacks %q", lacks)
+	}
+	good, err := decode("f", []byte(file))
+	if err != nil || len(good.apps) != 3 {
+		t.Fatalf("%+v, %v", good, err)
+	}
+	n := 0
+	for _, c := range jsonfault.Cases(file) {
+		if strings.HasPrefix(c.Path, "apps.a") || strings.HasPrefix(c.Path, "apps.c") || c.Path == "apps.b" && c.Fault == jsonfault.OtherCase {
+			continue
+		}
+		n++
+		got, err := decode("f", []byte(c.Text))
+		whole := !strings.HasPrefix(c.Path, "apps.b") || c.Fault == jsonfault.NotJSON || c.Path == "apps.b" && c.Fault == jsonfault.Twice
+		switch {
+		case whole && c.Path == "apps" && c.Fault == jsonfault.Extra: // it is one more row, which is unreadable
+			if err != nil && len(got.apps) > 0 || err == nil && len(got.apps) != 3 {
+				t.Errorf("%v: %d rows, %v", c, len(got.apps), err)
+			}
+		case whole:
+			if err == nil || len(got.apps)+len(got.unreadable) > 0 {
+				t.Errorf("%v: %+v, %v; want an error alone", c, got, err)
+			}
+		case err != nil:
+			t.Errorf("%v: %v", c, err)
+		default:
+			rest := slices.DeleteFunc(slices.Clone(got.apps), func(a api.App) bool { return a.Name == "b" })
+			want := []api.App{good.apps[0], good.apps[2]}
+			if diff := cmp.Diff(want, rest); diff != "" || len(got.apps)-len(rest)+len(got.unreadable) != 1 && c.String() != "apps.b: missing" {
+				t.Errorf("%v: unreadable %v (-want +got)\n%s", c, got.unreadable, diff)
+			}
+		}
+	}
+	t.Logf("%d faulty files", n)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
@@ -114,8 +115,8 @@ func (f Footprint) validate(path string) error {
 		name  string
 		value float64
 	}{{"cpus", f.CPUs}, {"mem", f.Mem}, {"disk", f.Disk}} {
-		if math.IsNaN(r.value) || r.value < 0 || r.value > maxResource {
-			errs = append(errs, fmt.Errorf("%s%s is %v, outside 0 to %v", path, r.name, r.value, float64(maxResource)))
+		if math.IsNaN(r.value) || r.value < 0 || r.value > message.MaxResource {
+			errs = append(errs, fmt.Errorf("%s%s is %v, outside 0 to %v", path, r.name, r.value, float64(message.MaxResource)))
 		}
 	}
 	return errors.Join(errs...)

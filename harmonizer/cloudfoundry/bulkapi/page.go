@@ -2,13 +2,16 @@ package bulkapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 const (
@@ -31,6 +34,7 @@ type collected struct {
 	tokens         int  // bytes in seen
 	done           bool // a page was empty: the pass is complete
 
+	raw json.RawMessage // of the latest row; its capacity is reused
 	row wireRow
 }
 
@@ -74,13 +78,14 @@ func (h *collected) read(r io.Reader) error {
 	dec := json.NewDecoder(r)
 	rows, token := -1, json.RawMessage(nil)
 	err := object(dec, "the answer", func(key string) error {
-		switch key {
-		case "results":
+		switch {
+		case key == "results" && rows >= 0, key == "bulk_token" && token != nil:
+			return fmt.Errorf("%w: %s is given twice", errBadAnswer, key)
+		case key == "results":
 			n, err := h.results(dec)
-			rows = max(rows, 0) + n
+			rows = n
 			return err
-		case "bulk_token":
-			token = nil
+		case key == "bulk_token":
 			return wrapJSON(dec.Decode(&token))
 		}
 		var skipped json.RawMessage
@@ -127,20 +132,24 @@ func (h *collected) follow(raw json.RawMessage) error {
 	return nil
 }
 
-// results decodes the rows of an answer, and returns their number.
+// results decodes the rows of an answer, and returns their number. An app that is listed twice is unreadable.
 func (h *collected) results(dec *json.Decoder) (int, error) {
-	n := 0
+	n, first, listed := 0, len(h.rows), map[string]bool{}
 	err := object(dec, "results", func(key string) error {
-		h.row.reset()
-		err := dec.Decode(&h.row)
-		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !ok {
+		if err := dec.Decode(&h.raw); err != nil {
 			return wrapJSON(err)
 		}
+		h.row.reset()
+		err := cmp.Or(strictjson.Lenient(h.raw, &h.row))
 		n++
 		if len(h.rows)+h.unreadableRows == maxRows {
 			return fmt.Errorf("%w: more than %d apps", errTooLarge, maxRows)
 		}
-		if err == nil {
+		if listed[key] {
+			err = fmt.Errorf("app %.64q is given twice", key)
+			h.rows = append(h.rows[:first], slices.DeleteFunc(h.rows[first:], func(a api.App) bool { return a.Name == key })...)
+		}
+		if listed[key] = true; err == nil {
 			err = h.addRow(key)
 		}
 		if err != nil {

@@ -14,9 +14,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// maxResource is the largest cpus, mem or disk of one copy.
-const maxResource = 1e15
-
 var (
 	errMissing = errors.New("is missing")
 	errKind    = errors.New("is neither a string nor a whole number")

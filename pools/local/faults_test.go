@@ -71,10 +71,10 @@ func TestFaultsOfFacts(t *testing.T) {
 		t.Errorf("the facts lack %q", lacks)
 	}
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	read := func(second string) (*snapshot.Snapshot, api.NodeFacts) {
+	read := func(texts ...string) (*snapshot.Snapshot, api.NodeFacts) {
 		nodes := NewNodes(nil, "c", "p", time.Minute, slog.New(slog.DiscardHandler))
 		reader := snapshot.NewReader(snapshot.Ports{Provider: threeMachines{}, Scheduler: nodes})
-		for i, text := range []string{factsOf("n1"), second, second} {
+		for i, text := range texts {
 			now := start.Add(time.Duration(i) * 10 * time.Second)
 			for id, text := range map[string]string{"n0": factsOf("n0"), "n1": text, "n2": factsOf("n2")} {
 				_ = nodes.takeFacts(now, &nats.Msg{Subject: message.FactsSubject("c", message.Node{Pool: "p", Name: id}), Data: []byte(text)})
@@ -84,13 +84,13 @@ func TestFaultsOfFacts(t *testing.T) {
 				t.Fatal(err)
 			}
 			reader.Adopt(s)
-			if i == 2 {
+			if i == len(texts)-1 {
 				return s, nodes.Received(now)[1]
 			}
 		}
 		panic("unreachable")
 	}
-	good, goodFacts := read(factsOf("n1"))
+	good, goodFacts := read(factsOf("n1"), factsOf("n1"))
 	node := func(s *snapshot.Snapshot, id string) pools.Node {
 		i := slices.IndexFunc(s.Nodes, func(n pools.Node) bool { return n.Instance.ID == id })
 		n := s.Nodes[i]
@@ -105,7 +105,10 @@ func TestFaultsOfFacts(t *testing.T) {
 		}
 		n++
 		usable, condition := nodeRules().Usable("", c), strings.HasPrefix(c.Path, "conditions[1]") && c.Fault != jsonfault.NotJSON
-		s, facts := read(c.Text)
+		s, facts := read(factsOf("n1"), c.Text, c.Text)
+		if first, _ := read(c.Text, c.Text, c.Text, c.Text, c.Text); !usable && !condition && node(first, "n1").State != api.NodeUnknown {
+			t.Errorf("%v: the node without earlier facts is %q", c, node(first, "n1").State)
+		}
 		for _, id := range []string{"n0", "n2"} {
 			if got, want := node(s, id), node(good, id); !reflect.DeepEqual(got, want) {
 				t.Errorf("%v: node %s is %+v, want %+v", c, id, got, want)

@@ -129,14 +129,20 @@ func (n *Nodes) takeFacts(now time.Time, m *nats.Msg) error {
 	return nil
 }
 
-// keepLast records that a known node sent facts that are not readable. It keeps the last known ones.
+// keepLast records that a node sent facts that are not readable. It keeps the last known ones. Without earlier ones the node has
+// joined, and only its name is known.
 func (n *Nodes) keepLast(now time.Time, node message.Node, cause error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if r, ok := n.received[node.Name]; ok && node.Pool == n.pool {
-		r.facts, r.at = wire.Unreadable(r.facts, cause), now
-		n.received[node.Name] = r
+	r, known := n.received[node.Name]
+	if node.Pool != n.pool || !known && (len(n.received) >= maxNodes || node.Validate() != nil) {
+		return
 	}
+	if !known {
+		r.facts = api.NodeFacts{ID: node.Name, Pool: node.Pool}
+	}
+	r.facts, r.at = wire.Unreadable(r.facts, cause), now
+	n.received[node.Name] = r
 }
 
 // next returns the stored data after the receipt of facts.

@@ -47,7 +47,8 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 	}
 }
 
-// Facts that are not readable prove that their node runs. The last known facts stay, with the cause.
+// Facts that are not readable prove that their node runs. The last known facts stay, with the cause. Without earlier ones they
+// are unknown.
 func TestUnreadableFactsProveTheirNode(t *testing.T) {
 	bus := localtest.NewBus(t)
 	nodes := local.NewNodes(bus.Conn, "c", "p", time.Minute, localtest.Log(t))
@@ -79,8 +80,9 @@ func TestUnreadableFactsProveTheirNode(t *testing.T) {
 	}
 	publish("n", good)
 	await("good facts", func(f api.NodeFacts) bool { return f.ID == "n" && unread(f) < 0 })
-	if n := len(nodes.Received(time.Now())); n != 1 {
-		t.Errorf("%d nodes are known, want one", n)
+	all := nodes.Received(time.Now())
+	if len(all) != 2 || all[1].ID != "stranger" || !all[1].Outdated || unread(all[1]) != 0 {
+		t.Errorf("known: %+v, want the node, and the stranger with unknown facts", all)
 	}
 	for _, odd := range []string{`"conditions":7`, `"conditions":[7]`, `"conditions":[{"type":"DiskFull","failed":"no"}]`, `"conditions":null`} {
 		publish("n", strings.Replace(good, `"conditions":[{"type":"DiskFull","failed":false}]`, odd, 1))

@@ -42,6 +42,7 @@ type core struct {
 
 	rows     rows
 	nodes    map[string]*node
+	unread   map[string]time.Time // nodes with a latest heartbeat that is not readable in part -> its receipt
 	bookings bookings
 	places   places
 
@@ -68,7 +69,7 @@ func newCore(cfg Config, seed string) *core {
 	return &core{
 		cfg: cfg, seed: seed,
 		rows:  newRows(cfg.Pool),
-		nodes: map[string]*node{}, bookings: newBookings(), places: newPlaces(),
+		nodes: map[string]*node{}, unread: map[string]time.Time{}, bookings: newBookings(), places: newPlaces(),
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
 		wants: map[slot]*want{}, wantsOf: map[string]map[slot]*want{}, held: map[string]time.Time{},
 		asked: map[string]map[string]time.Time{}, changed: map[string]bool{}, restoredNodes: true,
@@ -168,9 +169,9 @@ func (c *core) bookedUntil(now time.Time) time.Time {
 
 // live reports whether a copy runs in the slot or is about to, on a node that does not drain. sure
 // is false if all such copies are on nodes that missed a heartbeat, because the harmonizer may
-// already know that they are lost.
+// already know that they are lost. A copy that was put on a node may run while the node's heartbeat is not readable.
 func (c *core) live(now time.Time, s slot) (live, certain bool) {
-	if len(c.bookings.bySlot[s]) > 0 {
+	if len(c.bookings.bySlot[s]) > 0 || len(c.unread) > 0 && (durable{c}).mayBeListed(s) {
 		return true, true
 	}
 	for _, cp := range c.bySlot[s] {

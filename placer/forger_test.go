@@ -2,6 +2,7 @@ package placer
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -117,6 +118,7 @@ func (cl *cluster) facts(f api.NodeFacts) {
 }
 
 func (cl *cluster) heartbeat(node string, h api.Heartbeat) {
+	h.Beats = append([]api.Beat{}, h.Beats...) // a node without copies sends a list
 	data, err := json.Marshal(h)
 	if err != nil {
 		cl.Fatal(err)
@@ -127,8 +129,12 @@ func (cl *cluster) heartbeat(node string, h api.Heartbeat) {
 // raw delivers a heartbeat as it is, as the buses of the placer and the harmonizer do.
 func (cl *cluster) raw(node string, data []byte) {
 	cl.step(apps.Heartbeat{Node: message.Node{Pool: "p", Name: node}, Data: data})
-	if h, err := message.DecodeHeartbeat(data); err == nil && h.Node == node {
-		cl.c.heartbeat(cl.now, Heartbeat{Heartbeat: h})
+	h, err := message.DecodeHeartbeat(data)
+	if _, part := errors.AsType[*message.UnreadError](err); err != nil && !part {
+		h = api.Heartbeat{Node: node}
+	}
+	if h.Node == node {
+		cl.c.heartbeat(cl.now, Heartbeat{Heartbeat: h, Unread: err})
 		cl.c.foreign = nil
 	}
 }

@@ -2,6 +2,7 @@ package placer
 
 import (
 	"cmp"
+	"maps"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -22,7 +23,6 @@ type node struct {
 	own        int            // while a copy is placed: the copies of its app
 	missed     int            // heartbeats that were missing when the latest question was answered, at most 2
 	blocked    bool           // it rejected a start: no more until its next facts
-	unread     bool           // a part of its latest heartbeat is not readable: it may list what is booked
 	restored   bool           // its facts are unknown yet: it has only bookings of the previous placer
 }
 
@@ -90,11 +90,14 @@ func (c *core) nodeFacts(now time.Time, f api.NodeFacts) {
 // heartbeat replaces the copies of a node. One of which a part is not readable only adds to them. It ignores a node without facts: they will
 // arrive soon.
 func (c *core) heartbeat(now time.Time, h Heartbeat) {
+	if delete(c.unread, h.Node); h.Unread != nil && len(c.unread) < maxNodes {
+		c.unread[h.Node] = now
+	}
 	n := c.nodes[h.Node]
 	if n == nil {
 		return
 	}
-	n.receivedAt, n.unread = now, h.Unread != nil
+	n.receivedAt = now
 	listed := make(map[string]bool, len(h.Beats))
 	for _, beat := range h.Beats {
 		if !(durable{c}).listed(now, beat.Instance, h.Node, slot{beat.App, beat.Version, beat.Index}) {
@@ -108,7 +111,7 @@ func (c *core) heartbeat(now time.Time, h Heartbeat) {
 			c.beat(now, n, beat)
 		}
 	}
-	if n.unread {
+	if h.Unread != nil {
 		return
 	}
 	durable{c}.unlisted(now, h.Node, listed)
@@ -208,8 +211,11 @@ func (c *core) expire(now time.Time) {
 			c.forgetNode(now, n)
 		}
 	}
+	maps.DeleteFunc(c.unread, func(_ string, at time.Time) bool {
+		return liveness.Silent(now, at, liveness.Period(c.cfg.Heartbeat))
+	})
 	for _, b := range c.bookings.byInstance {
-		if now.After(b.until) && !b.node.unread {
+		if _, unread := c.unread[b.node.facts.ID]; now.After(b.until) && !unread {
 			c.unbook(b)
 			if !b.stop {
 				c.want(now, b.slot)

@@ -94,6 +94,17 @@ func (c durable) listed(now time.Time, instance, node string, s slot) bool {
 	return true
 }
 
+// mayBeListed reports whether a copy of the slot was put on a node that does not drain, and whose latest heartbeat is not readable in
+// part.
+func (c durable) mayBeListed(s slot) bool {
+	for _, one := range c.places.byApp[s.app] {
+		if _, unread := c.unread[one.node]; unread && one.slot == s && one.ended.IsZero() && (c.nodes[one.node] == nil || !c.nodes[one.node].facts.Draining) {
+			return true
+		}
+	}
+	return false
+}
+
 // ended records the end of a copy.
 func (c durable) ended(now time.Time, instance string) {
 	if one := c.places.byInstance[instance]; one != nil && one.ended.IsZero() {
@@ -113,7 +124,8 @@ func (c durable) notStarted(instance string) {
 // expirePlaces removes copies that ended long ago, and those of nodes that are silent for very long.
 func (c durable) expirePlaces(now time.Time) {
 	for instance, one := range c.places.byInstance {
-		if !one.ended.IsZero() && now.Sub(one.ended) > keepEnded || now.Sub(one.seen) > keepSilent {
+		_, unread := c.unread[one.node]
+		if !one.ended.IsZero() && now.Sub(one.ended) > keepEnded || now.Sub(one.seen) > keepSilent && !unread {
 			c.places.remove(instance)
 			c.changed[one.app] = true
 		}

@@ -128,8 +128,11 @@ func TestPartialHeartbeatDropsNothing(t *testing.T) {
 	w.expect("placed", "start web/0 on a")
 	real := w.did[0].instance
 	w.list("a", beatOf(real, 0))
-	w.c.heartbeat(w.now, Heartbeat{Heartbeat: api.Heartbeat{Node: "a"}, Unread: errors.New("odd")})
-	if cp := w.c.copies[real]; cp == nil || cp.node.facts.ID != "a" {
+	for began := w.now; w.now.Sub(began) < keepSilent+time.Hour; w.now = w.now.Add(w.c.cfg.Heartbeat) {
+		w.c.heartbeat(w.now, Heartbeat{Heartbeat: api.Heartbeat{Node: "a"}, Unread: errors.New("odd")})
+		w.expect("nothing is started or stopped")
+	}
+	if cp := w.c.copies[real]; cp == nil || cp.node.facts.ID != "a" || w.c.places.byInstance[real] == nil {
 		t.Error("the copy is dropped")
 	}
 	w.list("a")

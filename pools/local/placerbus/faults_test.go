@@ -86,13 +86,21 @@ func (w *faultWorld) Save(_ context.Context, changed []placer.Assignments) error
 
 func (w *faultWorld) Restored(context.Context) (bool, error) { return false, nil }
 
-// inWorld runs a test in a bubble of virtual time.
-func inWorld(t *testing.T, test func(*faultWorld)) {
+// inWorld runs a test in a bubble of virtual time, once for each placer: the later ones have the records of the first.
+func inWorld(t *testing.T, tests ...func(*faultWorld)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &faultWorld{t: t, ids: make([]string, 3), saved: map[string]placer.Assignments{}, events: make(chan placer.Event)}
-		w.run(func() { test(w) })
+		for _, test := range tests {
+			w.run(func() { test(w) })
+		}
 	})
+}
+
+// restarted runs a test with a placer that has the records of a steady world.
+func restarted(t *testing.T, test func(*faultWorld)) {
+	t.Helper()
+	inWorld(t, (*faultWorld).steady, test)
 }
 
 // run runs a placer with the saved assignments, until do returns.
@@ -251,6 +259,18 @@ func TestFaultsOfHeartbeats(t *testing.T) {
 				t.Errorf("%v: copies that have just started: starts %q, stops %q", c, w.starts, w.stops)
 			}
 		})
+		// The placer has begun since, and has its records.
+		restarted(t, func(w *faultWorld) {
+			w.rowOf("web", webRow)
+			w.rowOf("api", apiRow)
+			w.enqueue(placer.RowsLoaded{})
+			for range 6 {
+				w.period(busy, c.Text)
+			}
+			if len(w.starts)+len(w.stops) > 0 {
+				t.Errorf("%v: after a restart: starts %q, stops %q", c, w.starts, w.stops)
+			}
+		})
 	}
 	t.Logf("%d faulty heartbeats", n)
 }
@@ -337,22 +357,18 @@ func TestFaultsOfRows(t *testing.T) {
 		if rules.Usable("", c) {
 			continue
 		}
-		synctest.Test(t, func(inner *testing.T) {
-			w := &faultWorld{t: inner, ids: make([]string, 3), saved: map[string]placer.Assignments{}, events: make(chan placer.Event)}
-			w.run(w.steady)
-			w.run(func() {
-				w.rowOf("web", c.Text)
-				w.rowOf("api", apiRow)
-				w.enqueue(placer.RowsLoaded{})
-				w.period(busy, webBeat)
-				for range 6 {
-					w.period(draining, webBeat)
-					w.receive(message.SubjectStop, `{"droplet":"web","version":"v1","instances":{"i1":"v1"},"running":{},"last_updated":1}`)
-				}
-				if len(w.starts)+len(w.stops) > 0 {
-					t.Errorf("%v: without an earlier row: starts %q, stops %q", c, w.starts, w.stops)
-				}
-			})
+		restarted(t, func(w *faultWorld) {
+			w.rowOf("web", c.Text)
+			w.rowOf("api", apiRow)
+			w.enqueue(placer.RowsLoaded{})
+			w.period(busy, webBeat)
+			for range 6 {
+				w.period(draining, webBeat)
+				w.receive(message.SubjectStop, `{"droplet":"web","version":"v1","instances":{"i1":"v1"},"running":{},"last_updated":1}`)
+			}
+			if len(w.starts)+len(w.stops) > 0 {
+				t.Errorf("%v: without an earlier row: starts %q, stops %q", c, w.starts, w.stops)
+			}
 		})
 	}
 	t.Logf("%d faulty rows", len(cases))

@@ -44,8 +44,8 @@ func storedApps(t *testing.T, data string, rows map[string]string) *bus.Bus {
 }
 
 const (
-	webRow = `{"name":"web","pool":"default","instances":2,"version":"v1","command":"run-web"}`
-	apiRow = `{"name":"api","pool":"default","instances":1,"version":"v1","command":"run-api"}`
+	webRow = `{"name":"web","pool":"default","instances":2,"version":"v1","cpus":0,"mem":0,"disk":0,"command":"run-web"}`
+	apiRow = `{"name":"api","pool":"default","instances":1,"version":"v1","cpus":0,"mem":0,"disk":0,"command":"run-api"}`
 )
 
 // inData returns a function that runs a command on a data folder.

@@ -38,7 +38,7 @@ func onTerminal(t *testing.T, columns uint16, env []string, args ...string) stri
 	return text
 }
 
-const wideRow = `{"name":"wide","pool":"default","instances":2,"version":"v1","command":"echo größe; echo \u001b[2J one two three four five six seven eight nine ten"}`
+const wideRow = `{"name":"wide","pool":"default","instances":2,"version":"v1","cpus":0,"mem":0,"disk":0,"command":"echo größe; echo \u001b[2J one two three four five six seven eight nine ten"}`
 
 // withoutColors returns a text without the escape sequences of colours.
 func withoutColors(text string) string {

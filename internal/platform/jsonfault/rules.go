@@ -78,17 +78,17 @@ func Lacks[T any](document string) (paths []string) {
 			}
 		case t.Kind() != reflect.Struct || decodesItself(t):
 		default:
-			for i := range t.NumField() {
-				name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+			for field := range t.Fields() {
+				name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 				at := strings.TrimPrefix(path+"."+name, ".")
 				switch {
-				case t.Field(i).Anonymous && name == "":
-					walk(t.Field(i).Type, path)
+				case field.Anonymous && name == "":
+					walk(field.Type, path)
 				case name == "" || name == "-":
 				case !has[at]:
 					paths = append(paths, at)
 				default:
-					walk(t.Field(i).Type, at)
+					walk(field.Type, at)
 				}
 			}
 		}

@@ -29,7 +29,7 @@ type faultWorld struct {
 	p      *placer.Placer
 	events chan placer.Event
 
-	mu     sync.Mutex // of what requests change; the test reads it while the placer waits
+	mu     sync.Mutex // of what requests change
 	ids    []string   // of web/0 to web/2
 	starts []string
 	stops  []string
@@ -129,6 +129,12 @@ func (w *faultWorld) enqueue(e placer.Event) {
 	}
 }
 
+// pass waits, and then until the placer waits: so the test may read what requests have changed.
+func (w *faultWorld) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
 // receive passes a message through the decoder. "i0" to "i2" in it are the ids of the copies.
 func (w *faultWorld) receive(subject, data string) {
 	for i, id := range w.ids {
@@ -150,7 +156,7 @@ func (w *faultWorld) period(facts, beat string) {
 	w.receive(message.FactsSubject("c", node("n2")), idle)
 	w.receive(message.HeartbeatSubject("c", node("n2")), `{"dea":"n2","droplets":[]}`)
 	w.receive(message.SubjectStart, `{"droplet":"web","version":"v1","indices":[0,1,2],"running":{},"last_updated":1}`)
-	<-time.After(10 * time.Second)
+	w.pass(10 * time.Second)
 }
 
 // placeAll lets the placer put web/0 to web/2 on n1, before n2 joins.
@@ -161,7 +167,7 @@ func (w *faultWorld) placeAll() {
 	w.receive(message.FactsSubject("c", node("n1")), strings.Replace(idle, "n2", "n1", 1))
 	w.receive(message.HeartbeatSubject("c", node("n1")), `{"dea":"n1","droplets":[]}`)
 	w.receive(message.SubjectStart, `{"droplet":"web","version":"v1","indices":[0,1,2],"running":{},"last_updated":1}`)
-	<-time.After(time.Second)
+	w.pass(time.Second)
 	if len(w.starts) != 3 {
 		w.t.Fatalf("starts %q, want three", w.starts)
 	}
@@ -314,7 +320,7 @@ func TestFaultsOfExits(t *testing.T) {
 		inWorld(t, func(w *faultWorld) {
 			w.steady()
 			w.receive(message.ExitedSubject("c", node("n1")), exit)
-			<-time.After(time.Second)
+			w.pass(time.Second)
 			state = w.state()
 		})
 		return state

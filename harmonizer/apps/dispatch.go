@@ -170,8 +170,8 @@ func (d *dispatch) forget(s *slot) {
 	}
 }
 
-// send implements rule queue. Queued nudges leave by priority, fairly between apps, limited by
-// the rate and by n of each kind. Each index is evaluated again first.
+// send implements rule queue. Queued nudges leave as package queue orders them, limited by the
+// rate and by n of each kind. Each index is evaluated again first.
 func (d *dispatch) send(n int) []Nudge {
 	if _, held := d.gate.starts(); !held {
 		drain(d.starts, d.clock.wall, n, d.sendStart)

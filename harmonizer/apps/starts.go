@@ -98,7 +98,8 @@ func (l *evaluation) grace() (hold, bool) {
 	return hold{api.AppRuleResetGrace, api.WhyJustChanged, until}, applies && until > l.clock.now
 }
 
-// priority returns the priority of a nudge: first shutdown and evacuation, last crashes.
+// priority returns the priority of a nudge: the highest for shutdown and evacuation, the lowest
+// for crashes.
 func priority(r api.AppRule) queue.Priority {
 	switch r {
 	case api.AppRuleExitShutdown, api.AppRuleEvacuation:

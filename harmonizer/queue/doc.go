@@ -1,6 +1,7 @@
-// Package queue orders what waits to be sent. The highest priority leaves first. Within a
-// priority, apps take turns; within an app, the order is that of arrival. A token bucket
-// limits the rate.
+// Package queue orders what waits to be sent. The keys of one priority are a level. The highest
+// level leaves first, but each level that waits gets at least one of any five pops. Within a
+// level, apps take turns: an app waits for at most one key of each other app of its level.
+// Within an app and a level, the order is that of arrival. A token bucket limits the rate.
 //
 // A key is queued once. Pushed again with a higher priority it moves up; otherwise it keeps
 // its place.

@@ -1,21 +1,24 @@
 package queue
 
 import (
-	"cmp"
 	"errors"
-	"slices"
 	"time"
 )
 
-// Priority is the priority of a key; the highest leaves first.
-type Priority = int
+// Priority is the priority of a key. The keys of one priority are a level.
+type Priority uint8
 
-// Priorities of the health manager's nudges (specs/health-manager.md §4).
+// The priorities, as in Cloud Foundry's health manager.
 const (
-	Low    Priority = 1
-	Normal Priority = 1000
-	High   Priority = 1_000_000
+	Low Priority = iota
+	Normal
+	High
+	levels // number of levels
 )
+
+// turns has the levels of consecutive pops while several levels wait. If the level of a turn is empty, the pop is from the
+// highest level that waits. So a level that waits gets at least one of any len(turns) pops.
+var turns = [...]Priority{High, High, High, Normal, Low}
 
 // Config is the rate of a queue: Batch keys in every Every, and at most Batch at once.
 type Config struct {
@@ -35,14 +38,15 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Queue is a priority queue with a rate; see the package comment.
+// Queue is a fair queue with a rate; see the package comment.
 type Queue[K comparable] struct {
 	bucket bucket
 	keys   map[K]int32 // key -> its place in items
 	items  slab[waiting[K]]
 	lines  slab[line]
-	byApp  []int32 // app -> first of its lines, 0 for none
-	levels []level // by rising priority, none empty
+	byApp  []int32      // app -> first of its lines, 0 for none
+	levels [levels]list // the lines of each priority, in the order of their turns
+	turn   int          // of turns: the next pop while several levels wait
 }
 
 // waiting is one queued key and its line.
@@ -57,12 +61,6 @@ type line struct {
 	priority Priority
 	items    list
 	sibling  int32 // the app's next line, at another priority
-}
-
-// level has the lines of one priority, in the order of their turns.
-type level struct {
-	priority Priority
-	lines    list
 }
 
 // New returns an empty queue with a full bucket. The config must be valid.
@@ -127,23 +125,45 @@ func (q *Queue[K]) Has(key K) bool {
 // Len returns the number of queued keys.
 func (q *Queue[K]) Len() int { return len(q.keys) }
 
-// Pop removes the next key and takes one token. It returns false if the queue is empty or has
-// no token at now.
+// Pop removes the next key and takes one token and one turn. It returns false if the queue is
+// empty or has no token at now.
 func (q *Queue[K]) Pop(now time.Time) (K, bool) {
 	q.bucket.fill(now)
 	if len(q.keys) == 0 || !q.bucket.takeToken() {
 		var none K
 		return none, false
 	}
-	top := &q.levels[len(q.levels)-1].lines
-	first := top.head
+	level := q.next()
+	first := level.head
 	at := q.lines.value(first).items.head
 	key := q.items.value(at).key
 	if q.removeKey(at) { // its app has more keys: next, the turn of another app
-		q.lines.unlink(top, first)
-		q.lines.append(top, first)
+		q.lines.unlink(level, first)
+		q.lines.append(level, first)
 	}
 	return key, true
+}
+
+// next returns the level of the next pop. The queue must not be empty.
+func (q *Queue[K]) next() *list {
+	var top Priority
+	waiting := 0
+	for p := range levels {
+		if q.levels[p].head != 0 {
+			top = p
+			waiting++
+		}
+	}
+	if waiting == 1 { // it gets each pop, so the turns may begin again
+		q.turn = 0
+		return &q.levels[top]
+	}
+	p := turns[q.turn]
+	q.turn = (q.turn + 1) % len(turns)
+	if q.levels[p].head == 0 {
+		p = top
+	}
+	return &q.levels[p]
 }
 
 // Refund returns the token of a Pop whose key was obsolete.
@@ -180,15 +200,11 @@ func (q *Queue[K]) line(app uint32, p Priority) int32 {
 	}
 	l := q.lines.addValue(line{app: app, priority: p, sibling: q.byApp[app]})
 	q.byApp[app] = l
-	at, found := q.level(p)
-	if !found {
-		q.levels = slices.Insert(q.levels, at, level{priority: p})
-	}
-	q.lines.append(&q.levels[at].lines, l)
+	q.lines.append(&q.levels[p], l)
 	return l
 }
 
-// close removes an empty line, and its level if that is empty too.
+// close removes an empty line.
 func (q *Queue[K]) close(l int32) {
 	gone := q.lines.value(l)
 	link := &q.byApp[gone.app]
@@ -196,14 +212,6 @@ func (q *Queue[K]) close(l int32) {
 		link = &q.lines.value(*link).sibling
 	}
 	*link = gone.sibling
-	at, _ := q.level(gone.priority)
-	q.lines.unlink(&q.levels[at].lines, l)
+	q.lines.unlink(&q.levels[gone.priority], l)
 	q.lines.free(l)
-	if q.levels[at].lines.head == 0 {
-		q.levels = slices.Delete(q.levels, at, at+1)
-	}
-}
-
-func (q *Queue[K]) level(p Priority) (int, bool) {
-	return slices.BinarySearchFunc(q.levels, p, func(l level, p Priority) int { return cmp.Compare(l.priority, p) })
 }

@@ -44,6 +44,16 @@ func TestOrder(t *testing.T) {
 		{name: "apps take turns",
 			pushes: []push{{1, "a0", Low, false}, {1, "a1", Low, false}, {1, "a2", Low, false}, {2, "b0", Low, false}, {3, "c0", Low, false}, {2, "b1", Low, false}},
 			want:   []string{"a0", "b0", "c0", "a1", "b1", "a2"}},
+		{name: "each level that waits gets one of five pops",
+			pushes: []push{
+				{1, "l0", Low, false}, {1, "l1", Low, false}, {2, "n0", Normal, false}, {2, "n1", Normal, false}, {3, "h0", High, false},
+				{3, "h1", High, false}, {3, "h2", High, false}, {3, "h3", High, false}, {3, "h4", High, false},
+			},
+			want: []string{"h0", "h1", "h2", "n0", "l0", "h3", "h4", "n1", "l1"}},
+		{name: "the highest level that waits gets the rest",
+			pushes: []push{{1, "l0", Low, false}, {1, "l1", Low, false}, {2, "n0", Normal, false}, {2, "n1", Normal, false}, {2, "n2", Normal, false},
+				{2, "n3", Normal, false}, {2, "n4", Normal, false}},
+			want: []string{"n0", "n1", "n2", "n3", "l0", "n4", "l1"}},
 		{name: "apps take turns within a priority only",
 			pushes: []push{{1, "a0", Low, false}, {2, "b0", Low, false}, {1, "a1", High, false}, {1, "a2", High, false}},
 			want:   []string{"a1", "a2", "a0", "b0"}},
@@ -88,7 +98,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func drain(q *Queue[string], now time.Time) (keys []string) {
+func drain[K comparable](q *Queue[K], now time.Time) (keys []K) {
 	for key, ok := q.Pop(now); ok; key, ok = q.Pop(now) {
 		keys = append(keys, key)
 	}
@@ -150,6 +160,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+var priority = rapid.SampledFrom([]Priority{Low, Normal, High})
+
 // TestModel compares the queue with one that searches a list.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -158,12 +170,12 @@ func TestModel(t *testing.T) {
 		key := rapid.IntRange(0, 30)
 		t.Repeat(map[string]func(*rapid.T){
 			"push": func(t *rapid.T) {
-				k, p := key.Draw(t, "key"), rapid.SampledFrom([]Priority{Low, Normal, High, 7}).Draw(t, "priority")
+				k, p := key.Draw(t, "key"), priority.Draw(t, "priority")
 				q.Push(uint32(k%5), k, p)
 				m.push(uint32(k%5), k, p)
 			},
 			"push in front": func(t *rapid.T) {
-				k, p := key.Draw(t, "key"), rapid.SampledFrom([]Priority{Low, Normal, High, 7}).Draw(t, "priority")
+				k, p := key.Draw(t, "key"), priority.Draw(t, "priority")
 				q.PushFront(uint32(k%5), k, p)
 				m.pushFront(uint32(k%5), k, p)
 			},
@@ -183,11 +195,105 @@ func TestModel(t *testing.T) {
 				if q.Len() != len(m.entries) {
 					t.Fatalf("Len = %d, want %d", q.Len(), len(m.entries))
 				}
-				if q.Len() == 0 && len(q.levels) != 0 {
-					t.Fatal("an empty queue has levels")
+				if q.Len() == 0 && (q.levels != [levels]list{} || q.items.inUse()+q.lines.inUse() != 0) {
+					t.Fatalf("an empty queue has levels %v, %d items and %d lines", q.levels, q.items.inUse(), q.lines.inUse())
 				}
 			},
 		})
+	})
+}
+
+// lineOf identifies the keys of one app at one level.
+type lineOf struct {
+	level Priority
+	app   uint32
+}
+
+const fifth = 5 // a level that waits gets at least one of so many pops
+
+// shares checks who waits. It counts down the pops that a level and an app may still wait.
+type shares struct {
+	queued map[int]lineOf
+	level  [levels]int
+	line   map[lineOf]int
+}
+
+// lines returns how many apps wait at each level.
+func (s *shares) lines() (n [levels]int) {
+	seen := map[lineOf]bool{}
+	for _, l := range s.queued {
+		if !seen[l] {
+			seen[l] = true
+			n[l.level]++
+		}
+	}
+	return n
+}
+
+func (s *shares) push(key int, l lineOf) {
+	before := s.lines()
+	if s.queued[key] = l; s.lines() == before {
+		return // its app waits already
+	}
+	if s.line[l] = before[l.level]; before[l.level] == 0 {
+		s.level[l.level] = fifth - 1
+	}
+}
+
+func (s *shares) pop(t *rapid.T, key int) {
+	popped, waited := s.queued[key]
+	if !waited {
+		t.Fatalf("popped %d, which does not wait", key)
+	}
+	delete(s.queued, key)
+	lines := s.lines()
+	for p, n := range lines {
+		switch s.level[p]--; {
+		case Priority(p) == popped.level:
+			s.level[p] = fifth - 1
+		case n > 0 && s.level[p] < 0:
+			t.Fatalf("level %d waited for %d pops", p, fifth)
+		}
+	}
+	for l := range s.line {
+		if l.level == popped.level && l != popped {
+			s.line[l]--
+		}
+	}
+	s.line[popped] = lines[popped.level] - 1
+	for _, l := range s.queued {
+		if s.line[l] < 0 {
+			t.Fatalf("%+v waits for a second pop of an app", l)
+		}
+	}
+}
+
+// TestShares pops from queues of any load. A level gets one of any five pops while it waits, and an app waits for at most one
+// pop of each other app of its level. No key is lost, and none is popped twice.
+func TestShares(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q, s := New[int](Config{Batch: 1 << 20, Every: time.Second}), shares{queued: map[int]lineOf{}, line: map[lineOf]int{}}
+		key := 0
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			for range rapid.SampledFrom([]int{0, 0, 0, 1, 2, 20}).Draw(t, "pushes") {
+				l := lineOf{priority.Draw(t, "level"), rapid.Uint32Range(0, 6).Draw(t, "app")}
+				q.Push(l.app, key, l.level)
+				s.push(key, l)
+				key++
+			}
+			if got, ok := q.Pop(start); ok {
+				s.pop(t, got)
+			}
+			if q.Len() != len(s.queued) {
+				t.Fatalf("%d keys wait, want %d", q.Len(), len(s.queued))
+			}
+		}
+		for _, got := range drain(q, start) {
+			s.pop(t, got)
+		}
+		if len(s.queued) > 0 {
+			t.Fatalf("not popped: %v", s.queued)
+		}
 	})
 }
 
@@ -197,10 +303,20 @@ type entry struct {
 	priority Priority
 }
 
+// inUse returns the number of places that hold a value.
+func (s *slab[T]) inUse() int {
+	n := int(s.used) - 1
+	for at := s.unused; at != 0; at = s.node(at).next {
+		n--
+	}
+	return n
+}
+
 // model stores the waiting keys in order of arrival, and the turns of each priority.
 type model struct {
 	entries []entry
 	turns   map[Priority][]uint32
+	shared  int // pops in a row from several waiting levels
 }
 
 func (m *model) find(key int) int {
@@ -251,11 +367,37 @@ func (m *model) remove(key int) bool {
 	return true
 }
 
+// level returns the level of the next pop.
+func (m *model) level() Priority {
+	var waits []Priority
+	for p := range levels {
+		if slices.ContainsFunc(m.entries, func(e entry) bool { return e.priority == p }) {
+			waits = append(waits, p)
+		}
+	}
+	if len(waits) == 1 {
+		m.shared = 0
+		return waits[0]
+	}
+	m.shared++
+	switch m.shared % 5 {
+	case 4:
+		if slices.Contains(waits, Normal) {
+			return Normal
+		}
+	case 0:
+		if slices.Contains(waits, Low) {
+			return Low
+		}
+	}
+	return waits[len(waits)-1]
+}
+
 func (m *model) pop() (int, bool) {
 	if len(m.entries) == 0 {
 		return 0, false
 	}
-	p := slices.MaxFunc(m.entries, func(a, b entry) int { return a.priority - b.priority }).priority
+	p := m.level()
 	app := m.turns[p][0]
 	i := slices.IndexFunc(m.entries, func(e entry) bool { return e.priority == p && e.app == app })
 	key := m.entries[i].key

@@ -176,14 +176,10 @@ func (c *core) live(now time.Time, s slot) (live, certain bool) {
 	}
 	for _, cp := range c.bySlot[s] {
 		if !cp.node.facts.Draining {
-			live, certain = true, certain || c.fresh(now, cp.node)
+			live, certain = true, certain || cp.node.fresh(now, c.cfg.Heartbeat)
 		}
 	}
 	return live, certain
-}
-
-func (c *core) fresh(now time.Time, n *node) bool {
-	return now.Sub(n.receivedAt) <= c.cfg.Heartbeat*3/2
 }
 
 // foreignCopy is a copy that a node lists, and that was not put there.

@@ -46,6 +46,11 @@ func newNode(id string, now time.Time) *node {
 	return n
 }
 
+// fresh reports whether the node missed no heartbeat.
+func (n *node) fresh(now time.Time, heartbeat time.Duration) bool {
+	return now.Sub(n.receivedAt) <= heartbeat*3/2
+}
+
 // copyOf is a copy in a heartbeat.
 type copyOf struct {
 	slot

@@ -45,7 +45,7 @@ func (p *Placer) Alive(ctx context.Context) error {
 func (p *Placer) status(now time.Time) Status {
 	s := Status{Placing: true, Loaded: p.core.complete, Starting: len(p.core.bookings.byInstance), Refused: p.refused, Foreign: p.foreign, Dropped: p.dropped}
 	for _, n := range p.core.nodes {
-		if !n.restored && p.core.fresh(now, n) {
+		if !n.restored && n.fresh(now, p.cfg.Heartbeat) {
 			s.Nodes++
 		}
 	}

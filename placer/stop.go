@@ -113,7 +113,7 @@ func (c substitutes) ready(old *copyOf, live slot) bool {
 func (c substitutes) earlier(now time.Time, cp *copyOf) bool {
 	for _, v := range c.rows.apps[cp.app].History {
 		for _, other := range c.bySlot[slot{cp.app, v.Version, cp.index}] {
-			if other.asked.IsZero() && c.fresh(now, other.node) && other.replaces(cp) && (!other.node.facts.Draining || cp.node.facts.Draining) {
+			if other.asked.IsZero() && other.node.fresh(now, c.cfg.Heartbeat) && other.replaces(cp) && (!other.node.facts.Draining || cp.node.facts.Draining) {
 				return true
 			}
 		}
@@ -125,7 +125,7 @@ func (c substitutes) earlier(now time.Time, cp *copyOf) bool {
 // it stays if this one stays, its node is not late, and no stop of it was requested.
 func (c substitutes) same(now time.Time, cp *copyOf) bool {
 	for _, other := range c.bySlot[cp.slot] {
-		if other.instance != cp.instance && other.asked.IsZero() && c.fresh(now, other.node) &&
+		if other.instance != cp.instance && other.asked.IsZero() && other.node.fresh(now, c.cfg.Heartbeat) &&
 			(other.running || !cp.running) && (other.ready || !cp.ready) && (!other.node.facts.Draining || cp.node.facts.Draining) {
 			return true
 		}

@@ -65,6 +65,15 @@ type Confirmation struct {
 	Pool   string   `json:"pool"`
 	Epoch  uint64   `json:"epoch,omitempty"` // of the scheduler's lease
 	Nudges []string `json:"nudges"`          // ids, at most MaxConfirmed
+	// Waiting are starts that the scheduler has now and tries again by itself. Without them, it is unknown what it has.
+	Waiting []WaitingStart `json:"waiting,omitempty"`
+}
+
+// WaitingStart has the indices of an app that a scheduler is to start: no node has room for them, or a node rejected them.
+type WaitingStart struct {
+	App     string `json:"app"`
+	Version string `json:"version"`
+	Indices []int  `json:"indices"` // rising
 }
 
 // Pending has the copies for which no node has room.

@@ -1,11 +1,19 @@
 package placer
 
 import (
+	"maps"
+	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
-// maxUnconfirmed bounds the nudges that wait for the row of their app.
-const maxUnconfirmed = 65_536
+const (
+	// maxUnconfirmed bounds the nudges that wait for the row of their app.
+	maxUnconfirmed = 65_536
+	// maxWaiting bounds the copies in one report of waiting starts.
+	maxWaiting = 100_000
+)
 
 // confirmations are the nudges to confirm. The placer confirms the nudges of its own apps: those with a row of its
 // pool, and stops of copies on its nodes. The row may come after the nudge.
@@ -54,4 +62,28 @@ func (c *confirmations) takeConfirmable(now time.Time, state *core) (ids []strin
 	}
 	c.waiting = rest
 	return ids
+}
+
+// waitingStarts returns the starts that the placer tries again until they have a node, in order of app. The harmonizer repeats
+// all others, as the placer drops what its row does not want. Each app has one version: that of its row.
+func waitingStarts(c *core) (starts []api.WaitingStart) {
+	left := maxWaiting
+	for _, app := range slices.Sorted(maps.Keys(c.wantsOf)) {
+		one := api.WaitingStart{App: app, Version: c.rows.apps[app].Version}
+		for s, w := range c.wantsOf[app] {
+			if (w.noRoom || w.rejected != "") && c.rows.startable(s) {
+				one.Indices = append(one.Indices, s.index)
+			}
+		}
+		if len(one.Indices) == 0 {
+			continue
+		}
+		slices.Sort(one.Indices)
+		one.Indices = one.Indices[:min(len(one.Indices), left)]
+		starts = append(starts, one)
+		if left -= len(one.Indices); left == 0 {
+			break
+		}
+	}
+	return starts
 }

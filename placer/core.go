@@ -25,7 +25,7 @@ type slot struct {
 // want is a copy that is to be started.
 type want struct {
 	slot
-	receivedAt time.Time // of the last nudge
+	receivedAt time.Time // of the last nudge, or of the last try in which no node had room
 	since      time.Time // of the first one
 	after      time.Time // the earliest time of the next try
 	noRoom     bool      // it was tried, and no node has room

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // batch is what a save of assignments precedes. Nothing is requested from a node, and no nudge is confirmed, before the
@@ -14,7 +16,8 @@ import (
 type batch struct {
 	began   time.Time
 	actions []action
-	nudges  []string // to confirm
+	nudges  []string           // to confirm
+	waiting []api.WaitingStart // to report
 	unsaved []Assignments
 }
 
@@ -27,6 +30,9 @@ func (p *Placer) act(ctx context.Context, wg *sync.WaitGroup, now time.Time) {
 	}
 	b.actions = append(b.actions, p.core.act(now)...)
 	b.nudges = append(b.nudges, p.confirmations.takeConfirmable(now, p.core)...)
+	if p.reportDue || b.waiting != nil { // a report that a failed save delays would be outdated
+		p.reportDue, b.waiting = false, waitingStarts(p.core)
+	}
 	b.unsaved = (durable{p.core}).takeChanged()
 	if p.ports.Memory == nil || len(b.unsaved) == 0 {
 		p.deliver(ctx, wg, now)
@@ -66,6 +72,11 @@ func (p *Placer) deliver(ctx context.Context, wg *sync.WaitGroup, now time.Time)
 	if len(b.nudges) > 0 {
 		if err := p.ports.Bus.Confirm(p.epoch(), b.nudges); err != nil {
 			p.log.Warn("nudges not confirmed", "err", err) // the harmonizer repeats them
+		}
+	}
+	if len(b.waiting) > 0 && p.ports.Reporter != nil {
+		if err := p.ports.Reporter.Waiting(p.epoch(), b.waiting); err != nil {
+			p.log.Warn("waiting starts not reported", "err", err) // the harmonizer repeats them
 		}
 	}
 }

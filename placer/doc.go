@@ -16,7 +16,8 @@
 // node that last ran the index. Otherwise it goes to the node with the fewest copies of the app; of these to the zone with the
 // fewest; of these to the node with the most room. The room is booked until
 // the node's heartbeat lists the copy. If no node has room, the copy is pending. The placer retries
-// it when there may be room, and drops it when it is no longer desired. Pending copies are written
+// it when there may be room, and drops it when it is no longer desired. In each heartbeat period it reports these
+// starts, so the harmonizer need not repeat its nudges. Pending copies are written
 // to the sink as cpus_pending, mem_pending and disk_pending, and answered to a [Query].
 //
 // It answers a [PlacesQuery] by package fit: which machines the waiting copies need, which nodes can be emptied, and which

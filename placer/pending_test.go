@@ -3,7 +3,11 @@ package placer
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -45,5 +49,68 @@ func TestRejectedStartHasItsReason(t *testing.T) {
 	p := w.c.pending()
 	if p.Total != 0 || len(p.Rejected) != 1 || !strings.HasSuffix(p.Rejected[0].Why, "no space left on device") {
 		t.Errorf("pending: %+v, want one rejected copy", p)
+	}
+}
+
+func TestWaitingStartsAreThoseThatThePlacerTriesAgain(t *testing.T) {
+	waits := func(indices ...int) []api.WaitingStart {
+		return []api.WaitingStart{{App: "web", Version: "v1", Indices: indices}}
+	}
+	for _, tt := range []struct {
+		name string
+		run  func(w *world)
+		want []api.WaitingStart
+	}{
+		{"no room", func(*world) {}, waits(4, 5)},
+		{"rejected by a node", func(w *world) {
+			for _, a := range w.did {
+				if a.index == 2 {
+					w.c.started(w.now, a.instance, Rejected, "no space left on device")
+				}
+			}
+			w.now = w.now.Add(time.Second)
+		}, waits(2, 4, 5)},
+		{"a package that is not staged", func(w *world) {
+			w.row(func(row *api.App) { row.Instances, row.Package = 6, api.PackagePending })
+		}, nil},
+		{"another version", func(w *world) { w.app(6, "v2") }, nil},
+		{"fewer instances", func(w *world) { w.app(5, "v1") }, waits(4)},
+		{"an index beyond the instances", func(w *world) { w.start("v1", 9) }, waits(4, 5)},
+		{"a node with room", func(w *world) { w.node("b", false) }, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.app(6, "v1")
+			w.node("a", false)
+			w.start("v1", 0, 1, 2, 3, 4, 5)
+			w.did = w.c.act(w.now)
+			tt.run(w)
+			w.c.act(w.now)
+			if diff := cmp.Diff(tt.want, waitingStarts(w.c)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// A start that waited for long without a nudge is held as long as one with a nudge, when its row does not want it for a moment.
+func TestWaitingStartOutlastsAMomentOfItsRow(t *testing.T) {
+	w := newWorld(t)
+	staged := func(state api.PackageState) {
+		w.row(func(row *api.App) { row.Package = state })
+		w.c.act(w.now)
+	}
+	staged(api.PackageStaged)
+	w.start("v1", 0)
+	for range 20 {
+		w.c.act(w.now)
+		w.now = w.now.Add(10 * time.Second)
+	}
+	staged(api.PackagePending)
+	w.now = w.now.Add(15 * time.Second)
+	staged(api.PackagePending)
+	staged(api.PackageStaged)
+	if got := waitingStarts(w.c); len(got) != 1 {
+		t.Errorf("waiting: %+v, want the start", got)
 	}
 }

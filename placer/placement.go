@@ -76,7 +76,7 @@ func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[resource.Vector]bo
 	footprint := c.rows.footprint(w.slot)
 	n := c.pick(w.slot, footprint, noRoomFor)
 	if n == nil {
-		w.noRoom = true
+		w.noRoom, w.receivedAt = true, now // reported as waiting, so no nudge repeats it
 		noRoomFor[footprint] = true
 		return
 	}

@@ -40,6 +40,7 @@ type Placer struct {
 	batch         batch // what waits for the save of its assignments
 	saving        bool
 	again         bool // something changed during the save
+	reportDue     bool // the waiting starts are to be reported
 
 	events  chan Event
 	answers chan answer // of nodes to starts
@@ -88,6 +89,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Placer, error) {
 func (p *Placer) begin() {
 	p.began = time.Now()
 	p.core, p.confirmations, p.batch, p.saving, p.again = newCore(p.cfg, rand.Text()), confirmations{}, batch{}, false, false
+	p.reportDue = false
 	p.answers, p.saved, p.samples = make(chan answer), make(chan error, 1), make(chan []metrics.Sample, 1)
 }
 
@@ -213,6 +215,7 @@ func (p *Placer) serve(ctx context.Context, wg *sync.WaitGroup, failed <-chan er
 			p.endAdoption(now)
 			p.offer(pendingSamples(p.core.pending(), now, p.cfg.Cluster, p.cfg.Pool))
 			p.reportNever(now)
+			p.reportDue = true
 		case err := <-p.saved:
 			p.saving, changed, p.again = false, p.again, false
 			if p.noteSave(err); err != nil {

@@ -23,10 +23,12 @@ type Bus interface {
 	Confirm(epoch uint64, nudges []string) error
 }
 
-// Reporter reports copies that no machine can hold to the harmonizer.
+// Reporter reports copies without a place to the harmonizer. Its methods do not wait.
 type Reporter interface {
-	// Never reports all such copies. It does not wait.
+	// Never reports all copies that no machine can hold.
 	Never(apps []api.PlacesApp) error
+	// Waiting reports the starts that the placer has and tries again.
+	Waiting(epoch uint64, starts []api.WaitingStart) error
 }
 
 // Lease is the right to place the copies of the pool.

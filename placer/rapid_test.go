@@ -49,7 +49,9 @@ type sim struct {
 	began map[string]bool        // instances of all starts
 	// stopped are the instances of all stops, and those whose start got no response.
 	stopped map[string]bool
-	born    int
+	// reported are the starts that the latest act reported as waiting.
+	reported []slot
+	born     int
 }
 
 func startable(row api.App) bool {
@@ -63,6 +65,7 @@ func (s *sim) act() {
 	s.noteStops()
 	actions := s.c.act(s.now)
 	s.noteStops()
+	s.checkReported()
 	for _, a := range (durable{s.c}).takeChanged() {
 		if s.saved[a.App] = a; a.Empty() {
 			delete(s.saved, a.App)
@@ -98,6 +101,22 @@ func (s *sim) act() {
 		}
 		if len(s.c.bookings.bySlot[a.slot]) != 1 {
 			s.t.Fatalf("%d bookings of %v", len(s.c.bookings.bySlot[a.slot]), a.slot)
+		}
+	}
+}
+
+// checkReported checks that each start that was reported as waiting still waits, is carried out, or is no longer desired.
+func (s *sim) checkReported() {
+	for _, sl := range s.reported {
+		live, _ := s.c.live(s.now, sl)
+		if s.c.wants[sl] == nil && s.c.rows.startable(sl) && !live {
+			s.t.Fatalf("start of %v was reported as waiting, and is dropped", sl)
+		}
+	}
+	s.reported = nil
+	for _, w := range waitingStarts(s.c) {
+		for _, index := range w.Indices {
+			s.reported = append(s.reported, slot{w.App, w.Version, index})
 		}
 	}
 }
@@ -408,7 +427,7 @@ func (s *sim) settle() {
 
 // TestProperties checks what holds after any events. No node gets more than it has room for. No
 // copy is started twice on purpose, also after the placer died at any moment. No copy starts on a draining node. No nudge stops the last copy
-// of a desired index, and none of an app whose row is unknown is stopped. At rest, each desired copy runs, or waits because no node has room. Draining
+// of a desired index, and none of an app whose row is unknown is stopped. No start that was reported as waiting is dropped while it is desired. At rest, each desired copy runs, or waits because no node has room. Draining
 // nodes have only copies that wait.
 func TestProperties(t *testing.T) {
 	for round := range 8 { // a hundred runs each by default

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -63,7 +64,30 @@ func DecodeConfirmation(data []byte) (api.Confirmation, error) {
 			return api.Confirmation{}, fmt.Errorf("decode confirmation: %w", err)
 		}
 	}
+	for _, w := range c.Waiting {
+		for _, index := range w.Indices {
+			if index < 0 || index >= MaxInstances {
+				return api.Confirmation{}, fmt.Errorf("decode confirmation: index %d of app %.80q is outside 0 to %d", index, w.App, MaxInstances-1)
+			}
+		}
+	}
 	return c, nil
+}
+
+// ChunkWaiting divides starts into parts that each fit in a Confirmation. It keeps their order.
+func ChunkWaiting(all []api.WaitingStart) (parts [][]api.WaitingStart) {
+	const most, entry = 10_000, 200 // in indices of 7 bytes: of a part, and for the other fields of an entry
+	size := most
+	for _, w := range all {
+		for indices := range slices.Chunk(w.Indices, most-entry) {
+			if size += entry + len(indices); size > most {
+				parts, size = append(parts, nil), entry+len(indices)
+			}
+			last := &parts[len(parts)-1]
+			*last = append(*last, api.WaitingStart{App: w.App, Version: w.Version, Indices: indices})
+		}
+	}
+	return parts
 }
 
 // DecodeNever decodes an api.NeverPlaced. Unknown fields are ignored.

@@ -26,6 +26,9 @@ const withRelease = "testdata/v1-release"
 // a zone.
 const withPlaces = "testdata/v1-places"
 
+// withWaiting has a confirmation with waiting starts, an optional key that was added to version 1.
+const withWaiting = "testdata/v1-waiting"
+
 // fixture is one message of version 1, with the value that it stands for.
 type fixture struct {
 	value  any // a pointer, or a value that is not decoded
@@ -107,6 +110,9 @@ func all() map[string]fixture {
 		Sizes:  []api.MachineSize{{Where: "group b", Resources: resource.Vector{8, 16384}}, {Where: "node n1", Resources: resource.Vector{4, 8192}}},
 	}, as(plain[api.Pending])}
 	files[filepath.Join(withPlaces, "never.json")] = fixture{api.NeverPlaced{Pool: "p", Apps: placesAnswer().Never}, as(message.DecodeNever)}
+	files[filepath.Join(withWaiting, "confirmation_waiting.json")] = fixture{api.Confirmation{
+		Pool: "p", Epoch: 4, Nudges: []string{}, Waiting: []api.WaitingStart{{App: "web", Version: "v7", Indices: []int{0, 2}}},
+	}, as(message.DecodeConfirmation)}
 	for name, f := range fixtures() {
 		files[filepath.Join(folder, name+".json")] = f
 	}

@@ -283,6 +283,20 @@ func (b *Bus) Confirm(epoch uint64, nudges []string) error {
 	return nil
 }
 
+// Waiting implements placer.Reporter.
+func (b *Bus) Waiting(epoch uint64, starts []api.WaitingStart) error {
+	for _, part := range message.ChunkWaiting(starts) {
+		data, err := json.Marshal(api.Confirmation{Pool: b.cfg.Pool, Epoch: epoch, Nudges: []string{}, Waiting: part})
+		if err == nil {
+			err = bus.Publish(b.nc, message.ConfirmedSubject(b.cfg.Cluster, b.cfg.Pool), data)
+		}
+		if err != nil {
+			return fmt.Errorf("report waiting starts: %w", err)
+		}
+	}
+	return nil
+}
+
 // Never implements placer.Reporter.
 func (b *Bus) Never(apps []api.PlacesApp) error {
 	data, err := json.Marshal(api.NeverPlaced{Pool: b.cfg.Pool, Apps: apps})

@@ -76,7 +76,7 @@ func newSite(t *testing.T, machines int) *site {
 	}
 	s.listen(t)
 	connection := placerbus.New(placerbus.Config{Cluster: "c", Pool: "p"}, bus.Conn, localtest.Log(t))
-	p, err := placer.New(placer.Config{Cluster: "c", Pool: "p", Heartbeat: heartbeat}, placer.Ports{Bus: connection, Sink: s.sink}, localtest.Log(t))
+	p, err := placer.New(placer.Config{Cluster: "c", Pool: "p", Heartbeat: heartbeat}, placer.Ports{Bus: connection, Reporter: connection, Sink: s.sink}, localtest.Log(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,6 +228,10 @@ func processes(t *testing.T, arg string) []int {
 
 func TestPendingAndRoom(t *testing.T) {
 	s := newSite(t, 2)
+	confirmed, err := s.bus.SubscribeSync(message.ConfirmedSubject("c", "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.want(t, 5, 0, 1, 2, 3, 4)
 	localtest.Until(t, "one of five is pending", func() bool {
 		p, err := placerbus.GetPending(t.Context(), s.bus.Conn, "c", "p")
@@ -235,6 +239,17 @@ func TestPendingAndRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		return p.Total == 1 && p.Resources == (resource.Vector{1, 10, 0, 0}) && len(p.Copies) == 1
+	})
+	localtest.Until(t, "it is reported as waiting", func() bool {
+		m, err := confirmed.NextMsg(time.Second)
+		if err != nil {
+			return false
+		}
+		c, err := message.DecodeConfirmation(m.Data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(c.Waiting) == 1 && c.Waiting[0].App == "web" && c.Waiting[0].Version == "v1" && len(c.Waiting[0].Indices) == 1
 	})
 	localtest.Until(t, "it is written", func() bool {
 		return s.sink.value("cpus_pending|cluster=c,pool=p") == 1 && s.sink.value("mem_pending|cluster=c,pool=p") == 10

@@ -333,6 +333,7 @@ const (
 	WhyUpdated   AppReason = "updated"    // the row is older than the app's last change
 	WhyNotStaged AppReason = "not_staged" // the package cannot be started
 	WhyNudged    AppReason = "nudged"     // a recent nudge already requests it
+	WhyNoRoom    AppReason = "no_room"    // its scheduler has the request, and no node takes it
 
 	WhyStopsAll    AppReason = "stops_all"   // the controller would stop the whole app
 	WhyUnconfirmed AppReason = "unconfirmed" // no other copy is confirmed: listed by its node, and without a recent crash of its index

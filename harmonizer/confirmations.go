@@ -99,6 +99,11 @@ func (c *confirmations) confirm(ev apps.Confirmed, pool func(app string) string)
 		delete(c.without, s.request)
 		confirmed++
 	}
+	for _, w := range ev.Waiting { // the confirmation of its nudge may be lost
+		if of := pool(w.App); of == "" || of == ev.Pool {
+			delete(c.without, request{app: w.App})
+		}
+	}
 	c.counters.add("nudges_confirmed", confirmed)
 	if refused > 0 {
 		c.counters.add("confirmations_refused", refused)

@@ -57,6 +57,30 @@ func TestNudgeThatNoSchedulerConfirmsIsAProblem(t *testing.T) {
 	})
 }
 
+// A start that its scheduler reports as waiting is not repeated, and is no problem, even if its confirmation was lost.
+func TestStartThatWaitsAtItsSchedulerIsNotRepeated(t *testing.T) {
+	watched(t, settings(), "", func(t *testing.T, w *world, r *running) {
+		report := apps.Confirmed{Pool: web(1).Pool, Waiting: []api.WaitingStart{{App: "web", Version: web(1).Version, Indices: []int{0}}}}
+		before := w.started()
+		for range 12 {
+			r.events <- report
+			pass(t, 10*time.Second)
+		}
+		if got := w.started(); got != before {
+			t.Errorf("%d starts in two minutes with reports, want none", got-before)
+		}
+		r.events <- report
+		pass(t, time.Second)
+		if s := r.status(t); len(s.Unanswered) != 0 {
+			t.Errorf("unanswered: %+v", s.Unanswered)
+		}
+		pass(t, 40*time.Second)
+		if got := w.started(); got != before+1 {
+			t.Errorf("%d starts after the last report, want one", got-before)
+		}
+	})
+}
+
 func TestProblemEndsWithTheNeed(t *testing.T) {
 	watched(t, settings(), "", func(t *testing.T, _ *world, r *running) {
 		pass(t, 60*time.Second)

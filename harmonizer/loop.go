@@ -113,10 +113,13 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 			return
 		}
 	case apps.Confirmed:
-		if h.watched != nil {
-			h.watched.confirm(ev, h.machine.View().PoolOf)
+		if h.watched == nil {
+			return
 		}
-		return
+		h.watched.confirm(ev, h.machine.View().PoolOf)
+		if len(ev.Waiting) == 0 {
+			return
+		}
 	case apps.Never:
 		h.never.note(ev)
 		return

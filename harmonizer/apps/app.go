@@ -106,6 +106,8 @@ type slot struct {
 	served  bool          // while it is missing, an earlier version serves it
 	pending instant       // a start was sent: no further start before this time
 	sent    instant       // the same for a confirmed start; 0: none, or it was answered
+	nudged  instant       // the latest start left the queue
+	noRoom  instant       // pending by the latest report that the start waits at its scheduler
 	grace   instant       // it was stopped: no start before this time
 	hold    api.AppRule   // the latest reported rule that it waits for
 	silent  instant       // when it was lost with a silent node; 0: not. Owned by disruptionLimit

@@ -219,7 +219,7 @@ func (d *dispatch) sendStart(p indexKey) bool {
 		d.waits(s, h)
 		return false
 	}
-	s.pending, s.hold = d.clock.in(d.cfg.startKeepAlive()), ""
+	s.nudged, s.pending, s.hold = d.clock.now, d.clock.in(d.cfg.startKeepAlive()), ""
 	d.wakes.addIndex(s, s.pending)
 	if s.start == api.AppRuleFlapping { // if there is no answer, the next start waits for the same delay
 		s.restart = d.clock.in(s.delay(d.cfg, s.app.name(), s.index))

@@ -36,7 +36,8 @@
 //   - gate: holds all nudges while a state is incomplete (freshness), while another
 //     machine leads (follow) or while the limit holds.
 //   - dispatch: the queues, their rate, and the sent nudges. A queued nudge is
-//     evaluated again before it is sent.
+//     evaluated again before it is sent. A start that waits at its scheduler is not
+//     repeated.
 //   - memory: what survives a restart.
 //   - senders: the nodes whose statements do not count.
 //   - inventory: the apps, the slots of their indices, and the sums.

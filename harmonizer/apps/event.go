@@ -32,11 +32,12 @@ type Updated struct{ App string }
 // Nudged is a nudge of another harmonizer. It counts as our own.
 type Nudged struct{ Nudge }
 
-// Confirmed: the scheduler of a pool has these nudges. It changes no decision; the harmonizer reports nudges that are
-// never confirmed.
+// Confirmed: the scheduler of a pool has these nudges. The harmonizer reports nudges that are never confirmed. Only Waiting
+// changes decisions.
 type Confirmed struct {
-	Pool   string
-	Nudges []string // ids
+	Pool    string
+	Nudges  []string           // ids
+	Waiting []api.WaitingStart // starts that the scheduler has now and tries again
 }
 
 // Never: no machine of a pool can hold these copies, by its scheduler. It changes no decision; the harmonizer leaves them out

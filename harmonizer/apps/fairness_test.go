@@ -295,17 +295,18 @@ func TestNoAppStarvesAnother(t *testing.T) {
 }
 
 // BenchmarkCrashBesideMissing measures in virtual time how long the first crashes of 199 apps wait for their start: one each
-// 0.5 s, and all at once. 2000 instances of another app are missing. A crash without a start counts until the end, 5 minutes
-// after the last one.
+// 0.5 s, and all at once. 2000 instances of another app are missing; in the third case its scheduler reports that their starts
+// wait. A crash without a start counts until the end, 5 minutes after the last one.
 func BenchmarkCrashBesideMissing(b *testing.B) {
 	for _, tt := range []struct {
-		name  string
-		every time.Duration
-	}{{"one by one", 500 * time.Millisecond}, {"at once", 0}} {
+		name    string
+		every   time.Duration
+		reports bool
+	}{{"one by one", 500 * time.Millisecond, false}, {"at once", 0, false}, {"at once, with reports", 0, true}} {
 		b.Run(tt.name, func(b *testing.B) {
 			var took []time.Duration
 			for b.Loop() {
-				took = crashBesideMissing(b, tt.every)
+				took = crashBesideMissing(b, tt.every, tt.reports)
 			}
 			slices.Sort(took)
 			for name, i := range map[string]int{"median-s": len(took) / 2, "p99-s": len(took) * 99 / 100, "longest-s": len(took) - 1} {
@@ -315,8 +316,23 @@ func BenchmarkCrashBesideMissing(b *testing.B) {
 	}
 }
 
-func crashBesideMissing(tb testing.TB, every time.Duration) (took []time.Duration) {
+func crashBesideMissing(tb testing.TB, every time.Duration, reports bool) (took []time.Duration) {
 	w := newCrowd(steady())
+	crashed, waiting := map[string]time.Time{}, map[int]bool{}
+	w.nudged = func(app string, index int) {
+		if at, is := crashed[app]; is {
+			took = append(took, w.now.Sub(at))
+			delete(crashed, app)
+		} else if app == "big" {
+			waiting[index] = true
+		}
+	}
+	w.ticked = func() {
+		if reports && w.now.Sub(start())%(10*time.Second) == 0 {
+			big := api.WaitingStart{App: "big", Version: "v1", Indices: slices.Sorted(maps.Keys(waiting))}
+			w.step(Confirmed{Pool: "p", Waiting: []api.WaitingStart{big}})
+		}
+	}
 	w.homeless["big"] = true
 	w.add("big", 2000)
 	for i := range 199 {
@@ -324,13 +340,6 @@ func crashBesideMissing(tb testing.TB, every time.Duration) (took []time.Duratio
 	}
 	w.step(ExpectedComplete{})
 	w.pass(2 * time.Minute)
-	crashed := map[string]time.Time{}
-	w.nudged = func(app string, _ int) {
-		if at, is := crashed[app]; is {
-			took = append(took, w.now.Sub(at))
-			delete(crashed, app)
-		}
-	}
 	for i := range 199 {
 		app := fmt.Sprint("app", i)
 		crashed[app] = w.now

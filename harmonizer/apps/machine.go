@@ -154,6 +154,8 @@ func (m *Machine) processEvent(ev Event) {
 		clear(m.memory.saved) // another harmonizer saves from now on
 	case Nudged:
 		m.dispatch.sentByOther(ev.Nudge)
+	case Confirmed:
+		m.dispatch.waiting(ev.Pool, ev.Waiting)
 	case NotSent:
 		m.dispatch.notSent(ev)
 	case Release:

@@ -277,6 +277,9 @@ func (w *world) draw(t *rapid.T) Event {
 		return Nudged{Nudge{Stop: &api.Stop{App: app.Draw(t, "app"), Instances: map[string]string{instance.Draw(t, "instance"): "v1"}}}}
 	case 20:
 		return w.drawOrder(t, app.Draw(t, "app"), index.Draw(t, "index"))
+	case 22:
+		return Confirmed{Pool: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"), Waiting: []api.WaitingStart{
+			{App: app.Draw(t, "app"), Version: version.Draw(t, "version"), Indices: []int{index.Draw(t, "index")}}}}
 	case 21:
 		return ExpectedUnreadable{rapid.SampledFrom([]string{"c", "d"}).Draw(t, "unreadable")}
 	}

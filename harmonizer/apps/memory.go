@@ -186,7 +186,7 @@ func (m *memory) merge(a *app, mem Memory) {
 			continue
 		}
 		s := m.apps.slot(a, i.Index)
-		s.pending = max(s.pending, m.restored(i.Pending, 0, m.cfg.startKeepAlive()))
+		s.nudged, s.pending = m.clock.now, max(s.pending, m.restored(i.Pending, 0, m.cfg.startKeepAlive()))
 		if i.Crashes > 0 {
 			m.mergeCrashes(s, i)
 		}

@@ -39,6 +39,8 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 //	exit INSTANCE APP/INDEX[@VERSION] REASON
 //	raw JSON                               the bytes of a heartbeat
 //	nudged APP INDEX | nudgedstop APP INSTANCE     by another harmonizer
+//	waits POOL APP VERSION [INDEX ...]     the scheduler reports waiting starts of the app,
+//	                                       now and every 10 s
 //	follow | release | retry APP INDEX
 //
 //	takeover [NODE=COPIES ...]             a new machine leads, with the rows and
@@ -79,6 +81,9 @@ type scenario struct {
 	nodes map[string]*scenarioNode
 	rows  map[string]api.App
 	out   strings.Builder
+
+	waiting    map[string]Confirmed // app -> report of its waiting starts
+	reportedAt time.Time
 }
 
 type scenarioNode struct {
@@ -92,7 +97,7 @@ func start() time.Time { return time.Unix(1000, 0) }
 func steady() Config { return Config{DelayTimeNoise: new(time.Duration(0))}.WithDefaults() }
 
 func newScenario() *scenario {
-	return &scenario{cfg: steady(), now: start(), nodes: map[string]*scenarioNode{}, rows: map[string]api.App{}}
+	return &scenario{cfg: steady(), now: start(), nodes: map[string]*scenarioNode{}, rows: map[string]api.App{}, waiting: map[string]Confirmed{}}
 }
 
 func (s *scenario) run(t *testing.T, script string) string {
@@ -140,6 +145,8 @@ func (s *scenario) command(verb string, args []string, line string) error {
 		s.step(Nudged{Nudge{Start: &api.Start{App: args[0], Version: s.rows[args[0]].Version, Indices: []int{index}}}})
 	case "nudgedstop":
 		s.step(Nudged{Nudge{Stop: &api.Stop{App: args[0], Instances: map[string]string{args[1]: "v1"}}}})
+	case "waits":
+		return s.waits(args)
 	case "retry":
 		index, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -351,6 +358,30 @@ func beat(node string, beats ...api.Beat) Heartbeat {
 	return Heartbeat{Data: data}
 }
 
+func (s *scenario) waits(args []string) error {
+	w := api.WaitingStart{App: args[1], Version: args[2]}
+	for _, arg := range args[3:] {
+		index, err := strconv.Atoi(arg)
+		if err != nil {
+			return err
+		}
+		w.Indices = append(w.Indices, index)
+	}
+	delete(s.waiting, w.App)
+	if len(w.Indices) > 0 {
+		s.waiting[w.App] = Confirmed{Pool: args[0], Waiting: []api.WaitingStart{w}}
+	}
+	s.report()
+	return nil
+}
+
+func (s *scenario) report() {
+	s.reportedAt = s.now
+	for _, app := range slices.Sorted(maps.Keys(s.waiting)) {
+		s.step(s.waiting[app])
+	}
+}
+
 func (s *scenario) beat(name string) {
 	n := s.nodes[name]
 	n.next = s.now.Add(10 * time.Second)
@@ -364,6 +395,9 @@ func (s *scenario) pass(d time.Duration) {
 			if !s.nodes[name].next.After(s.now) {
 				s.beat(name)
 			}
+		}
+		if s.now.Sub(s.reportedAt) >= 10*time.Second {
+			s.report()
 		}
 		s.step(Tick{})
 	}

@@ -166,7 +166,7 @@ func (d *dispatch) startedByOther(a *app, indices []int) {
 			continue
 		}
 		s := d.apps.slot(a, index)
-		s.pending = max(s.pending, d.clock.in(d.cfg.startKeepAlive()))
+		s.nudged, s.pending = d.clock.now, max(s.pending, d.clock.in(d.cfg.startKeepAlive()))
 		if s.cause == api.WhyCrashed && s.crashes > *d.cfg.FlappingDeath && !s.givenUp {
 			s.restart = max(s.restart, d.clock.in(s.delay(d.cfg, s.app.name(), s.index)))
 		}

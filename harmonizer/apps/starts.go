@@ -81,13 +81,18 @@ func (l *evaluation) flapping() (hold, bool) {
 	return hold{api.AppRuleFlapping, api.WhyRestartDelay, l.slot.restart}, l.slot.restart > l.clock.now
 }
 
-// keepAlive implements rule keep_alive: a start is not repeated before its keep-alive ends. In
+// keepAlive implements rule keep_alive: a start is not repeated before its keep-alive ends.
+// While the scheduler reports that the start waits, the keep-alive goes on; see waiting. In
 // phase confirming the start itself is not sent yet, so only earlier starts count.
 func (l *evaluation) keepAlive() (hold, bool) {
 	if l.when == confirming {
 		return hold{api.AppRuleKeepAlive, api.WhyNudged, 0}, l.slot != nil && l.slot.sent > l.clock.now
 	}
-	return hold{api.AppRuleKeepAlive, api.WhyNudged, l.slot.pending}, l.slot.pending > l.clock.now
+	why := api.WhyNudged
+	if l.slot.pending == l.slot.noRoom {
+		why = api.WhyNoRoom
+	}
+	return hold{api.AppRuleKeepAlive, why, l.slot.pending}, l.slot.pending > l.clock.now
 }
 
 // grace implements rule reset_grace: under a controller, the controller first starts the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -27,6 +28,15 @@ const (
 // ConfirmedSubject returns the subject of the confirmations of a pool's scheduler.
 func ConfirmedSubject(cluster, pool string) string {
 	return names.Subject(cluster, "placer", pool, "confirmed")
+}
+
+// OfScheduler returns the pool and the last token of a subject of a scheduler; empty for another subject.
+func OfScheduler(subject string) (pool, what string) {
+	tokens := strings.Split(subject, ".")
+	if len(tokens) == 5 && tokens[0] == "weir" && tokens[2] == "placer" {
+		return tokens[3], tokens[4]
+	}
+	return "", ""
 }
 
 // PlacesSubject returns the subject on which the scheduler of a pool answers an api.PlacesQuestion.

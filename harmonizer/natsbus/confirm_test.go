@@ -43,6 +43,9 @@ func TestConfirmationOfAnotherPoolIsRefused(t *testing.T) {
 		want       apps.Event
 	}{
 		{"own", `{"pool": "p", "epoch": 2, "nudges": ["a", "b"], "later": 1}`, apps.Confirmed{Pool: "p", Nudges: []string{"a", "b"}}},
+		{"waiting starts", `{"pool": "p", "nudges": [], "waiting": [{"app": "web", "version": "v1", "indices": [0, 2], "later": 1}]}`,
+			apps.Confirmed{Pool: "p", Nudges: []string{}, Waiting: []api.WaitingStart{{App: "web", Version: "v1", Indices: []int{0, 2}}}}},
+		{"an index outside", `{"pool": "p", "nudges": [], "waiting": [{"app": "web", "version": "v1", "indices": [-1]}]}`, nil},
 		{"another pool", `{"pool": "q", "nudges": ["a"]}`, nil},
 		{"malformed", `{`, nil},
 		{"no id", `{"pool": "p", "nudges": ["a b"]}`, nil},

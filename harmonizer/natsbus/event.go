@@ -2,7 +2,6 @@ package natsbus
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -30,7 +29,7 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 	case message.SubjectUpdated:
 		ev, err = b.updated(m.Data)
 	default:
-		switch pool, what := ofScheduler(m.Subject); what {
+		switch pool, what := message.OfScheduler(m.Subject); what {
 		case "confirmed":
 			subject = "placer.confirmed"
 			ev, err = confirmed(pool, m.Data)
@@ -76,15 +75,6 @@ func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
 	return apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}}, nil
 }
 
-// ofScheduler returns the pool and the last token of a subject of a scheduler; empty for another subject.
-func ofScheduler(subject string) (pool, what string) {
-	tokens := strings.Split(subject, ".")
-	if len(tokens) == 5 && tokens[0] == "weir" && tokens[2] == "placer" {
-		return tokens[3], tokens[4]
-	}
-	return "", ""
-}
-
 // never returns the copies that no machine can hold, from a pool's scheduler, which speaks for its own pool only.
 func never(pool string, data []byte) (apps.Event, error) {
 	n, err := message.DecodeNever(data)
@@ -106,7 +96,7 @@ func confirmed(pool string, data []byte) (apps.Event, error) {
 	if err != nil {
 		return nil, &message.FieldError{Field: "confirmation", Problem: err.Error()}
 	}
-	return apps.Confirmed{Pool: c.Pool, Nudges: c.Nudges}, nil
+	return apps.Confirmed{Pool: c.Pool, Nudges: c.Nudges, Waiting: c.Waiting}, nil
 }
 
 // skips reports whether a message of that partition belongs to another controller.

@@ -238,6 +238,7 @@ var waitsFor = map[api.AppReason]string{
 	api.WhyReplacesMissing: "an instance on the index that this one replaces",
 	api.WhyJustChanged:     "the controller, which acts first after a change",
 	api.WhyNudged:          "an answer to the last request",
+	api.WhyNoRoom:          "a node that takes it (the placer has the request)",
 	api.WhyInTurn:          "its turn",
 	api.WhyIncomplete:      "a complete read of expected and known state",
 	api.WhyFollowing:       "the leading harmonizer",

@@ -54,6 +54,10 @@ func (t *recording) receive(ev apps.Event) {
 		} else if ev.Stop != nil {
 			t.writeMessage(message.SubjectStop, ev.Stop)
 		}
+	case apps.Confirmed:
+		if len(ev.Waiting) > 0 {
+			t.writeMessage(message.ConfirmedSubject(t.cluster, ev.Pool), api.Confirmation{Pool: ev.Pool, Nudges: []string{}, Waiting: ev.Waiting})
+		}
 	case apps.BusUp:
 		t.record.BusDown(false)
 	case apps.BusDown:

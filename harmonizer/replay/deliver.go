@@ -28,7 +28,11 @@ func (p *player) deliver(ctx context.Context, l messageLine) {
 	case report.SubjectStatus, report.SubjectHealth, report.SubjectDroplet:
 		err = p.answer(l)
 	default:
-		err = p.otherNudge(ctx, l)
+		if pool, what := message.OfScheduler(l.subject); what == "confirmed" {
+			err = p.confirmed(ctx, pool, l.data)
+		} else {
+			err = p.otherNudge(ctx, l)
+		}
 	}
 	if err != nil && p.cfg.Events {
 		p.out.print(eventOut{T: p.second, Event: api.AppFinding{
@@ -52,6 +56,15 @@ func (p *player) updated(ctx context.Context, data []byte) error {
 	if err == nil && p.ours(u.Partition) {
 		p.step(ctx, apps.Updated{App: u.App})
 		p.refresh(ctx)
+	}
+	return err
+}
+
+// confirmed processes the confirmation of a pool's scheduler. Only the waiting starts in it change a decision.
+func (p *player) confirmed(ctx context.Context, pool string, data []byte) error {
+	c, err := message.DecodeConfirmation(data)
+	if err == nil && c.Pool == pool {
+		p.step(ctx, apps.Confirmed{Pool: pool, Waiting: c.Waiting})
 	}
 	return err
 }

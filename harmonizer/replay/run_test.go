@@ -144,6 +144,25 @@ func TestClassicDialectAndEvents(t *testing.T) {
 	}
 }
 
+// A report of waiting starts extends their keep-alive, as in the harmonizer.
+func TestReportsOfWaitingStarts(t *testing.T) {
+	in := `{"bulk": {"A": ` + oneRow + `}}` + "\n" + `{"advance": 30}` + "\n" + strings.Repeat(
+		`{"subj": "weir.c.placer.default.confirmed", "msg": {"pool": "default", "nudges": [], "waiting": [{"app": "A", "version": "v1", "indices": [0]}]}}`+
+			"\n"+`{"advance": 10}`+"\n", 6)
+	for _, tt := range []struct {
+		name, in string
+		starts   int
+	}{
+		{"reported", in, 1},
+		{"reported by another pool", strings.ReplaceAll(in, "placer.default", "placer.other"), 3},
+	} {
+		out, err := replayed(t, tt.in, Config{})
+		if got := strings.Count(out, "health.start"); err != nil || got != tt.starts {
+			t.Errorf("%s: %d starts, %v, want %d", tt.name, got, err, tt.starts)
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	good := api.App{Name: "A", Pool: "p", Instances: 2, Version: "7", Mem: 256, State: api.AppStarted,
 		Package: api.PackageStaged, Updated: time.Date(2012, 11, 16, 0, 0, 0, 0, time.UTC)}

@@ -47,16 +47,19 @@ func stateRows() map[string]stateRow {
 	harmonizer := func(paused string) stateRow { return stateRow{paused, noHarmonizer, noHarmonizer, noHarmonizer} }
 	bootstrap := func(paused string) stateRow { return stateRow{paused, noBootstrap, noBootstrap, noBootstrap} }
 	health := func(paused string) stateRow { return stateRow{paused, noHealth, noHealth, noHealth} }
+	change := stateRow{"0 web: 2 instances", "0 pool local/default has not ticked yet", noBucketYet, "0 web: 2 instances"}
 	order := stateRow{ordered, noTickYet, noTickYet, ordered}
 	rows := map[string]stateRow{
 		"app status":  harmonizer("0 web  default"),
 		"app explain": harmonizer("0 web: 2 expected"), "app crashes": harmonizer("0 No resources found"), "app retry": harmonizer("0 web: no instance crashed recently"),
 		"harmonizer release": harmonizer("0 nothing is held"),
-		"app set":            {"0 web: 2 instances", `0 pool local/default has not ticked yet`, noBucketYet, "0 web: 2 instances"},
-		"app get":            {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
-		"app list":           {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
-		"app delete":         {"0 web: deleted", "0 web: deleted", noBucketYet, "0 web: deleted"},
-		"app logs":           {"0 web/0 hello", noTickYet, noTickYet, noHolder},
+		"app set":            change,
+		"app restart":        change, "app rollback": change, "app scale": change, "app start": change, "app stop": change,
+		"app history": {"0 of the row", "0 of the row", noBucketYet, "0 of the row"},
+		"app get":     {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
+		"app list":    {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
+		"app delete":  {"0 web: deleted", "0 web: deleted", noBucketYet, "0 web: deleted"},
+		"app logs":    {"0 web/0 hello", noTickYet, noTickYet, noHolder},
 
 		"status":  {"0 fulfilled 1, joined 1, limits 2 to 4, tick ", "0 " + noTickYet[2:], "0 " + noTickYet[2:], "0 " + noBootstrap[2:]},
 		"explain": {"0 paused by", noTickYet, noTickYet, "0 paused by"},
@@ -110,7 +113,9 @@ func stateRows() map[string]stateRow {
 }
 
 // changesLast are the commands that end or create what the others need: their rows come last.
-func changesLast() []string { return []string{"app delete", "resume", "pool resume", "nats streams"} }
+func changesLast() []string {
+	return []string{"app stop", "app delete", "resume", "pool resume", "nats streams"}
+}
 
 // runStates runs the row of each command in one state, one after the other: each ends in
 // time, prints what is the case, and has its exit code.

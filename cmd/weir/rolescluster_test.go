@@ -364,7 +364,7 @@ func (w *roleWorld) storeApps(n int) {
 		wg.Go(func() {
 			for i := first; i < n; i += writers {
 				name := fmt.Sprintf("app-%d", i)
-				if _, err := apps.Put(ctx, name, fmt.Appendf(nil, `{"name":%q,"pool":%q,"instances":0,"version":"v1","command":"true"}`, name, rolesPoolName)); err != nil {
+				if _, err := apps.Put(ctx, name, fmt.Appendf(nil, `{"name":%q,"pool":%q,"instances":0,"version":"v1","command":"true","cpus":0.1,"mem":64,"disk":0}`, name, rolesPoolName)); err != nil {
 					w.Error(err)
 				}
 			}

@@ -94,6 +94,8 @@ func wrongArguments() (rows []wrongInput) {
 	for line, fix := range map[string]string{
 		"app set": "one application name", "app get web api": "one application name", "app delete": "one application name",
 		"app explain": "one application name", "app crashes web api": "one application name", "app retry": "one application name",
+		"app history": "one application name", "app restart": "one application name", "app start web api": "one application name", "app stop": "one application name",
+		"app scale web": "the name of an application and a number of instances", "app rollback a b c": "the name of an application, and a version",
 		"app logs": "one application name", "app status web api": "one application name",
 		"pool drain": "the ids of nodes", "pool drain --pool web": "the ids of nodes", "pool mark-stale": "groups",
 		"pool target a 1 2": "one weight, min or max, and a pool before it", "pool groups a b": "one pool", "pool roll a b": "one pool", "signal where": "one release",

@@ -74,7 +74,7 @@ time, and an instance ends when the new one on its index is ready.`,
 			use: "rollback NAME [VERSION]", short: "Set an earlier version of an application again",
 			long: `Set an earlier version of an application again: VERSION of "weir app history", or the last
 one of which each index had a ready instance. The number of instances stays.`,
-			example: "  weir app rollback web\n  weir app rollback web 1a9c03f2 --wait", args: cobra.RangeArgs(1, 2),
+			example: "  weir app rollback web\n  weir app rollback web 1a9c03f2 --wait", args: nameAndVersion,
 			of: cli.rollback,
 		},
 	} {
@@ -86,6 +86,13 @@ one of which each index had a ready instance. The number of instances stays.`,
 func twoArgs(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 {
 		return usage.New(fmt.Errorf("%s wants the name of an application and a number of instances, but got %d arguments", cmd.CommandPath(), len(args)))
+	}
+	return nil
+}
+
+func nameAndVersion(cmd *cobra.Command, args []string) error {
+	if len(args) < 1 || len(args) > 2 {
+		return usage.New(fmt.Errorf("%s wants the name of an application, and a version or none, but got %d arguments", cmd.CommandPath(), len(args)))
 	}
 	return nil
 }

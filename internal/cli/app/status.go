@@ -169,7 +169,7 @@ func (cli *commands) printIndices(e api.AppExplanation) {
 			since := time.UnixMilli(int64(c.Since * 1000))
 			state := string(c.State)
 			if c.Unready {
-				state = "UNREADY"
+				state += ", not ready"
 			}
 			if !c.Silent.IsZero() {
 				state += ", node silent"

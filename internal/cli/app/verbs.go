@@ -34,7 +34,7 @@ func (cli verbs) all() []*cobra.Command {
 	for _, c := range []change{
 		{
 			use: "scale NAME INSTANCES", short: "Change the number of instances of an application",
-			example: "  weir app scale web 5\n  weir app scale web 5 --wait", args: twoArgs,
+			example: "  weir app scale web 5\n  weir app scale web 5 --wait", args: command.TwoArgs("the name of an application and a number of instances"),
 			of: func(_ context.Context, _ *bus.Bus, row *api.App, args []string) error {
 				n, err := strconv.Atoi(args[0])
 				if err != nil || n < 0 {
@@ -83,16 +83,9 @@ one of which each index had a ready instance. The number of instances stays.`,
 	return append(all, cli.historyCommand())
 }
 
-func twoArgs(cmd *cobra.Command, args []string) error {
-	if len(args) != 2 {
-		return usage.New(fmt.Errorf("%s wants the name of an application and a number of instances, but got %d arguments", cmd.CommandPath(), len(args)))
-	}
-	return nil
-}
-
 func nameAndVersion(cmd *cobra.Command, args []string) error {
 	if len(args) < 1 || len(args) > 2 {
-		return usage.New(fmt.Errorf("%s wants the name of an application, and a version or none, but got %d arguments", cmd.CommandPath(), len(args)))
+		return usage.New(fmt.Errorf("%s wants the name of an application, and a version or none, but got %d arguments\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
 	}
 	return nil
 }

@@ -249,6 +249,9 @@ func (c Config) connect(ctx context.Context, servers []string, s secret) (*Bus, 
 		options.RetryOnFailedConnect = options.RetryOnFailedConnect && c.Wait
 	}
 	conn, err := options.Connect()
+	for n := 1; n < slowLogins && wasPinged(err) && ctx.Err() == nil; n++ {
+		conn, err = options.Connect()
+	}
 	if err != nil {
 		return nil, cl.unreached(err)
 	}
@@ -265,6 +268,15 @@ func (c Config) connect(ctx context.Context, servers []string, s secret) (*Bus, 
 	b.stop = stop
 	b.wg.Go(func() { cl.follow(following) })
 	return b, nil
+}
+
+// slowLogins is how often a connection is tried whose login takes so long that the server sends a ping first.
+const slowLogins = 5
+
+// wasPinged reports whether the server sent a ping before it answered the login, as with a slow auth callout. The client library
+// does not expect that.
+func wasPinged(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "expected 'PONG', got 'PING'")
 }
 
 // redact returns a list of server URLs without secrets.

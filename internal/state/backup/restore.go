@@ -22,7 +22,7 @@ import (
 const (
 	// Another admin may create a missing stream, so it may be there before the restore of it. A server may not answer while the
 	// stream has no leader. A request may have no receiver for a moment.
-	attempts                        = 20
+	attempts                        = 100
 	pauseBefore                     = 100 * time.Millisecond
 	answerWait                      = 5 * time.Second // before a request for a deletion or a restore is repeated
 	codeExists  jetstream.ErrorCode = 10130           // restore: the stream exists

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/smithy-go"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -71,18 +69,11 @@ func (e *endRights) fill(ctx context.Context, readings map[string]*reading) {
 // dryRun returns why the account may not terminate an instance; empty: it may. The error has why that is unknown. A server that
 // ignores dry runs receives none of a termination.
 func (e *endRights) dryRun(ctx context.Context, id string) (denied string, err error) {
-	dry := aws.Bool(true)
-	err = e.aws.read(ctx, "ec2:DescribeInstances", "dry run", func() error {
-		_, err := e.aws.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: dry})
-		return err
-	})
+	err = e.aws.read(ctx, "ec2:DescribeInstances", "the account", func() error { return describeDry(ctx, e.aws) })
 	if !permitted(err) {
 		return "", fmt.Errorf("the server does not answer the dry run of a read: %w", err)
 	}
-	err = e.aws.read(ctx, "ec2:TerminateInstances", id, func() error {
-		_, err := e.aws.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: dry})
-		return err
-	})
+	err = e.aws.read(ctx, "ec2:TerminateInstances", id, func() error { return terminateDry(ctx, e.aws, id) })
 	switch code := status(err); {
 	case permitted(err):
 		return "", nil

@@ -33,7 +33,7 @@ func (p *Provider) Rights(ctx context.Context, repairs bool) ([]provider.Right, 
 			all[0].Result = provider.Denied
 		}
 	}
-	honoured := p.dryRun(ctx, dryRunOf{action: "ec2:DescribeInstances", call: p.describeDry}, "").Result == provider.Granted
+	honoured := p.dryRun(ctx, dryRunOf{action: "ec2:DescribeInstances", call: func(ctx context.Context, _ string) error { return describeDry(ctx, p.aws) }}, "").Result == provider.Granted
 	for _, kind := range []Kind{AutoScaling, SpotFleet} {
 		names := p.names(kind)
 		if len(names) == 0 {
@@ -109,10 +109,7 @@ type dryRunOf struct {
 func (p *Provider) dryRuns(kind Kind, repairs bool) (all []dryRunOf) {
 	c, dry := p.aws.ec2, aws.Bool(true)
 	if kind == SpotFleet {
-		all = append(all, dryRunOf{"ec2:TerminateInstances", false, func(ctx context.Context, id string) error {
-			_, err := c.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: dry})
-			return err
-		}})
+		all = append(all, dryRunOf{"ec2:TerminateInstances", false, func(ctx context.Context, id string) error { return terminateDry(ctx, p.aws, id) }})
 	}
 	if !repairs {
 		return all
@@ -139,8 +136,14 @@ func (p *Provider) dryRuns(kind Kind, repairs bool) (all []dryRunOf) {
 }
 
 // describeDry is a dry run of a read. A server that carries it out would carry out the others too.
-func (p *Provider) describeDry(ctx context.Context, _ string) error {
-	_, err := p.aws.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: aws.Bool(true)})
+func describeDry(ctx context.Context, c *clients) error {
+	_, err := c.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{DryRun: aws.Bool(true)})
+	return err
+}
+
+// terminateDry is a dry run of a termination.
+func terminateDry(ctx context.Context, c *clients, id string) error {
+	_, err := c.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}, DryRun: aws.Bool(true)})
 	return err
 }
 

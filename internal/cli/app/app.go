@@ -185,14 +185,7 @@ func (cli *commands) getCommand() *cobra.Command {
   weir app get web --output json`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				if err := checkBucket(ctx, b, cli.Cluster); err != nil {
-					return err
-				}
-				row, _, err := readApp(ctx, b, cli.Cluster, args[0])
-				if err != nil {
-					return err
-				}
+			return cli.onApp(cmd.Context(), args[0], func(_ context.Context, _ *bus.Bus, row api.App, _ uint64) error {
 				if cli.Output == "json" {
 					return cli.PrintJSON(row)
 				}

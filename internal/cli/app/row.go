@@ -45,6 +45,20 @@ func checkBucket(ctx context.Context, b *bus.Bus, cluster string) error {
 	return err
 }
 
+// onApp calls f with the row of an application, and its revision.
+func (cli *commands) onApp(ctx context.Context, name string, f func(ctx context.Context, b *bus.Bus, row api.App, revision uint64) error) error {
+	return cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error {
+		if err := checkBucket(ctx, b, cli.Cluster); err != nil {
+			return err
+		}
+		row, revision, err := readApp(ctx, b, cli.Cluster, name)
+		if err != nil {
+			return err
+		}
+		return f(ctx, b, row, revision)
+	})
+}
+
 // readApp returns a row and its revision, which is 0 if the store cannot read it.
 func readApp(ctx context.Context, b *bus.Bus, cluster, name string) (api.App, uint64, error) {
 	if !names.Valid(name) {

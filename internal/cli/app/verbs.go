@@ -95,14 +95,7 @@ func (cli verbs) changeCommand(c change) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: c.use, Short: c.short, Long: c.long, Example: c.example, Args: c.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				if err := checkBucket(ctx, b, cli.Cluster); err != nil {
-					return err
-				}
-				old, revision, err := readApp(ctx, b, cli.Cluster, args[0])
-				if err != nil {
-					return err
-				}
+			return cli.onApp(cmd.Context(), args[0], func(ctx context.Context, b *bus.Bus, old api.App, revision uint64) error {
 				row := old
 				if err := c.of(ctx, b, &row, args[1:]); err != nil {
 					return err
@@ -152,14 +145,7 @@ before it. "weir app rollback" sets one of them again.`,
   weir app history web --output json`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				if err := checkBucket(ctx, b, cli.Cluster); err != nil {
-					return err
-				}
-				row, _, err := readApp(ctx, b, cli.Cluster, args[0])
-				if err != nil {
-					return err
-				}
+			return cli.onApp(cmd.Context(), args[0], func(_ context.Context, _ *bus.Bus, row api.App, _ uint64) error {
 				all := append([]api.AppVersion{row.Live()}, row.History...)
 				if cli.Output == "json" {
 					return cli.PrintJSON(all)

@@ -161,10 +161,12 @@ func (f *versionFlags) applyEnv(row *api.App) error {
 	return nil
 }
 
-// withVersion completes a changed row: it gets the version of its content, and the version before goes to the history. The
-// oldest ones are dropped if the row is too long.
+// withVersion completes a changed row: if its content has changed, and no earlier version was set, it gets the version of its content.
+// The version before goes to the history. The oldest ones are dropped if the row is too long.
 func withVersion(old, changed api.App, now time.Time) api.App {
-	changed.Version = message.VersionOf(changed)
+	if version := message.VersionOf(changed); changed.Version == old.Version && version != message.VersionOf(old) {
+		changed.Version = version
+	}
 	next := old.WithVersion(changed.Live())
 	next.Name, next.Pool, next.Instances, next.State, next.Package = changed.Name, changed.Pool, changed.Instances, changed.State, changed.Package
 	next.Labels, next.Update, next.Updated = changed.Labels, changed.Update, now.UTC()

@@ -1,14 +1,9 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // AppCrash is a line of an app's crash table.
@@ -366,47 +361,6 @@ const (
 	WhyRecovered AppReason = "recovered" // enough came back
 	WhyOrdered   AppReason = "ordered"   // ordered by an operator
 )
-
-// App is the expected state of one application: a row of a source. In the key-value bucket
-// AppsBucket, the key is its name.
-type App struct {
-	Name      string    `json:"name"`
-	Pool      string    `json:"pool"`
-	Instances int       `json:"instances"`
-	Version   string    `json:"version"`           // changes with the command and the resources, not with Instances
-	Command   string    `json:"command"`           // for /bin/sh -c; empty in rows of a bulk API
-	Release   string    `json:"release,omitempty"` // NAMESPACE/NAME@VERSION of the files for the command; empty: none
-	CPUs      float64   `json:"cpus"`              // of one copy
-	Mem       float64   `json:"mem"`               // MB, of one copy
-	Disk      float64   `json:"disk"`              // MB, of one copy
-	GPUs      float64   `json:"gpus"`
-	Updated   time.Time `json:"updated"`
-
-	Ready  *Readiness        `json:"ready,omitempty"`  // nil: see [DefaultReadyAfter]
-	Env    map[string]string `json:"env,omitempty"`    // of the command, besides the variables of the agent
-	Update *Update           `json:"update,omitempty"` // nil: its defaults
-	// Restarted makes a version of its own, so that all instances are replaced.
-	Restarted time.Time         `json:"restarted,omitzero"`
-	History   []AppVersion      `json:"history,omitempty"` // earlier versions, the latest first
-	State     AppState          `json:"state,omitempty"`
-	Package   PackageState      `json:"package_state,omitempty"`
-	Labels    map[string]string `json:"labels,omitempty"` // framework, runtime, ...
-}
-
-// Equal reports whether two rows are equal, with defaults filled in.
-func (a App) Equal(b App) bool {
-	return a.Name == b.Name && a.Pool == b.Pool && a.Instances == b.Instances && a.Version == b.Version &&
-		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
-		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
-		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels) &&
-		a.Ready.equal(b.Ready) && same(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && a.Restarted.Equal(b.Restarted) &&
-		slices.EqualFunc(a.History, b.History, func(x, y AppVersion) bool { return x.Version == y.Version })
-}
-
-// Footprint returns the resources of one copy of the app.
-func (a App) Footprint() resource.Vector {
-	return resource.Vector{a.CPUs, a.Mem, a.Disk, a.GPUs}
-}
 
 // AppCount is one app's line in Counts.
 type AppCount struct {

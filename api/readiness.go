@@ -49,14 +49,14 @@ type Readiness struct {
 
 // HTTPCheck succeeds if a GET request to the instance has the expected status. Redirects are not followed.
 type HTTPCheck struct {
-	Port   int    `json:"port"`             // on the machine of the instance
-	Path   string `json:"path,omitempty"`   // default /
-	Status int    `json:"status,omitempty"` // default: any from 200 to 399
+	Port   PortRef `json:"port"`             // on the machine of the instance
+	Path   string  `json:"path,omitempty"`   // default /
+	Status int     `json:"status,omitempty"` // default: any from 200 to 399
 }
 
 // TCPCheck succeeds if the port accepts a connection.
 type TCPCheck struct {
-	Port int `json:"port"` // on the machine of the instance
+	Port PortRef `json:"port"` // on the machine of the instance
 }
 
 // ExecCheck succeeds if a command exits with 0. It runs with /bin/sh -c in the folder and environment of the instance.
@@ -102,4 +102,17 @@ func (r *Readiness) WithDefaults() Readiness {
 		d.HTTP = &HTTPCheck{Port: h.Port, Path: "/", Status: h.Status}
 	}
 	return d
+}
+
+// Port returns the port of the check; nil without a check of a port.
+func (r *Readiness) Port() *PortRef {
+	switch {
+	case r == nil:
+		return nil
+	case r.HTTP != nil:
+		return &r.HTTP.Port
+	case r.TCP != nil:
+		return &r.TCP.Port
+	}
+	return nil
 }

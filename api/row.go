@@ -26,6 +26,7 @@ type App struct {
 
 	Ready  *Readiness        `json:"ready,omitempty"`  // nil: see [DefaultReadyAfter]
 	Env    map[string]string `json:"env,omitempty"`    // of the command, besides the variables of the agent
+	Ports  []Port            `json:"ports,omitempty"`  // that an instance needs on its machine; the first one is PORT
 	Update *Update           `json:"update,omitempty"` // nil: its defaults
 	// Restarted makes a version of its own, so that all instances are replaced.
 	Restarted time.Time         `json:"restarted,omitzero"`
@@ -41,7 +42,7 @@ func (a App) Equal(b App) bool {
 		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
 		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
 		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels) &&
-		a.Ready.equal(b.Ready) && same(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && a.Restarted.Equal(b.Restarted) &&
+		a.Ready.equal(b.Ready) && same(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && slices.Equal(a.Ports, b.Ports) && a.Restarted.Equal(b.Restarted) &&
 		slices.EqualFunc(a.History, b.History, func(x, y AppVersion) bool { return x.Version == y.Version })
 }
 

@@ -25,6 +25,7 @@ type AppVersion struct {
 	GPUs    float64           `json:"gpus"`
 	Ready   *Readiness        `json:"ready,omitempty"`
 	Env     map[string]string `json:"env,omitempty"`
+	Ports   []Port            `json:"ports,omitempty"`
 	// Restarted makes a version of its own, so that all instances are replaced.
 	Restarted time.Time `json:"restarted,omitzero"`
 	At        time.Time `json:"at,omitzero"` // when it was set
@@ -39,7 +40,7 @@ func (v AppVersion) Footprint() resource.Vector {
 func (a App) Live() AppVersion {
 	return AppVersion{
 		Version: a.Version, Command: a.Command, Release: a.Release, CPUs: a.CPUs, Mem: a.Mem, Disk: a.Disk, GPUs: a.GPUs,
-		Ready: a.Ready, Env: a.Env, Restarted: a.Restarted, At: a.Updated,
+		Ready: a.Ready, Env: a.Env, Ports: a.Ports, Restarted: a.Restarted, At: a.Updated,
 	}
 }
 
@@ -70,7 +71,7 @@ func (a App) WithVersion(v AppVersion) App {
 	}
 	a.History = history
 	a.Version, a.Command, a.Release, a.CPUs, a.Mem, a.Disk, a.GPUs = v.Version, v.Command, v.Release, v.CPUs, v.Mem, v.Disk, v.GPUs
-	a.Ready, a.Env, a.Restarted = v.Ready, v.Env, v.Restarted
+	a.Ready, a.Env, a.Ports, a.Restarted = v.Ready, v.Env, v.Ports, v.Restarted
 	return a
 }
 

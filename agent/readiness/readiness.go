@@ -31,6 +31,8 @@ const (
 type Watch struct {
 	api.Readiness           // with defaults
 	Began         time.Time // of the process
+	// Ports has the numbers of the ports of the instance, by name.
+	Ports map[string]int
 	// Command runs the command of an [api.ExecCheck], and returns nil if it exits with 0. It ends with ctx.
 	Command func(ctx context.Context, command string) error
 }
@@ -112,13 +114,21 @@ func (s *state) add(err error) (Change, bool) {
 func (w Watch) check() func(context.Context) error {
 	switch {
 	case w.HTTP != nil:
-		return func(ctx context.Context) error { return checkHTTP(ctx, *w.HTTP) }
+		return func(ctx context.Context) error { return checkHTTP(ctx, w.port(w.HTTP.Port), *w.HTTP) }
 	case w.TCP != nil:
-		return func(ctx context.Context) error { return checkTCP(ctx, w.TCP.Port) }
+		return func(ctx context.Context) error { return checkTCP(ctx, w.port(w.TCP.Port)) }
 	case w.Exec != nil && w.Command != nil:
 		return func(ctx context.Context) error { return w.Command(ctx, w.Exec.Command) }
 	}
 	return nil
+}
+
+// port returns the number of a port.
+func (w Watch) port(p api.PortRef) int {
+	if p.Name != "" {
+		return w.Ports[p.Name]
+	}
+	return p.Number
 }
 
 func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
@@ -139,22 +149,22 @@ func newClient() *http.Client {
 	}
 }
 
-func checkHTTP(ctx context.Context, h api.HTTPCheck) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address(h.Port)+h.Path, nil)
+func checkHTTP(ctx context.Context, port int, h api.HTTPCheck) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address(port)+h.Path, nil)
 	if err != nil {
 		return err
 	}
 	r.Header.Set("User-Agent", "weirkeeper-readiness")
 	answer, err := newClient().Do(r)
 	if err != nil {
-		return fmt.Errorf("no response of port %d: %w", h.Port, cause(ctx, err))
+		return fmt.Errorf("no response of port %d: %w", port, cause(ctx, err))
 	}
 	_ = answer.Body.Close() // its content does not matter
 	switch got := answer.StatusCode; {
 	case h.Status != 0 && got != h.Status:
-		return fmt.Errorf("port %d responds to %s with status %d, want %d", h.Port, h.Path, got, h.Status)
+		return fmt.Errorf("port %d responds to %s with status %d, want %d", port, h.Path, got, h.Status)
 	case h.Status == 0 && (got < 200 || got > 399):
-		return fmt.Errorf("port %d responds to %s with status %d, want 200 to 399", h.Port, h.Path, got)
+		return fmt.Errorf("port %d responds to %s with status %d, want 200 to 399", port, h.Path, got)
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func TestHTTPCheck(t *testing.T) {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 			}
 			defer cancel()
-			err := checkHTTP(ctx, api.HTTPCheck{Port: port(t, server.URL), Path: "/ready", Status: tt.status})
+			err := checkHTTP(ctx, port(t, server.URL), api.HTTPCheck{Path: "/ready", Status: tt.status})
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

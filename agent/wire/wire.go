@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,6 +30,7 @@ type StartRequest struct {
 	Footprint resource.Vector   `json:"footprint"`
 	Ready     *api.Readiness    `json:"ready,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
+	Ports     []api.Port        `json:"ports,omitempty"`
 }
 
 // Validate returns an error that names the first invalid field.
@@ -57,7 +59,7 @@ func (r StartRequest) Validate() error {
 	if err := message.ValidateEnv(r.Env); err != nil {
 		return fmt.Errorf("env %w", err)
 	}
-	return message.ValidateReadiness(r.Ready)
+	return cmp.Or(message.ValidatePorts(r.Ports), message.ValidateReadiness(r.Ready, r.Ports))
 }
 
 // StopRequest requests the end of one copy.
@@ -126,7 +128,7 @@ func (c *Client) As(epoch uint64) *Client {
 }
 
 // Start requests a copy on the node. A repeated request with the same instance id changes nothing.
-// If the agent rejects it, the error is ErrNoRoom, ErrCordoned, ErrFenced, ErrLaunch or ErrInvalid.
+// If the agent rejects it, the error is ErrNoRoom, ErrPort, ErrCordoned, ErrFenced, ErrLaunch or ErrInvalid.
 // Without an agent it is ErrNoAgent. After any other error the copy may run.
 func (c *Client) Start(ctx context.Context, node string, r StartRequest) error {
 	return c.request(ctx, node, OpStart, r, nil)
@@ -194,6 +196,8 @@ func sentinel(code string) error {
 	switch code {
 	case CodeNoRoom:
 		return ErrNoRoom
+	case CodePort:
+		return ErrPort
 	case CodeCordoned:
 		return ErrCordoned
 	case CodeFenced:
@@ -232,6 +236,8 @@ const (
 var (
 	// ErrNoRoom: the copy's footprint exceeds the free resources.
 	ErrNoRoom = errors.New("no room on the node")
+	// ErrPort: another process has a fixed port of the copy.
+	ErrPort = errors.New("port in use on the node")
 	// ErrCordoned: the node accepts no new copies.
 	ErrCordoned = errors.New("node is cordoned")
 	// ErrFenced: the node accepts no copies, because its owner fenced it or it had lost the bus.
@@ -255,6 +261,7 @@ var (
 // Codes of the errors on the wire. Frozen.
 const (
 	CodeNoRoom   = "no_room"
+	CodePort     = "port_in_use"
 	CodeCordoned = "cordoned"
 	CodeFenced   = "fenced"
 	CodeUnknown  = "unknown_instance"

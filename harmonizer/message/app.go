@@ -104,8 +104,45 @@ func validateVersion(prefix string, v api.AppVersion, bad func(field, format str
 	if err := ValidateEnv(v.Env); err != nil {
 		bad(prefix+"env", "%v", err)
 	}
-	validateReadiness(prefix+"ready.", v.Ready, bad)
+	validateReadiness(prefix+"ready.", v.Ready, v.Ports, bad)
+	validatePorts(prefix+"ports", v.Ports, bad)
 }
+
+// ValidatePorts joins all problems of the ports of an instance; each is a *FieldError.
+func ValidatePorts(ports []api.Port) error {
+	var errs []error
+	validatePorts("ports", ports, func(field, format string, args ...any) {
+		errs = append(errs, &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
+	})
+	return errors.Join(errs...)
+}
+
+func validatePorts(field string, ports []api.Port, bad func(field, format string, args ...any)) {
+	if len(ports) > api.MaxPorts {
+		bad(field, "has %d ports; at most %d are allowed", len(ports), api.MaxPorts)
+		return
+	}
+	variables, numbers := map[string]bool{}, map[api.PortNumber]bool{}
+	for i, p := range ports {
+		one := fmt.Sprintf("%s[%d]", field, i)
+		switch {
+		case !portName.MatchString(p.Name):
+			bad(one+".name", "is %.100q: use a letter, then at most 31 letters, digits, - and _", p.Name)
+		case variables[p.Variable()]:
+			bad(one+".name", "is %q: another port has the variable %s", p.Name, p.Variable())
+		}
+		switch {
+		case p.Port == api.AutoPort:
+		case p.Port < 1 || p.Port > math.MaxUint16:
+			bad(one+".port", "is %d, outside 1 to %d, and not auto", p.Port, math.MaxUint16)
+		case numbers[p.Port]:
+			bad(one+".port", "is %d, as that of another port", p.Port)
+		}
+		variables[p.Variable()], numbers[p.Port] = true, true
+	}
+}
+
+var portName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
 
 // validateHistory reports the problems of the earlier versions.
 func validateHistory(a api.App, bad func(field, format string, args ...any)) {
@@ -152,25 +189,28 @@ const (
 	maxReadyFailures = 1000
 )
 
-// ValidateReadiness joins all problems of a readiness; each is a *FieldError. nil is valid.
-func ValidateReadiness(r *api.Readiness) error {
+// ValidateReadiness joins all problems of a readiness of an instance with these ports; each is a *FieldError. nil is valid.
+func ValidateReadiness(r *api.Readiness, ports []api.Port) error {
 	var errs []error
-	validateReadiness("ready.", r, func(field, format string, args ...any) {
+	validateReadiness("ready.", r, ports, func(field, format string, args ...any) {
 		errs = append(errs, &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
 	})
 	return errors.Join(errs...)
 }
 
-func validateReadiness(prefix string, r *api.Readiness, report func(field, format string, args ...any)) {
+func validateReadiness(prefix string, r *api.Readiness, ports []api.Port, report func(field, format string, args ...any)) {
 	if r == nil {
 		return
 	}
 	bad := func(field, format string, args ...any) {
 		report(strings.TrimSuffix(prefix+field, "."), format, args...)
 	}
-	port := func(field string, n int) {
-		if n < 1 || n > math.MaxUint16 {
-			bad(field, "is %d, outside 1 to %d", n, math.MaxUint16)
+	port := func(field string, p api.PortRef) {
+		switch {
+		case p.Name != "" && !slices.ContainsFunc(ports, func(o api.Port) bool { return o.Name == p.Name }):
+			bad(field, "is %.100q, which is not the name of a port", p.Name)
+		case p.Name == "" && (p.Number < 1 || p.Number > math.MaxUint16):
+			bad(field, "is %d, outside 1 to %d", p.Number, math.MaxUint16)
 		}
 	}
 	checks := 0
@@ -266,7 +306,7 @@ func validateLabels(a api.App, bad func(field, format string, args ...any)) {
 	}
 }
 
-// VersionOf returns a version for the row: a hash of its command, its release, its readiness, its environment and the resources of an instance. It
+// VersionOf returns a version for the row: a hash of its command, its release, its readiness, its environment, its ports and the resources of an instance. It
 // changes with a restart, and not with the number of instances.
 func VersionOf(a api.App) string {
 	text := fmt.Appendf(nil, "%q %v", a.Command, a.Footprint())
@@ -276,6 +316,10 @@ func VersionOf(a api.App) string {
 	if a.Ready != nil || len(a.Env) > 0 {
 		more, _ := json.Marshal([]any{a.Ready, a.Env}) // plain values: never an error
 		text = append(append(text, ' '), more...)
+	}
+	if len(a.Ports) > 0 {
+		more, _ := json.Marshal(a.Ports) // plain values: never an error
+		text = append(append(text, " ports "...), more...)
 	}
 	if !a.Restarted.IsZero() {
 		text = fmt.Appendf(text, " %d", a.Restarted.UnixNano())

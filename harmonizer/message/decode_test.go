@@ -156,15 +156,35 @@ func TestAppValidate(t *testing.T) {
 		{"infinite mem", func(a *api.App) { a.Mem = math.Inf(1) }, "mem"},
 		{"negative disk", func(a *api.App) { a.Disk = -1 }, "disk"},
 		{"two checks", func(a *api.App) {
-			a.Ready = &api.Readiness{TCP: &api.TCPCheck{Port: 1}, Exec: &api.ExecCheck{Command: "x"}}
+			a.Ready = &api.Readiness{TCP: &api.TCPCheck{Port: api.PortRef{Number: 1}}, Exec: &api.ExecCheck{Command: "x"}}
 		}, "ready"},
 		{"port 0", func(a *api.App) { a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{}} }, "ready.http.port"},
-		{"path without slash", func(a *api.App) { a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: 80, Path: "x y"}} }, "ready.http.path"},
-		{"status 42", func(a *api.App) { a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: 80, Status: 42}} }, "ready.http.status"},
+		{"path without slash", func(a *api.App) {
+			a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: api.PortRef{Number: 80}, Path: "x y"}}
+		}, "ready.http.path"},
+		{"status 42", func(a *api.App) {
+			a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: api.PortRef{Number: 80}, Status: 42}}
+		}, "ready.http.status"},
 		{"no command of a check", func(a *api.App) { a.Ready = &api.Readiness{Exec: &api.ExecCheck{}} }, "ready.exec.command"},
 		{"long timeout", func(a *api.App) { a.Ready = &api.Readiness{Timeout: api.Duration(2 * time.Hour)} }, "ready.timeout"},
 		{"restart without a check", func(a *api.App) { a.Ready = &api.Readiness{RestartUnready: true} }, "ready.restart_unready"},
-		{"ready", func(a *api.App) { a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: 80, Path: "/ok"}} }, ""},
+		{"ready", func(a *api.App) {
+			a.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: api.PortRef{Number: 80}, Path: "/ok"}}
+		}, ""},
+		{"a check of a named port", func(a *api.App) {
+			a.Ports = []api.Port{{Name: "admin", Port: api.AutoPort}}
+			a.Ready = &api.Readiness{TCP: &api.TCPCheck{Port: api.PortRef{Name: "admin"}}}
+		}, ""},
+		{"a check of an unknown port", func(a *api.App) { a.Ready = &api.Readiness{TCP: &api.TCPCheck{Port: api.PortRef{Name: "admin"}}} }, "ready.tcp.port"},
+		{"ports", func(a *api.App) {
+			a.Ports = []api.Port{{Name: "http", Port: 8080}, {Name: "a-1", Port: api.AutoPort}, {Name: "b", Port: api.AutoPort}}
+		}, ""},
+		{"port without number", func(a *api.App) { a.Ports = []api.Port{{Name: "http"}} }, "ports[0].port"},
+		{"port of 17 bits", func(a *api.App) { a.Ports = []api.Port{{Name: "http", Port: 65536}} }, "ports[0].port"},
+		{"a port twice", func(a *api.App) { a.Ports = []api.Port{{Name: "a", Port: 1}, {Name: "b", Port: 1}} }, "ports[1].port"},
+		{"two ports with one variable", func(a *api.App) { a.Ports = []api.Port{{Name: "a-b", Port: 1}, {Name: "A_B", Port: 2}} }, "ports[1].name"},
+		{"a port with an odd name", func(a *api.App) { a.Ports = []api.Port{{Name: "a=b", Port: 1}} }, "ports[0].name"},
+		{"17 ports", func(a *api.App) { a.Ports = make([]api.Port, api.MaxPorts+1) }, "ports"},
 		{"env", func(a *api.App) { a.Env = map[string]string{"PORT": "80", "_x": ""} }, ""},
 		{"env of the agent", func(a *api.App) { a.Env = map[string]string{"WEIR_APP": "x"} }, "env"},
 		{"env with an odd name", func(a *api.App) { a.Env = map[string]string{"A=B": "x"} }, "env"},

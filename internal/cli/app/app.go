@@ -60,11 +60,16 @@ func (cli *commands) setCommand() *cobra.Command {
 		Long: `Create or change an application: its instances, resources and command.
 
 A flag that is not set keeps its value. A new application needs --command. A change of
-the command, the release, the resources, the environment or the readiness makes a new
-version. Its instances replace the old ones, some indices at a time: an old instance ends
+the command, the release, the resources, the environment, the ports or the readiness
+makes a new version. Its instances replace the old ones, some indices at a time: an old instance ends
 when the new one on its index is ready. If a new instance crashes or is not ready in time,
 the update halts, and the old version serves. --wait shows the update until all instances
 are ready (exit code 0) or it halts (1). A change of the count keeps the version.
+
+With --port http=8080, an instance needs this port of its machine, so each machine runs
+one such instance. With --port http=auto, the machine chooses a free port. The command
+finds the first port in $PORT, and each one in $PORT_ and its name: $PORT_HTTP. --ready-http
+and --ready-tcp may name a port.
 
 With --release, each machine fetches and verifies that release from the bucket before it
 runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.
@@ -77,6 +82,7 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
   weir app set web --release shop/web@v1.2.0 --command 'exec $WEIR_RELEASE_DIR/web'
   weir app set web --instances 20
   weir app set web --ready-http 8080/health --env LEVEL=debug --wait
+  weir app set web --port http=auto --ready-http http/health
   weir app set web --cpus 4 --strict`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,13 +20,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
-// versionFlags are the flags of "weir app set" about readiness, environment and updates.
+// versionFlags are the flags of "weir app set" about readiness, environment, ports and updates.
 type versionFlags struct {
 	http, tcp, exec string
 	after, within   time.Duration
 	restartUnready  bool
 	noReady         bool
 	env             []string
+	ports           []string
 	surge           string
 	stopAfter       int
 }
@@ -39,12 +41,16 @@ func (f *versionFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.restartUnready, "restart-unready", false, "end an instance whose check fails after it was ready, so that it is started again")
 	fs.BoolVar(&f.noReady, "no-ready", false, "remove all of --ready-..., so that an instance is ready 10s after its start")
 	fs.StringArrayVar(&f.env, "env", nil, "NAME=VALUE for the command, or NAME- to remove it; can be repeated")
+	fs.StringArrayVar(&f.ports, "port", nil, "NAME=NUMBER or NAME=auto for a port of an instance, in $PORT and $PORT_NAME, or NAME- to remove it; can be repeated")
 	fs.StringVar(&f.surge, "max-surge", "", "how many indices may change at once during an update, as 2 or 25% (default 25%)")
 	fs.IntVar(&f.stopAfter, "stop-after", 0, "after how many crashes of the new version an update halts (default 1)")
 }
 
 // apply changes the row by the flags that are set.
 func (f *versionFlags) apply(row *api.App, changed func(string) bool) error {
+	if err := f.applyPorts(row); err != nil {
+		return usage.New(err)
+	}
 	if err := f.applyReady(row, changed); err != nil {
 		return usage.New(err)
 	}
@@ -129,12 +135,49 @@ func httpCheck(text string) (*api.HTTPCheck, error) {
 	return &api.HTTPCheck{Port: n, Path: "/" + path}, nil
 }
 
-func portOf(flag, text string) (int, error) {
+// portOf decodes the number of a port, or the name of one of --port.
+func portOf(flag, text string) (api.PortRef, error) {
+	if text != "" && (text[0] < '0' || text[0] > '9') && text[0] != '-' {
+		return api.PortRef{Name: text}, nil
+	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n == 0 {
-		return 0, fmt.Errorf("%s %q: want a port from 1 to 65535", flag, text)
+		return api.PortRef{}, fmt.Errorf("%s %q: want a port from 1 to 65535, or the name of a port of --port", flag, text)
 	}
-	return int(n), nil
+	return api.PortRef{Number: int(n)}, nil
+}
+
+// applyPorts sets and removes ports by their names. A new one is the last one.
+func (f *versionFlags) applyPorts(row *api.App) error {
+	ports := slices.Clone(row.Ports)
+	for _, entry := range f.ports {
+		name, number, set := strings.Cut(entry, "=")
+		removed, remove := strings.CutSuffix(entry, "-")
+		i := slices.IndexFunc(ports, func(p api.Port) bool { return p.Name == name || !set && p.Name == removed })
+		if !set && remove {
+			if i >= 0 {
+				ports = slices.Delete(ports, i, i+1)
+			}
+			continue
+		}
+		port := api.Port{Name: name, Port: api.AutoPort}
+		if number != api.AutoPort.String() {
+			n, err := strconv.ParseUint(number, 10, 16)
+			if err != nil || n == 0 || name == "" {
+				return fmt.Errorf("--port %q: want NAME=NUMBER with a number from 1 to 65535, NAME=auto, or NAME- to remove it", entry)
+			}
+			port.Port = api.PortNumber(n)
+		}
+		if i >= 0 {
+			ports[i] = port
+		} else {
+			ports = append(ports, port)
+		}
+	}
+	if row.Ports = ports; len(ports) == 0 {
+		row.Ports = nil
+	}
+	return nil
 }
 
 func (f *versionFlags) applyEnv(row *api.App) error {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -27,6 +28,36 @@ func TestVersionOfAChangedRow(t *testing.T) {
 		got := withVersion(old, tt.row, time.Unix(1, 0))
 		if got.Version != tt.version || got.History[0].Version != tt.earlier || got.Instances != tt.row.Instances || got.Command != tt.row.Command {
 			t.Errorf("%s: %+v, want version %s after %s", tt.name, got, tt.version, tt.earlier)
+		}
+	}
+}
+
+func TestPortsOfFlags(t *testing.T) {
+	old := []api.Port{{Name: "http", Port: 80}, {Name: "admin", Port: api.AutoPort}}
+	for _, tt := range []struct {
+		flags []string
+		want  []api.Port // nil: an error
+	}{
+		{[]string{"x=auto", "http=8080"}, []api.Port{{Name: "http", Port: 8080}, {Name: "admin", Port: api.AutoPort}, {Name: "x", Port: api.AutoPort}}},
+		{[]string{"http-"}, []api.Port{{Name: "admin", Port: api.AutoPort}}},
+		{[]string{"none-"}, old},
+		{[]string{"http"}, nil},
+		{[]string{"http=0"}, nil},
+		{[]string{"http=65536"}, nil},
+		{[]string{"http=any"}, nil},
+	} {
+		row := api.App{Ports: old}
+		err := (&versionFlags{ports: tt.flags}).applyPorts(&row)
+		if (err != nil) != (tt.want == nil) || err == nil && !slices.Equal(row.Ports, tt.want) {
+			t.Errorf("%q: %v, %v, want %v", tt.flags, row.Ports, err, tt.want)
+		}
+	}
+}
+
+func TestPortOfACheck(t *testing.T) {
+	for text, want := range map[string]api.PortRef{"80": {Number: 80}, "http": {Name: "http"}, "": {}, "0": {}, "-1": {}, "70000": {}} {
+		if got, err := portOf("--ready-tcp", text); got != want || (err == nil) == (want == api.PortRef{}) {
+			t.Errorf("%q: %v, %v, want %v", text, got, err, want)
 		}
 	}
 }

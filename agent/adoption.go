@@ -95,7 +95,7 @@ func nameOf(r wire.StartRequest) string { return r.App + "/" + strconv.Itoa(r.In
 
 // adoptCopy adds one found copy to the machine.
 func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot string) error {
-	c := &copyOf{StartRequest: x.Start, state: api.CopyRunning, since: x.Since, unready: !oldEnough(x, now), asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching}
+	c := &copyOf{StartRequest: x.Start, state: api.CopyRunning, since: x.Since, unready: !oldEnough(x, now), asked: x.Asked, evacuated: x.Evacuated, tag: x.Tag, process: x.Process, fetching: x.Fetching, ports: x.Ports}
 	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot s
 	if x.child != nil {
 		a.procs[c.Instance] = p
 		a.wg.Go(func() { a.watch(p, c.Instance) })
-		a.ready.watch(p, c.StartRequest, x.Since)
+		a.ready.watch(p, c, x.Since)
 		if c.asked || c.evacuated {
 			a.wg.Go(p.stop)
 		}
@@ -170,7 +170,7 @@ func (a *Agent) keepRecord(c *copyOf, ended *time.Time) error {
 	}
 	return a.records.write(record{
 		Start: c.StartRequest, Since: c.since, Asked: c.asked, Evacuated: c.evacuated, Tag: c.tag, Process: c.process, Ended: ended,
-		Fetching: c.fetching,
+		Fetching: c.fetching, Ports: c.ports,
 	})
 }
 

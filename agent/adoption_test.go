@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -276,5 +277,47 @@ func TestKeepExcludesSelfFence(t *testing.T) {
 	c := agent.Config{Cluster: "c", Pool: "p", Group: "g", ID: "n1", DataDir: "/d", Keep: true, SelfFenceAfter: time.Minute}.WithDefaults()
 	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "--keep-instances=false") {
 		t.Errorf("Validate = %v", err)
+	}
+}
+
+// An instance keeps its ports when another agent adopts it, and no other instance gets them. A check may name a port.
+func TestPortsOutliveTheirAgent(t *testing.T) {
+	w := newWorld(t)
+	end := w.run(t, true)
+	first := indexed(0, `echo $PORT; exec sleep 1000`)
+	first.Ports = []api.Port{{Name: "http", Port: api.AutoPort}}
+	first.Ready = &api.Readiness{TCP: &api.TCPCheck{Port: api.PortRef{Name: "http"}}}
+	if err := w.Start(t.Context(), "n1", first); err != nil {
+		t.Fatal(err)
+	}
+	w.until(t, "i0=STARTING")
+	port := w.pid(t, 0)
+	end(syscall.SIGKILL)
+	w.run(t, true)
+	w.until(t, "i0=RUNNING") // an adopted copy; its check has not succeeded yet
+	second := indexed(1, "exec sleep 1000")
+	second.Ports = []api.Port{{Name: "http", Port: api.PortNumber(port)}}
+	if err := w.Start(t.Context(), "n1", second); !errors.Is(err, wire.ErrPort) || !strings.Contains(err.Error(), "another app instance") {
+		t.Fatalf("start with port %d of i0: %v, want %v", port, err, wire.ErrPort)
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) // in place of the instance
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	localtest.Until(t, "i0 is ready", func() bool {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		beats := w.beats[len(w.beats)-1].Beats
+		return len(beats) == 1 && !beats[0].Unready
+	})
+	foreign, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	second.Ports[0].Port = api.PortNumber(foreign.Addr().(*net.TCPAddr).Port)
+	if err := w.Start(t.Context(), "n1", second); !errors.Is(err, wire.ErrPort) || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("start with the port of another process: %v, want %v", err, wire.ErrPort)
 	}
 }

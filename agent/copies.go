@@ -41,7 +41,7 @@ func (a *Agent) run(ctx context.Context, c *copyOf, releaseDir string) error {
 	a.procs[c.Instance] = p
 	a.dirty = true
 	a.wg.Go(func() { a.watch(p, c.Instance) })
-	a.ready.watch(p, c.StartRequest, time.Now())
+	a.ready.watch(p, c, time.Now())
 	a.log.Info("app instance started", "app", c.App, "index", c.Index, "instance", c.Instance)
 	return nil
 }
@@ -129,7 +129,7 @@ func (a *Agent) launch(ctx context.Context, c *copyOf, releaseDir string) (*proc
 	spec := supervise.Spec{
 		Name: nameOf(c.StartRequest),
 		Argv: []string{"/bin/sh", "-c", c.Command},
-		Env:  environment(a.cfg, c.StartRequest, dir, releaseDir), Dir: dir, StopGrace: a.cfg.StopGrace,
+		Env:  environment(a.cfg, c.StartRequest, c.ports, dir, releaseDir), Dir: dir, StopGrace: a.cfg.StopGrace,
 		Stdout: out, Stderr: out,
 	}
 	var child *supervise.Child

@@ -20,8 +20,8 @@ import (
 // maxEnded is how many ended copies keep their output: at most 16 MiB, with endedOutput each.
 const maxEnded = 256
 
-// machine is the state of one node: its copies and its free resources. It does no I/O, and one
-// goroutine uses it.
+// machine is the state of one node: its copies and its free resources. It does no I/O, except that it tests whether ports are
+// free. One goroutine uses it.
 type machine struct {
 	cfg        Config
 	boot       string
@@ -34,6 +34,7 @@ type machine struct {
 	ended      []*copyOf          // the latest ones, oldest first
 	dropped    []string           // instances of earlier ones, whose output can be removed
 	largest    int                // bytes of a heartbeat
+	ports      ports
 }
 
 // closed reports whether the node accepts no new copies.
@@ -68,6 +69,7 @@ type copyOf struct {
 	evacuated bool          // it is stopped because the node is fenced
 	// unreadyEnd is why it is stopped to be started again: it is no longer ready.
 	unreadyEnd string
+	ports      map[string]int // the number of each port, by name
 
 	fetching bool // Starting: its release is being fetched, and no process runs
 	// Of a copy that outlives the agent:
@@ -76,7 +78,7 @@ type copyOf struct {
 }
 
 func newMachine(cfg Config, boot string) *machine {
-	return &machine{cfg: cfg, boot: boot, fenced: cfg.Fenced, copies: map[string]*copyOf{}, largest: message.MaxNodeMessage}
+	return &machine{cfg: cfg, boot: boot, fenced: cfg.Fenced, copies: map[string]*copyOf{}, largest: message.MaxNodeMessage, ports: newPorts()}
 }
 
 // allocated returns the sum of the footprints.
@@ -121,7 +123,11 @@ func (m *machine) admit(now time.Time, r wire.StartRequest) (*copyOf, error) {
 		return nil, &call.Error{Code: wire.CodeNoRoom, Message: "node " + m.cfg.ID + " has " +
 			resource.Of(room).String() + " left: the app instance requires " + resource.Of(r.Footprint).String()}
 	}
-	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now, unready: true}
+	chosen, err := m.ports.choose(m.cfg.ID, r.Ports, m.usedPorts())
+	if err != nil {
+		return nil, err
+	}
+	c := &copyOf{StartRequest: r, state: api.CopyStarting, since: now, unready: true, ports: chosen}
 	m.copies[r.Instance] = c
 	if n := m.heartbeatSize(); n > m.largest {
 		delete(m.copies, r.Instance)

@@ -121,7 +121,7 @@ func TestHeartbeatIsNeverNull(t *testing.T) {
 }
 
 func TestEnvironment(t *testing.T) {
-	env := environment(Config{ID: "n", Env: []string{"PATH=/mine", "HOME=/root"}}, wire.StartRequest{App: "web", Instance: "x", Index: 2}, "/d", "")
+	env := environment(Config{ID: "n", Env: []string{"PATH=/mine", "HOME=/root"}}, wire.StartRequest{App: "web", Instance: "x", Index: 2}, nil, "/d", "")
 	for _, want := range []string{"PATH=/mine", "HOME=/d", "WEIR_APP=web", "WEIR_INDEX=2", "WEIR_INSTANCE=x"} {
 		n := 0
 		for _, e := range env {

@@ -36,10 +36,10 @@ type outcome struct {
 	left   bool // some of its processes may still run
 }
 
-// environment returns the environment of a copy, with the folder of its release if it has one. Of two entries with one name, the later one
+// environment returns the environment of a copy with these ports, with the folder of its release if it has one. Of two entries with one name, the later one
 // applies.
-func environment(cfg Config, r wire.StartRequest, dir, releaseDir string) []string {
-	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{"HOME=" + dir, "TMPDIR=" + dir}, variables(r.Env), []string{
+func environment(cfg Config, r wire.StartRequest, chosen map[string]int, dir, releaseDir string) []string {
+	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{"HOME=" + dir, "TMPDIR=" + dir}, variables(r.Env), portVariables(r, chosen), []string{
 		"WEIR_APP=" + r.App, "WEIR_VERSION=" + r.Version, "WEIR_INDEX=" + strconv.Itoa(r.Index),
 		"WEIR_INSTANCE=" + r.Instance, "WEIR_CLUSTER=" + cfg.Cluster, "WEIR_POOL=" + cfg.Pool, "WEIR_NODE=" + cfg.ID,
 		"WEIR_GROUP=" + cfg.Group, "WEIR_INSTANCE_TYPE=" + cfg.Type, "WEIR_ZONE=" + cfg.Zone, "WEIR_REGION=" + cfg.Region,

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/agent/readiness"
-	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
@@ -22,9 +21,9 @@ type readyChecks struct {
 }
 
 // watch checks a copy until its process ends or the agent does. The command of a check has the environment of the copy.
-func (r readyChecks) watch(p *process, start wire.StartRequest, began time.Time) {
-	env := environment(r.cfg, start, p.dir, p.releaseDir)
-	w := readiness.Watch{Readiness: start.Ready.WithDefaults(), Began: began, Command: func(ctx context.Context, command string) error {
+func (r readyChecks) watch(p *process, c *copyOf, began time.Time) {
+	start, env := c.StartRequest, environment(r.cfg, c.StartRequest, c.ports, p.dir, p.releaseDir)
+	w := readiness.Watch{Readiness: start.Ready.WithDefaults(), Began: began, Ports: c.ports, Command: func(ctx context.Context, command string) error {
 		return r.run(ctx, p.dir, env, nameOf(start), command)
 	}}
 	ctx, cancel := context.WithCancel(context.Background())

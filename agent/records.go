@@ -41,6 +41,7 @@ type record struct {
 	Asked     bool                `json:"asked,omitempty"`     // see copyOf
 	Evacuated bool                `json:"evacuated,omitempty"` // see copyOf
 	Tag       string              `json:"tag"`
+	Ports     map[string]int      `json:"ports,omitempty"`    // see copyOf
 	Process   *supervise.Identity `json:"process,omitempty"`  // nil: the start is unfinished
 	Fetching  bool                `json:"fetching,omitempty"` // the start is acknowledged: its release is being fetched
 	Ended     *time.Time          `json:"ended,omitempty"`    // nil: it runs

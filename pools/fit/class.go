@@ -8,29 +8,39 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// class has the copies of one footprint that have no place yet.
+// class has the copies of one footprint, and with the same limits, that have no place yet.
 type class struct {
 	footprint resource.Vector
+	limits    []Limit
 	share     float64 // the dominant share of one copy; infinite if nothing has such a resource
 	copies    []*Copy
 }
 
-// classes returns the copies by footprint, the largest first. Copies of one class are in order of app and index.
+// classKey is what the copies of a class have in common.
+type classKey struct {
+	footprint resource.Vector
+	limits    string
+}
+
+func keyOf(c *Copy) classKey { return classKey{c.Footprint, ClassKey(c.Limits)} }
+
+// classes returns the copies by footprint and limits, the largest first. Copies of one class are in order of app and index.
 func classes(copies []Copy, unit resource.Vector) []*class {
-	byFootprint := map[resource.Vector]*class{}
+	byKey := map[classKey]*class{}
 	var all []*class
 	for i := range copies {
 		one := &copies[i]
-		c := byFootprint[one.Footprint]
+		key := keyOf(one)
+		c := byKey[key]
 		if c == nil {
-			c = &class{footprint: one.Footprint, share: Share(one.Footprint, unit)}
-			byFootprint[one.Footprint] = c
+			c = &class{footprint: one.Footprint, limits: one.Limits, share: Share(one.Footprint, unit)}
+			byKey[key] = c
 			all = append(all, c)
 		}
 		c.copies = append(c.copies, one)
 	}
 	slices.SortFunc(all, func(a, b *class) int {
-		return cmp.Or(cmp.Compare(b.share, a.share), slices.Compare(b.footprint[:], a.footprint[:]))
+		return cmp.Or(cmp.Compare(b.share, a.share), slices.Compare(b.footprint[:], a.footprint[:]), strings.Compare(ClassKey(a.limits), ClassKey(b.limits)))
 	})
 	for _, c := range all {
 		slices.SortFunc(c.copies, func(a, b *Copy) int {

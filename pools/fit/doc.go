@@ -8,6 +8,8 @@
 // emptied if each of its copies fits on another node, beside the copies of all nodes that were chosen before. No copy is moved
 // to a node that is chosen. So any subset of the chosen nodes can be emptied at the same time.
 //
+// A copy may have limits: its port is free on the node, or the node has few other copies of its application.
+//
 // The work is bounded. Copies and candidates beyond the bound are not examined: such a copy needs no machine, and such a
 // candidate stays. A node is chosen only with a proof. First fit takes about log n steps with a tree over the rooms.
 //

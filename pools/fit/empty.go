@@ -12,22 +12,22 @@ type move struct {
 	copy   *Copy
 	to     int
 	before resource.Vector // the room there
-	start  *int            // where the search for such a footprint starts
+	start  *int            // where the search for such a copy starts
 	was    int             // its value before
 }
 
-// mover moves the copies of candidates. Rooms only get smaller, so the first fit of a footprint never goes back: its next
+// mover moves the copies of candidates. Rooms only get smaller, so the first fit of a class never goes back: its next
 // search starts there. A candidate that is not chosen restores both.
 type mover struct {
 	*solver
-	starts map[resource.Vector]*int
+	starts map[classKey]*int
 	moves  []move // of the candidate in work
 }
 
 // empty chooses candidates, in their order. A candidate is chosen if all its copies, and those that the plan puts on it, fit
 // on nodes that are not chosen. Later candidates take copies; if one of them is chosen later, these copies move on.
 func (s *solver) empty() {
-	q, m := s.Question, mover{solver: s, starts: map[resource.Vector]*int{}}
+	q, m := s.Question, mover{solver: s, starts: map[classKey]*int{}}
 	limit := s.tree.steps + maxEmptySteps
 	for i, id := range q.Leave {
 		if len(s.answer.Leave) >= q.Most || s.tree.steps >= limit {
@@ -77,12 +77,13 @@ func (m *mover) moveAll(n *Node, at int) (left *Copy) {
 
 // move moves a copy away from the candidate at that place in line, and reports whether it has another place.
 func (m *mover) move(c *Copy, at int) bool {
-	start := m.starts[c.Footprint]
+	key := keyOf(c)
+	start := m.starts[key]
 	if start == nil {
 		start = new(int)
-		m.starts[c.Footprint] = start
+		m.starts[key] = start
 	}
-	to := m.tree.first(&c.Footprint, *start)
+	to := m.first(c, *start)
 	if to == m.tree.leaves {
 		if len(m.moves) == 0 { // only the candidate itself may hold the next one
 			*start = max(*start, at)
@@ -91,6 +92,7 @@ func (m *mover) move(c *Copy, at int) bool {
 	}
 	before := m.tree.room(to)
 	m.tree.set(to, before.Sub(c.Footprint))
+	m.count(to, c, 1)
 	m.moves = append(m.moves, move{c, to, before, start, *start})
 	*start = to
 	return true
@@ -101,6 +103,7 @@ func (m *mover) undo() {
 	for i := len(m.moves) - 1; i >= 0; i-- {
 		one := m.moves[i]
 		m.tree.set(one.to, one.before)
+		m.count(one.to, one.copy, -1)
 		*one.start = one.was
 	}
 }
@@ -119,7 +122,7 @@ func (s *solver) stay(id, why string, left *Copy) {
 		return
 	}
 	if left != nil {
-		why = fmt.Sprintf("%s (%s) has no other place", name(left), amounts(left.Footprint))
+		why = fmt.Sprintf("%s (%s) has no other place", name(left), needs(left))
 	}
 	s.answer.Stay = append(s.answer.Stay, api.PlacesStay{Node: id, Why: clip(why)})
 }

@@ -127,12 +127,18 @@ func (m *machines) best(rest []*class, least []resource.Vector) (best *kind, wha
 
 // load returns the copies for one machine of a kind.
 func (m *machines) load(k *kind, rest []*class, least []resource.Vector) (l load) {
-	room := k.Resources
+	room, has := k.Resources, map[Held]int(nil)
 	for i, c := range rest {
 		if m.steps++; m.steps > maxFillSteps && i >= fewClasses || !fits(&least[i], &room) {
 			break
 		}
-		if n := copiesIn(c, room); n > 0 {
+		if n := spare(c.limits, has, copiesIn(c, room)); n > 0 {
+			for _, l := range c.limits {
+				if has == nil {
+					has = map[Held]int{}
+				}
+				has[l.Held] += n
+			}
 			l.parts = append(l.parts, part{c, n})
 			l.value += float64(n) * c.share / k.Weight
 			room = room.Sub(c.footprint.Scale(float64(n)))

@@ -23,6 +23,7 @@ type solver struct {
 	at         []int           // of each candidate: its place in line, or -1
 	line       []*Node         // destinations: nodes that stay, then the candidates, the first of them last
 	tree       *tree           // the rooms of line
+	has        []map[Held]int  // what the plan puts on each node of line, besides Node.Has
 	reserved   [][]*Copy       // copies that the plan puts on each node of line
 	answer     api.Places
 }
@@ -76,7 +77,7 @@ func newSolver(w World) *solver {
 	for i, n := range s.line {
 		rooms[i] = n.Room
 	}
-	s.tree, s.reserved = newTree(rooms), make([][]*Copy, len(s.line))
+	s.tree, s.reserved, s.has = newTree(rooms), make([][]*Copy, len(s.line)), make([]map[Held]int, len(s.line))
 	return s
 }
 
@@ -126,7 +127,7 @@ func (s *solver) place(all []*class) (rest unplaced) {
 	back := map[string]bool{}
 	for _, c := range all {
 		for i := 0; len(c.copies) > 0 && s.tree.steps < maxPlaceSteps; {
-			if i = s.tree.first(&c.footprint, i); i == s.tree.leaves {
+			if i = s.first(c.copies[0], i); i == s.tree.leaves {
 				break
 			}
 			s.put(i, c.copies[0])
@@ -157,4 +158,32 @@ func (s *solver) place(all []*class) (rest unplaced) {
 func (s *solver) put(i int, c *Copy) {
 	s.tree.set(i, s.tree.room(i).Sub(c.Footprint))
 	s.reserved[i] = append(s.reserved[i], c)
+	s.count(i, c, 1)
+}
+
+// first returns the first node in line, at from or later, that has room for the copy within its limits. Without such a node it
+// returns the number of leaves of the tree.
+func (s *solver) first(c *Copy, from int) int {
+	for {
+		i := s.tree.first(&c.Footprint, from)
+		if i == s.tree.leaves || s.allows(i, c) {
+			return i
+		}
+		from = i + 1
+	}
+}
+
+// allows reports whether a node of line takes a copy, with what the plan puts there.
+func (s *solver) allows(i int, c *Copy) bool {
+	return !slices.ContainsFunc(c.Limits, func(l Limit) bool { return s.line[i].Has[l.Held]+s.has[i][l.Held] >= l.Most })
+}
+
+// count adds to the copies that the plan puts on a node of line.
+func (s *solver) count(i int, c *Copy, n int) {
+	for _, l := range c.Limits {
+		if s.has[i] == nil {
+			s.has[i] = map[Held]int{}
+		}
+		s.has[i][l.Held] += n
+	}
 }

@@ -17,6 +17,7 @@ type Node struct {
 	ID     string
 	Size   resource.Vector // what it offers to copies, in total
 	Room   resource.Vector // the free part of Size; below 0 if it has too many copies
+	Has    map[Held]int    // how many copies it has, of what copies have limits for
 	Copies []Copy          // that need another place when the node leaves, the largest first; unused for nodes of Gone
 	Closed bool            // it takes no further copy
 	Stays  string          // why it cannot be emptied, for people; empty: it may be
@@ -27,5 +28,6 @@ type Copy struct {
 	App       string
 	Index     int
 	Footprint resource.Vector
+	Limits    []Limit
 	Leaves    string // of a waiting copy: the node of Question.Gone that still has it; empty: none
 }

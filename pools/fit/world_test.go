@@ -2,6 +2,7 @@ package fit
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -28,13 +29,25 @@ func randomWorld(r *rand.Rand) World {
 	for i := range apps {
 		apps[i] = footprint()
 	}
+	limits := make([][]Limit, len(apps)) // of few apps
+	for i := range limits {
+		if r.IntN(4) == 0 {
+			limits[i] = append(limits[i], Limit{Held{Port: 8080 + r.IntN(2)}, 1})
+		}
+		if r.IntN(4) == 0 {
+			limits[i] = append(limits[i], Limit{Held{App: fmt.Sprint("app", i)}, 1 + r.IntN(2)})
+		}
+	}
 	one := func() Copy {
 		app := r.IntN(len(apps))
-		return Copy{App: fmt.Sprint("app", app), Index: r.IntN(100), Footprint: apps[app]}
+		return Copy{App: fmt.Sprint("app", app), Index: r.IntN(100), Footprint: apps[app], Limits: limits[app]}
 	}
 	var w World
 	for i := range r.IntN(13) {
-		n := &Node{ID: fmt.Sprint("n", i), Size: sizes[r.IntN(2)], Closed: r.IntN(8) == 0}
+		n := &Node{ID: fmt.Sprint("n", i), Size: sizes[r.IntN(2)], Closed: r.IntN(8) == 0, Has: map[Held]int{}}
+		if r.IntN(4) == 0 {
+			n.Has[Held{Port: 8080}]++ // of another process
+		}
 		n.Room = n.Size
 		copies := r.IntN(8)
 		list := [...]*[]string{nil, nil, &w.Question.Gone, &w.Question.Aside, &w.Question.Leave, &w.Question.Leave, &w.Question.Leave}[r.IntN(7)]
@@ -43,8 +56,11 @@ func randomWorld(r *rand.Rand) World {
 		}
 		for range copies {
 			c := one()
-			if !c.Footprint.Fits(n.Room) {
+			if !c.Footprint.Fits(n.Room) || !Allow(c.Limits, n.Has) {
 				continue
+			}
+			for _, l := range c.Limits {
+				n.Has[l.Held]++
 			}
 			n.Room = n.Room.Sub(c.Footprint)
 			if list == &w.Question.Gone {
@@ -118,12 +134,20 @@ func check(s *solver, r *rand.Rand) error {
 	}
 	// Any subset of leave can be emptied, beside the copies that wait.
 	for range 4 {
-		room := map[string]resource.Vector{}
+		room, has := map[string]resource.Vector{}, map[string]map[Held]int{}
 		for _, n := range s.Nodes {
-			room[n.ID] = n.Room
+			room[n.ID], has[n.ID] = n.Room, maps.Clone(n.Has)
 		}
+		var beyond error
 		move := func(c *Copy) {
-			room[to[c].ID] = room[to[c].ID].Sub(c.Footprint)
+			n := to[c]
+			room[n.ID] = room[n.ID].Sub(c.Footprint)
+			if !Allow(c.Limits, has[n.ID]) {
+				beyond = fmt.Errorf("%v is put on %s, which has %v", *c, n.ID, has[n.ID])
+			}
+			for _, l := range c.Limits {
+				has[n.ID][l.Held]++
+			}
 		}
 		placed := 0
 		for i := range s.Waiting {
@@ -145,6 +169,9 @@ func check(s *solver, r *rand.Rand) error {
 				}
 				move(&n.Copies[i])
 			}
+		}
+		if beyond != nil {
+			return beyond
 		}
 		for _, n := range s.Nodes {
 			if !(resource.Vector{}).Fits(room[n.ID].Add(resource.Vector{1e-7, 1e-7, 1e-7, 1e-7})) {
@@ -210,7 +237,16 @@ func TestLoadsFitTheirMachine(t *testing.T) {
 			continue
 		}
 		var sum resource.Vector
+		has := map[Held]int{}
 		for _, p := range what.parts {
+			for range p.n {
+				if !Allow(p.class.limits, has) {
+					t.Fatalf("%d copies with %v on a machine that has %v", p.n, p.class.limits, has)
+				}
+				for _, l := range p.class.limits {
+					has[l.Held]++
+				}
+			}
 			if p.n > len(p.class.copies) {
 				t.Fatalf("%d copies of %d", p.n, len(p.class.copies))
 			}

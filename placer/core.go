@@ -87,6 +87,7 @@ type action struct {
 	footprint resource.Vector // of a start
 	ready     *api.Readiness  // of a start
 	env       map[string]string
+	ports     []api.Port
 }
 
 func (c *core) loaded() {
@@ -215,7 +216,11 @@ func (c *core) started(now time.Time, instance string, r Result, why string) {
 	if r == Unknown { // a stop after the start ends a copy that may have started
 		c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
 	}
-	if r != Rejected {
+	switch r {
+	case PortInUse:
+		b.node.noteTaken(b.slot, c.rows.limits(b.slot), now.Add(avoidFor))
+	case Rejected:
+	default:
 		b.node.blocked = true
 		b.node.touch()
 	}

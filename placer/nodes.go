@@ -21,9 +21,11 @@ type node struct {
 	view       view
 	apps       map[string]int // copies and booked, by app
 	own        int            // while a copy is placed: the copies of its app
-	missed     int            // heartbeats that were missing when the latest question was answered, at most 2
-	blocked    bool           // it rejected a start: no more until its next facts
-	restored   bool           // its facts are unknown yet: it has only bookings of the previous placer
+	held       held
+	taken      map[int]taken // fixed ports that it refused
+	missed     int           // heartbeats that were missing when the latest question was answered, at most 2
+	blocked    bool          // it rejected a start: no more until its next facts
+	restored   bool          // its facts are unknown yet: it has only bookings of the previous placer
 }
 
 // room returns the free resources. A booking counts until a heartbeat lists it. The agent publishes
@@ -184,6 +186,7 @@ func (c *core) dropCopy(cp *copyOf) {
 	delete(c.copies, cp.instance)
 	delete(cp.node.copies, cp.instance)
 	cp.node.count(cp.app, -1)
+	limiter{c}.forgetTaken(cp)
 	cp.node.touch()
 	durable{c}.forgetAsked(cp.app, cp.instance)
 	if delete(c.bySlot[cp.slot], cp.instance); len(c.bySlot[cp.slot]) == 0 {

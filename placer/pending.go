@@ -85,23 +85,25 @@ func (c *core) pending() api.Pending {
 		why   string
 		never bool
 	}
-	causes := map[resource.Vector]cause{}
+	causes := map[needKey]cause{}
 	for _, w := range c.wants {
 		if _, ok := c.rows.apps[w.app]; !ok {
 			continue
 		}
-		footprint := c.rows.footprint(w.slot)
+		want := c.rows.need(w.slot)
+		footprint := want.footprint
 		one := api.PendingCopy{App: w.app, Version: w.version, Index: w.index, Footprint: footprint, Since: w.since, Why: ""}
 		switch {
 		case w.noRoom:
-			found, known := causes[footprint]
+			key := want.key()
+			found, known := causes[key]
 			if !known {
 				if found.why = fit.WhyNever(footprint, all.sizes); found.why != "" {
 					found.never = true
 				} else {
-					found.why = all.whyNot(footprint)
+					found.why = cmp.Or(limiter{c}.whyLimited(want), all.whyNot(footprint))
 				}
-				causes[footprint] = found
+				causes[key] = found
 			}
 			one.Why, one.Never = found.why, found.never
 			p.Total++
@@ -114,7 +116,7 @@ func (c *core) pending() api.Pending {
 			p.Rejected = append(p.Rejected, one)
 		}
 	}
-	p.Copies, p.Rejected = listed(p.Copies), listed(p.Rejected)
+	p.Copies, p.Rejected, p.Taken = listed(p.Copies), listed(p.Rejected), limiter{c}.takenPorts()
 	return p
 }
 

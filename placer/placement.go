@@ -32,6 +32,7 @@ func (c *core) sweep(now time.Time) {
 		c.swept, c.retry = now, true
 		durable{c}.expireAsked(now)
 		durable{c}.expirePlaces(now)
+		limiter{c}.expireTaken(now)
 	}
 }
 
@@ -49,7 +50,7 @@ func (c *core) place(now time.Time) {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(fit.Share(c.rows.footprint(b.slot), largest), fit.Share(c.rows.footprint(a.slot), largest)),
 			cmp.Compare(a.app, b.app), cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
 	})
-	noRoomFor := map[resource.Vector]bool{} // room only shrinks during place
+	noRoomFor := map[needKey]bool{} // room only shrinks during place
 	for _, w := range todo {
 		if c.wants[w.slot] == w {
 			c.tryPlace(now, w, noRoomFor)
@@ -57,7 +58,7 @@ func (c *core) place(now time.Time) {
 	}
 }
 
-func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[resource.Vector]bool) {
+func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[needKey]bool) {
 	live, certain := c.live(now, w.slot)
 	if certain {
 		c.removeWant(w.slot)
@@ -73,15 +74,15 @@ func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[resource.Vector]bo
 	if now.Before(w.after) {
 		return
 	}
-	footprint := c.rows.footprint(w.slot)
-	n := c.pick(w.slot, footprint, noRoomFor)
+	want := c.rows.need(w.slot)
+	n := c.pick(w.slot, want, noRoomFor)
 	if n == nil {
 		w.noRoom, w.receivedAt = true, now // reported as waiting, so no nudge repeats it
-		noRoomFor[footprint] = true
+		noRoomFor[want.key()] = true
 		return
 	}
 	c.removeWant(w.slot)
-	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: footprint, until: c.bookedUntil(now)}
+	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: want.footprint, until: c.bookedUntil(now)}
 	c.bookings.add(b)
 	c.places.add(now, w.slot, b.instance, n.facts.ID)
 	c.rows.remember(w.slot, n.facts.ID)
@@ -94,17 +95,17 @@ func (c *core) startOf(b *booking) action {
 	v, _ := row.Find(b.version)
 	return action{
 		node: b.node.facts.ID, instance: b.instance, slot: b.slot, command: v.Command, release: v.Release, footprint: b.footprint,
-		ready: v.Ready, env: v.Env,
+		ready: v.Ready, env: v.Env, ports: v.Ports,
 	}
 }
 
 // pick returns the node that last ran the index, if it has room. Otherwise it returns the node with the fewest copies of the
 // app, in the zone with the fewest, or nil.
-func (c *core) pick(s slot, footprint resource.Vector, noRoomFor map[resource.Vector]bool) *node {
-	if noRoomFor[footprint] {
+func (c *core) pick(s slot, want need, noRoomFor map[needKey]bool) *node {
+	if noRoomFor[want.key()] {
 		return nil
 	}
-	if n := c.nodes[c.rows.ran[s.app][s.index]]; n != nil && n.takes(footprint) {
+	if n := c.nodes[c.rows.ran[s.app][s.index]]; n != nil && (limiter{c}).takes(n, want) {
 		return n
 	}
 	zones := map[string]int{} // copies of the app
@@ -115,14 +116,15 @@ func (c *core) pick(s slot, footprint resource.Vector, noRoomFor map[resource.Ve
 	}
 	var best *node
 	for _, n := range c.nodes {
-		if n.takes(footprint) && (best == nil || n.before(best, zones, footprint)) {
+		if (limiter{c}).takes(n, want) && (best == nil || n.before(best, zones, want.footprint)) {
 			best = n
 		}
 	}
 	return best
 }
 
-func (n *node) takes(footprint resource.Vector) bool {
+// open reports whether the node takes copies, and has room for one of that footprint.
+func (n *node) open(footprint resource.Vector) bool {
 	return !n.facts.Draining && !n.blocked && footprint.Fits(n.room())
 }
 

@@ -67,6 +67,7 @@ type Start struct {
 	Footprint    resource.Vector
 	Ready        *api.Readiness // nil: the default
 	Env          map[string]string
+	Ports        []api.Port
 	// Epoch is that of the placer's lease; 0 without a lease. A node refuses a start or a stop of an earlier one.
 	Epoch uint64
 }
@@ -76,10 +77,11 @@ type Result int
 
 // Results of a start.
 const (
-	Unknown  Result = iota // no response: the copy may run
-	Accepted               // it runs
-	Full                   // the node has no room, another node may have some
-	Rejected               // the copy itself is invalid: no other node helps
+	Unknown   Result = iota // no response: the copy may run
+	Accepted                // it runs
+	Full                    // the node has no room, another node may have some
+	Rejected                // the copy itself is invalid: no other node helps
+	PortInUse               // another process has a fixed port of the copy on this node
 )
 
 // Ports are the dependencies of a Placer.

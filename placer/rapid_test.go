@@ -18,12 +18,41 @@ import (
 type simNode struct {
 	draining bool
 	copies   map[string]*simCopy
+	foreign  bool // another process has port 8080
 }
 
 type simCopy struct {
 	action
 	running bool
 	ghost   bool // its start got no response
+}
+
+// conflict reports whether the node has a fixed port of these already.
+func (n *simNode) conflict(ports []api.Port) bool {
+	for _, p := range (api.AppVersion{Ports: ports}).FixedPorts() {
+		if n.foreign && p == 8080 {
+			return true
+		}
+		for _, c := range n.copies {
+			if slices.Contains((api.AppVersion{Ports: c.ports}).FixedPorts(), p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// portsOf returns the ports of a version in the simulated pool.
+func portsOf(app, version string) []api.Port {
+	switch app + version {
+	case "webv1":
+		return []api.Port{{Name: "http", Port: 8080}}
+	case "webv2":
+		return []api.Port{{Name: "admin", Port: api.AutoPort}, {Name: "http", Port: 8080}}
+	case "dbv2":
+		return []api.Port{{Name: "sql", Port: 5432}, {Name: "http", Port: 8080}}
+	}
+	return nil
 }
 
 func (n *simNode) used() resource.Vector {
@@ -89,6 +118,9 @@ func (s *sim) act() {
 		if !ok || row.Version != a.version || a.index >= row.Instances || !startable(row) {
 			s.t.Fatalf("start of %v, the row is %+v", a.slot, row)
 		}
+		if !again {
+			s.checkPorts(a)
+		}
 		for id, n := range s.nodes {
 			if s.c.nodes[id] == nil || n.draining {
 				continue
@@ -101,6 +133,28 @@ func (s *sim) act() {
 		}
 		if len(s.c.bookings.bySlot[a.slot]) != 1 {
 			s.t.Fatalf("%d bookings of %v", len(s.c.bookings.bySlot[a.slot]), a.slot)
+		}
+	}
+}
+
+// checkPorts checks that no other copy which the placer has on the node of a start has one of its fixed ports.
+func (s *sim) checkPorts(a action) {
+	on := map[string]slot{}
+	for instance, cp := range s.c.nodes[a.node].copies {
+		on[instance] = cp.slot
+	}
+	for instance, b := range s.c.nodes[a.node].booked {
+		on[instance] = b.slot
+	}
+	fixed := (api.AppVersion{Ports: a.ports}).FixedPorts()
+	for instance, other := range on {
+		if row := s.rows[other.app]; instance == a.instance || row.Version != other.version {
+			continue
+		}
+		for _, p := range (api.AppVersion{Ports: portsOf(other.app, other.version)}).FixedPorts() {
+			if slices.Contains(fixed, p) {
+				s.t.Fatalf("start of %v on node %s, where %v has port %d", a.slot, a.node, other, p)
+			}
 		}
 	}
 }
@@ -151,6 +205,8 @@ func (s *sim) deliver(silent bool) {
 		s.c.started(s.now, a.instance, Accepted, "")
 	case n.draining:
 		s.c.started(s.now, a.instance, Full, "")
+	case n.conflict(a.ports):
+		s.c.started(s.now, a.instance, PortInUse, "")
 	case !a.footprint.Fits(offer().Sub(n.used())):
 		for _, c := range n.copies {
 			if c.ghost {
@@ -173,7 +229,7 @@ func (s *sim) deliver(silent bool) {
 func (s *sim) deliverLate() {
 	for _, a := range s.late {
 		n := s.nodes[a.node]
-		if n == nil || n.draining || n.copies[a.instance] != nil || !a.footprint.Fits(offer().Sub(n.used())) {
+		if n == nil || n.draining || n.copies[a.instance] != nil || n.conflict(a.ports) || !a.footprint.Fits(offer().Sub(n.used())) {
 			continue
 		}
 		for id, other := range s.nodes {
@@ -249,8 +305,9 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 		"act": func(*rapid.T) { s.act() },
 		"set app": func(t *rapid.T) {
 			version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")
+			app := anyApp(t)
 			row := api.App{
-				Name: anyApp(t), Pool: "p", Version: version, Command: "run",
+				Name: app, Pool: "p", Version: version, Command: "run", Ports: portsOf(app, version),
 				Instances: rapid.IntRange(0, 6).Draw(t, "instances"),
 				CPUs:      map[string]float64{"v1": 1, "v2": 1.5}[version], Mem: 100,
 				State:   rapid.SampledFrom([]api.AppState{"", api.AppStarted, api.AppStopped}).Draw(t, "state"),
@@ -329,7 +386,8 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 				s.deliverAll()
 			}
 		},
-		"die": s.onNode(func(id string, _ *simNode) { delete(s.nodes, id) }),
+		"foreign": s.onNode(func(_ string, n *simNode) { n.foreign = !n.foreign }),
+		"die":     s.onNode(func(id string, _ *simNode) { delete(s.nodes, id) }),
 		"wait": func(t *rapid.T) {
 			s.deliverAll() // every request gets a response within its deadline
 			s.now = s.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
@@ -425,7 +483,7 @@ func (s *sim) settle() {
 	}
 }
 
-// TestProperties checks what holds after any events. No node gets more than it has room for. No
+// TestProperties checks what holds after any events. No node gets more than it has room for, or two copies with one fixed port. No
 // copy is started twice on purpose, also after the placer died at any moment. No copy starts on a draining node. No nudge stops the last copy
 // of a desired index, and none of an app whose row is unknown is stopped. No start that was reported as waiting is dropped while it is desired. At rest, each desired copy runs, or waits because no node has room. Draining
 // nodes have only copies that wait.
@@ -449,7 +507,7 @@ func checkPool(t *rapid.T) {
 	for _, p := range s.c.pending().Copies {
 		waits[slot{p.App, p.Version, p.Index}] = true
 		for id, n := range s.nodes {
-			if !n.draining && p.Footprint.Fits(offer().Sub(n.used())) {
+			if !n.draining && p.Footprint.Fits(offer().Sub(n.used())) && !n.conflict(portsOf(p.App, p.Version)) {
 				t.Fatalf("%+v is pending, node %s has room", p, id)
 			}
 		}

@@ -95,17 +95,24 @@ func (c packer) view(n *node) *fit.Node {
 func (c packer) fill(v *fit.Node, n *node) {
 	*v = fit.Node{
 		ID: n.facts.ID, Size: n.facts.Resources, Room: n.room(), Copies: v.Copies[:0],
+		Has:    limiter{c.core}.has(n),
 		Closed: n.facts.Draining || n.blocked || n.restored || n.missed > 1,
 	}
 	for s := range n.slots() {
 		if _, expect := c.rows.current(s); expect == wanted {
-			v.Copies = append(v.Copies, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint()})
+			v.Copies = append(v.Copies, c.copyFor(s))
 		}
 	}
 	slices.SortFunc(v.Copies, func(a, b fit.Copy) int {
 		return cmp.Or(cmp.Compare(fit.Share(b.Footprint, v.Size), fit.Share(a.Footprint, v.Size)), strings.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index))
 	})
 	v.Stays = c.whyStays(n, v.Copies)
+}
+
+// copyFor returns a copy of the row's version on that index.
+func (c packer) copyFor(s slot) fit.Copy {
+	row := c.rows.apps[s.app]
+	return fit.Copy{App: s.app, Index: s.index, Footprint: row.Footprint(), Limits: c.rows.limits(slot{s.app, row.Version, s.index})}
 }
 
 // whyStays returns why a node with these copies cannot be emptied now, whatever room there is. It is empty if it may be.
@@ -160,14 +167,16 @@ func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
 				continue
 			}
 			seen[live] = true
-			all = append(all, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint(), Leaves: n.facts.ID})
+			one := c.copyFor(s)
+			one.Leaves = n.facts.ID
+			all = append(all, one)
 		}
 	}
 	for s := range c.wants {
 		if live, _ := c.live(now, s); live || seen[s] || !c.rows.startable(s) {
 			continue
 		}
-		all = append(all, fit.Copy{App: s.app, Index: s.index, Footprint: c.rows.apps[s.app].Footprint()})
+		all = append(all, c.copyFor(s))
 	}
 	return all
 }

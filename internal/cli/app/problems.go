@@ -16,13 +16,12 @@ import (
 
 const maxPoolsWaited = 20 // pools whose placers receive a request of one command
 
-// missingPools returns the pools of the applications with missing instances.
+// missingPools returns the pools of the applications with missing instances, and that of a single application.
 func missingPools(s api.HarmonizerStatus) (pools []string) {
-	all := slices.Clone(s.Apps)
 	if s.App != nil {
-		all = append(all, s.App.AppSummary)
+		pools = append(pools, s.App.Pool)
 	}
-	for _, one := range all {
+	for _, one := range s.Apps {
 		if one.Count.Missing > 0 {
 			pools = append(pools, one.Pool)
 		}
@@ -30,18 +29,23 @@ func missingPools(s api.HarmonizerStatus) (pools []string) {
 	return pools
 }
 
-// pendingOf requests what the instances of the applications wait for, from the placers of these pools. A pool without a placer
+// pendingOf requests what the instances of the applications wait for, and which nodes refused their ports, from the placers of these pools. A pool without a placer
 // has no lines.
 func (cli *commands) pendingOf(ctx context.Context, b *bus.Bus, pools []string) map[string][]string {
 	pools = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(pools))), func(pool string) bool { return pool == "" })
 	pools = pools[:min(len(pools), maxPoolsWaited)]
 	lines := map[string][]string{}
 	for _, p := range view.ForPools(pools, func(pool string) api.Pending { return cli.pending(ctx, b, pool) }) {
-		for _, c := range slices.Concat(p.Rejected, p.Copies) {
-			line := view.WaitsLine(c)
-			if of := lines[c.App]; len(of) < view.MaxReasons && !slices.Contains(of, line) {
-				lines[c.App] = append(of, line)
+		add := func(app, line string) {
+			if of := lines[app]; len(of) < view.MaxReasons && !slices.Contains(of, line) {
+				lines[app] = append(of, line)
 			}
+		}
+		for _, c := range slices.Concat(p.Rejected, p.Copies) {
+			add(c.App, view.WaitsLine(c))
+		}
+		for _, t := range p.Taken {
+			add(t.App, view.TakenLine(t))
 		}
 	}
 	return lines

@@ -107,6 +107,11 @@ func WaitsLine(c api.PendingCopy) string {
 	return fmt.Sprintf("%s/%d waits: %s", c.App, c.Index, cmp.Or(c.Why, "no node has room"))
 }
 
+// TakenLine returns why no instance with a fixed port goes to a node.
+func TakenLine(t api.TakenPort) string {
+	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
+}
+
 // Waits requests from the placer of a pool why instances wait, and returns the reason of the first one of each application.
 // Without a response the reasons are unknown.
 func Waits(ctx context.Context, b *bus.Bus, cluster, pool string) map[string]string {

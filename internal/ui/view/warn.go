@@ -105,6 +105,9 @@ func (p Pool) warnOfPending(ctx context.Context, s *api.PoolStatus) {
 	for _, c := range pending.Rejected[:min(len(pending.Rejected), MaxReasons)] {
 		warn(s, "%s", WaitsLine(c))
 	}
+	for _, t := range pending.Taken[:min(len(pending.Taken), MaxReasons)] {
+		warn(s, "%s", TakenLine(t))
+	}
 	if pending.Total == 0 || s.LastTick == nil {
 		return
 	}

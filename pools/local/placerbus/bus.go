@@ -237,7 +237,7 @@ func facts(node message.Node, data []byte) (placer.Event, error) {
 // Start implements placer.Bus.
 func (b *Bus) Start(ctx context.Context, node string, s placer.Start) (placer.Result, error) {
 	err := b.agents.As(s.Epoch).Start(ctx, node, wire.StartRequest{
-		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint, Ready: s.Ready, Env: s.Env,
+		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint, Ready: s.Ready, Env: s.Env, Ports: s.Ports,
 	})
 	return resultOf(err), err
 }
@@ -249,6 +249,8 @@ func resultOf(err error) placer.Result {
 	case errors.Is(err, wire.ErrNoRoom), errors.Is(err, wire.ErrCordoned), errors.Is(err, wire.ErrFenced),
 		errors.Is(err, wire.ErrNoAgent), errors.Is(err, wire.ErrStale):
 		return placer.Full
+	case errors.Is(err, wire.ErrPort):
+		return placer.PortInUse
 	case errors.Is(err, wire.ErrInvalid), errors.Is(err, wire.ErrLaunch):
 		return placer.Rejected
 	}

@@ -1,0 +1,159 @@
+package placer
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// avoidFor is how long no copy with a fixed port goes to a node that refused this port.
+const avoidFor = time.Minute
+
+// need is what a copy needs of its node.
+type need struct {
+	footprint resource.Vector
+	limits    []fit.Limit
+}
+
+// needKey is equal for equal needs.
+type needKey struct {
+	footprint resource.Vector
+	limits    string
+}
+
+func (n need) key() needKey { return needKey{n.footprint, fit.ClassKey(n.limits)} }
+
+// need returns what a copy in that slot needs.
+func (r *rows) need(s slot) need { return need{r.footprint(s), r.limits(s)} }
+
+// limits returns the limits of a copy in that slot: no other copy on its node has one of its fixed ports.
+func (r *rows) limits(s slot) (all []fit.Limit) {
+	v, _ := r.apps[s.app].Find(s.version)
+	for _, port := range v.FixedPorts() {
+		all = append(all, fit.Limit{Held: fit.Held{Port: port}, Most: 1})
+	}
+	return all
+}
+
+// taken is a fixed port that a node refused, because another process has it.
+type taken struct {
+	app   string
+	until time.Time
+}
+
+// limiter is the part of a core about the limits of copies.
+type limiter struct{ *core }
+
+// held is what a node has of what copies have limits for. It is kept until the node or a row changes.
+type held struct {
+	has        map[fit.Held]int
+	node, rows uint64 // revisions of the node and of the rows that it was made from
+}
+
+// has returns how many copies of the node have each fixed port. The ports of a version without a row are unknown: the agent
+// refuses a copy that needs one of them.
+func (c limiter) has(n *node) map[fit.Held]int {
+	h := &n.held
+	if h.node == n.revision && h.rows == c.rows.revision {
+		return h.has
+	}
+	h.node, h.rows, h.has = n.revision, c.rows.revision, nil
+	add := func(what fit.Held) {
+		if h.has == nil {
+			h.has = map[fit.Held]int{}
+		}
+		h.has[what]++
+	}
+	count := func(s slot) {
+		for _, l := range c.rows.limits(s) {
+			add(l.Held)
+		}
+	}
+	for _, cp := range n.copies {
+		count(cp.slot)
+	}
+	for _, b := range n.booked { // also one that is to stop: it may run
+		count(b.slot)
+	}
+	for port := range n.taken {
+		add(fit.Held{Port: port})
+	}
+	return h.has
+}
+
+// takes reports whether a copy can be put on the node.
+func (c limiter) takes(n *node, want need) bool {
+	return n.open(want.footprint) && (len(want.limits) == 0 || fit.Allow(want.limits, c.has(n)))
+}
+
+// noteTaken records that a node refused the fixed ports of a copy.
+func (n *node) noteTaken(s slot, limits []fit.Limit, until time.Time) {
+	for _, l := range limits {
+		if l.Port != 0 {
+			if n.taken == nil {
+				n.taken = map[int]taken{}
+			}
+			n.taken[l.Port] = taken{s.app, until}
+		}
+	}
+	n.touch()
+}
+
+// forgetTaken lets copies with any port go to the node again, if the ports of an ended copy are unknown: it may have had the port.
+func (c limiter) forgetTaken(ended *copyOf) {
+	if _, known := c.rows.apps[ended.app].Find(ended.version); !known {
+		ended.node.taken = nil
+	}
+}
+
+// expireTaken ends the time in which nodes are avoided.
+func (c limiter) expireTaken(now time.Time) {
+	for _, n := range c.nodes {
+		before := len(n.taken)
+		maps.DeleteFunc(n.taken, func(_ int, t taken) bool { return !now.Before(t.until) })
+		if len(n.taken) < before {
+			n.touch()
+		}
+	}
+}
+
+// takenPorts returns the ports that nodes refused.
+func (c limiter) takenPorts() (all []api.TakenPort) {
+	for _, n := range c.nodes {
+		for port, t := range n.taken {
+			all = append(all, api.TakenPort{Node: n.facts.ID, Port: port, App: t.app, Until: t.until.Round(0).UTC()})
+		}
+	}
+	slices.SortFunc(all, func(a, b api.TakenPort) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Port, b.Port)) })
+	return all[:min(len(all), maxListed)]
+}
+
+// whyLimited returns why no node takes a copy that has room on one of them. It is empty if no limit is the cause.
+func (c limiter) whyLimited(want need) string {
+	for _, l := range want.limits {
+		room, free := false, false
+		for _, n := range c.nodes {
+			if n.open(want.footprint) {
+				room = true
+				free = free || fit.Allow([]fit.Limit{l}, c.has(n))
+			}
+		}
+		if room && !free {
+			return whyLimit(l)
+		}
+	}
+	if len(want.limits) > 1 && slices.ContainsFunc(slices.Collect(maps.Values(c.nodes)), func(n *node) bool { return n.open(want.footprint) }) {
+		return "no node with room has all of its ports free"
+	}
+	return ""
+}
+
+// whyLimit returns why no node with room takes a copy with a limit.
+func whyLimit(l fit.Limit) string {
+	return l.String() + " is in use on each node with room, and an update of such an application needs one node more"
+}

@@ -1,0 +1,108 @@
+package placer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+func withPort(port api.PortNumber, instances int) func(*api.App) {
+	return func(row *api.App) { row.Instances, row.Ports = instances, []api.Port{{Name: "http", Port: port}} }
+}
+
+func (w *world) why(t *testing.T) string {
+	t.Helper()
+	var all []string
+	for _, c := range w.c.pending().Copies {
+		all = append(all, fmt.Sprintf("%s/%d %s", c.App, c.Index, c.Why))
+	}
+	return strings.Join(all, "; ")
+}
+
+func TestOneCopyWithAFixedPortOnEachNode(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", false)
+	w.node("b", false)
+	w.row(withPort(8080, 3))
+	w.row(func(row *api.App) { withPort(8080, 1)(row); row.Name = "other" })
+	w.row(func(row *api.App) { withPort(api.AutoPort, 1)(row); row.Name = "auto" })
+	w.start("v1", 0, 1, 2)
+	w.c.start(w.now, api.Start{App: "other", Version: "v1", Indices: []int{0}})
+	w.c.start(w.now, api.Start{App: "auto", Version: "v1", Indices: []int{0}})
+	w.expect("one on each", "start auto/0 on a", "start other/0 on b", "start web/0 on a")
+	want := "web/1 port 8080 is in use on each node with room, and an update of such an application needs one node more"
+	if got := w.why(t); !strings.HasPrefix(got, want) {
+		t.Errorf("waits for %q, want %q", got, want)
+	}
+	kind := api.PlacesKind{Group: "g", Resources: resource.Vector{4}, Weight: 1, Room: 5}
+	if a := w.places(api.PlacesQuestion{Kinds: []api.PlacesKind{kind}}); len(a.New) != 1 || a.New[0].Nodes != 2 {
+		t.Errorf("places %+v, want 2 machines for web/1 and web/2", a)
+	}
+}
+
+// An update needs another node, because the earlier copy has the port until the new one is ready.
+func TestUpdateWithAFixedPortNeedsAnotherNode(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", false, "0/x=RUNNING")
+	second := func(row *api.App) {
+		withPort(8080, 1)(row)
+		old := row.Live()
+		row.Version = "v2"
+		row.History = []api.AppVersion{old}
+	}
+	w.row(second)
+	w.start("v2", 0)
+	w.expect("no other node")
+	w.node("b", false)
+	w.expect("on the other node", "start web/0 on b")
+}
+
+// A node that refused a port gets no copy with it for a while, and copies without it as before.
+func TestNodeWhosePortAnotherProcessHasIsAvoided(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", false)
+	w.row(withPort(8080, 1))
+	w.start("v1", 0)
+	w.expect("placed", "start web/0 on a")
+	w.c.started(w.now, w.did[0].instance, PortInUse, "port 8080 of node a is in use by another process")
+	w.expect("not there again")
+	taken := w.c.pending().Taken
+	if len(taken) != 1 || taken[0] != (api.TakenPort{Node: "a", Port: 8080, App: "web", Until: w.now.Add(avoidFor).UTC()}) {
+		t.Errorf("taken ports %+v, want 8080 of a", taken)
+	}
+	kind := api.PlacesKind{Group: "g", Resources: resource.Vector{4}, Weight: 1, Room: 5}
+	if a := w.places(api.PlacesQuestion{Kinds: []api.PlacesKind{kind}}); len(a.New) != 1 {
+		t.Errorf("places %+v, want a machine", a)
+	}
+	w.row(func(row *api.App) { row.Name = "other" })
+	w.c.start(w.now, api.Start{App: "other", Version: "v1", Indices: []int{0}})
+	w.expect("a copy without the port", "start other/0 on a")
+	w.node("b", false)
+	w.expect("elsewhere", "start web/0 on b")
+	w.now = w.now.Add(avoidFor)
+	w.node("a", false)
+	w.node("b", false)
+	w.c.act(w.now)
+	if taken := w.c.pending().Taken; len(taken) > 0 {
+		t.Errorf("taken ports %+v after %v", taken, time.Duration(avoidFor))
+	}
+}
+
+// A copy whose version has no row may have the port, and its end frees it.
+func TestPortOfAnEndedCopyIsFree(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", false, "0/x@v0=RUNNING")
+	w.row(withPort(8080, 1))
+	w.row(func(row *api.App) { withPort(8080, 1)(row); row.Name = "other" })
+	w.c.start(w.now, api.Start{App: "other", Version: "v1", Indices: []int{0}})
+	w.expect("placed", "start other/0 on a")
+	w.c.started(w.now, w.did[0].instance, PortInUse, "port 8080 of node a is in use by another app instance")
+	w.expect("avoided")
+	w.c.exited(w.now, api.Exited{Instance: "x", App: "web", Version: "v0"})
+	w.node("a", false)
+	w.expect("free", "start other/0 on a")
+}

@@ -53,14 +53,15 @@ func (n PortNumber) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (n *PortNumber) UnmarshalJSON(data []byte) error {
 	var text string
+	var number int
 	switch {
 	case string(data) == "null":
-		return nil
 	case json.Unmarshal(data, &text) == nil && text == autoText:
 		*n = AutoPort
-		return nil
-	case json.Unmarshal(data, (*int)(n)) != nil:
-		return fmt.Errorf("port %.40s: want a number, or %q", data, autoText)
+	case json.Unmarshal(data, &number) != nil || number < 0:
+		return fmt.Errorf("port %.40s: want a number above 0, or %q", data, autoText)
+	default:
+		*n = PortNumber(number)
 	}
 	return nil
 }

@@ -150,8 +150,8 @@ const (
 	webRow = `{"name":"web","pool":"p","instances":3,"version":"v1","command":"run","release":"shop/web@v1.0.0","cpus":0.5,"mem":64,"disk":10,"gpus":0,` +
 		`"updated":"2026-03-01T12:00:00Z","state":"STARTED","package_state":"STAGED","labels":{"team":"shop","tier":"1"},` +
 		`"ready":{"http":{"port":80,"path":"/ok","status":200},"tcp":null,"exec":null,"after":"1s","within":"1m0s","timeout":"1s","period":"5s","failures":3,"restart_unready":true},` +
-		`"env":{"port":"1"},"update":{"max_surge":"25%","stop_after":2},"restarted":"2026-02-01T12:00:00Z",` +
-		`"history":[{"version":"v0","command":"old","release":"shop/web@v0.9.0","cpus":0.5,"mem":64,"disk":10,"gpus":0,"ready":null,"env":{"port":"0"},"restarted":"2026-01-01T12:00:00Z","at":"2026-02-01T12:00:00Z"}]}`
+		`"env":{"port":"1"},"ports":[{"name":"http","port":8080}],"update":{"max_surge":"25%","stop_after":2},"restarted":"2026-02-01T12:00:00Z",` +
+		`"history":[{"version":"v0","command":"old","release":"shop/web@v0.9.0","cpus":0.5,"mem":64,"disk":10,"gpus":0,"ready":null,"env":{"port":"0"},"ports":[{"name":"http","port":"auto"}],"restarted":"2026-01-01T12:00:00Z","at":"2026-02-01T12:00:00Z"}]}`
 	apiRow   = `{"name":"api","pool":"p","instances":1,"version":"v7","command":"run","cpus":1,"mem":64,"disk":10,"gpus":0,"updated":"2026-03-01T12:00:00Z"}`
 	webExit1 = `{"cc_partition":"default","droplet":"web","version":"v1","instance":"i1","index":1,"reason":"CRASHED","exit_status":3,"exit_description":"oom","crash_timestamp":1700000000}`
 )
@@ -267,13 +267,14 @@ func TestFaultsOfRows(t *testing.T) {
 		Optional: "command release gpus updated state package_state labels labels.team labels.tier " +
 			"ready ready.http.path ready.http.status ready.tcp ready.exec ready.after ready.within ready.timeout ready.period ready.failures " +
 			"ready.restart_unready restarted history[0].restarted env env.port update update.max_surge update.stop_after history history[0].command history[0].release " +
-			"history[0].cpus history[0].mem history[0].disk history[0].gpus history[0].ready history[0].env history[0].env.port history[0].at",
+			"ports history[0].ports history[0].cpus history[0].mem history[0].disk history[0].gpus history[0].ready history[0].env history[0].env.port history[0].at",
 		Free: "command env.port history[0].command history[0].env.port", Except: []jsonfault.Except{
 			{Field: "env", Faults: []jsonfault.Fault{jsonfault.Extra}, Why: "each key is a variable, and its value a text"},
 			{Field: "history[0].env", Faults: []jsonfault.Fault{jsonfault.Extra}, Why: "each key is a variable, and its value a text"},
 			{Field: "env.port", Faults: []jsonfault.Fault{jsonfault.Null}, Why: "a variable without a text"},
 			{Field: "history[0].env.port", Faults: []jsonfault.Fault{jsonfault.Null}, Why: "a variable without a text"},
 			{Field: "update.max_surge", Faults: []jsonfault.Fault{jsonfault.Type}, Values: "7", Usable: true, Why: "a number or a text"},
+			{Field: "history[0].ports[0].port", Faults: []jsonfault.Fault{jsonfault.Type}, Values: "7", Usable: true, Why: "a number or auto"},
 			{Field: "labels", Faults: []jsonfault.Fault{jsonfault.Extra}, Why: "each key of labels is a label, and its value a text"},
 			{Field: "labels.team", Faults: []jsonfault.Fault{jsonfault.Null}, Why: "a label without a text"},
 			{Field: "labels.tier", Faults: []jsonfault.Fault{jsonfault.Null}, Why: "a label without a text"},

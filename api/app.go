@@ -93,6 +93,7 @@ type IndexStatus struct {
 	Crashes   int           `json:"crashes,omitempty"`   // in a row
 	CrashedAt time.Time     `json:"crashed_at,omitzero"` // the last crash
 	GivenUp   bool          `json:"given_up,omitempty"`
+	Done      bool          `json:"done,omitempty"`     // work that ended with exit code 0
 	Flapping  bool          `json:"flapping,omitempty"` // it counts as flapping
 
 	// If a start is due but not sent: the rule that holds it, the reason, and its deadline.
@@ -146,6 +147,9 @@ const (
 	AppFindingCrashed  AppFindingKind = "crashed"  // a copy crashed and is restarted at once
 	AppFindingFlapping AppFindingKind = "flapping" // a copy crashed again and is restarted after a delay
 	AppFindingGaveUp   AppFindingKind = "gave_up"  // a copy crashed too often and is not restarted
+
+	AppFindingDone   AppFindingKind = "done"   // work that ends exited with 0, and is not started again
+	AppFindingFailed AppFindingKind = "failed" // work that ends failed too often, and is not started again
 
 	AppFindingDecayed AppFindingKind = "calm"    // it ran for long enough: its crashes no longer count
 	AppFindingRetried AppFindingKind = "retried" // an operator ended giving up and restart delays
@@ -229,6 +233,7 @@ const (
 	AppRuleFlapping AppRule = "flapping" // a crash that is answered after a delay: crash.go
 	AppRuleGiveUp   AppRule = "give_up"  // a crash that is not answered: crash.go
 	AppRuleDecay    AppRule = "decay"    // crashes that no longer count: crash.go
+	AppRuleOneShot  AppRule = "one_shot" // work that ends: oneshot.go
 
 	AppRuleEvacuation AppRule = "evacuation" // the node of an instance drains: starts.go
 
@@ -260,6 +265,7 @@ type AppSummary struct {
 	Expected bool              `json:"expected"`          // it has a row
 	Problem  string            `json:"problem,omitempty"` // why it is neither started nor stopped
 	Version  string            `json:"version,omitempty"` // the live version
+	OneShot  bool              `json:"one_shot,omitempty"`
 	State    AppState          `json:"state,omitempty"`
 	Package  PackageState      `json:"package_state,omitempty"`
 	Labels   map[string]string `json:"labels,omitempty"`
@@ -273,16 +279,18 @@ type PoolTotals struct {
 	Apps             int     `json:"apps"`              // with a row
 	StartedApps      int     `json:"started_apps"`      // apps that should run
 	Instances        int     `json:"instances"`         // of apps with a row
-	StartedInstances int     `json:"started_instances"` // instances that should run: the sum of the next four
+	StartedInstances int     `json:"started_instances"` // instances that should run: the sum of the next six
 	Running          int     `json:"running_instances"`
 	Missing          int     `json:"missing_instances"`
 	Crashed          int     `json:"crashed_instances"`
 	Flapping         int     `json:"flapping_instances"`
-	Extra            int     `json:"extra_instances"`   // copies that should not run
-	Rowless          int     `json:"rowless_instances"` // part of Extra: the app has no row and was not deleted
-	Crashes          int     `json:"crashes"`           // lines of the crash tables
-	Memory           float64 `json:"memory"`            // MB, of Instances
-	StartedMemory    float64 `json:"started_memory"`    // MB, of StartedInstances
+	Done             int     `json:"done_instances,omitempty"`   // of work that ends: they exited with 0
+	Failed           int     `json:"failed_instances,omitempty"` // of work that ends: they are not started again
+	Extra            int     `json:"extra_instances"`            // copies that should not run
+	Rowless          int     `json:"rowless_instances"`          // part of Extra: the app has no row and was not deleted
+	Crashes          int     `json:"crashes"`                    // lines of the crash tables
+	Memory           float64 `json:"memory"`                     // MB, of Instances
+	StartedMemory    float64 `json:"started_memory"`             // MB, of StartedInstances
 }
 
 // AppReason is the reason of a Finding. The strings are stable. The reasons of KindRefused are not
@@ -305,6 +313,7 @@ const (
 	WhyExitOfOther  AppReason = "exit_of_other"  // a node reports the end of a copy that was not there
 	WhySendsTooMuch AppReason = "sends_too_much" // a node sends more messages than its share, or too large ones; it loses its own
 	WhyExited       AppReason = "exited"         // it ended for an unknown reason
+	WhyDone         AppReason = "done"           // it is work that ends, and exited with 0
 
 	WhyEvacuating AppReason = "evacuating" // only a copy that will end runs
 	WhyReplaced   AppReason = "replaced"   // it will end, and another copy runs
@@ -370,8 +379,10 @@ type AppCount struct {
 	Flapping int     `json:"flapping"`
 	Crashed  int     `json:"crashed"`
 	Extra    int     `json:"extra"`
-	Never    int     `json:"never,omitempty"` // part of Expected that no machine of the pool can hold; 0 if unknown
-	CPUs     float64 `json:"cpus_expected"`   // of Expected copies without Never
+	Done     int     `json:"done,omitempty"`   // part of Expected: work that ended with exit code 0
+	Failed   int     `json:"failed,omitempty"` // part of Expected: work that is not started again
+	Never    int     `json:"never,omitempty"`  // part of Expected that no machine of the pool can hold; 0 if unknown
+	CPUs     float64 `json:"cpus_expected"`    // of Expected copies without Done, Failed and Never
 	Mem      float64 `json:"mem_expected"`
 	Disk     float64 `json:"disk_expected"`
 }
@@ -385,6 +396,8 @@ func (a AppCount) Add(b AppCount) AppCount {
 		Flapping: a.Flapping + b.Flapping,
 		Crashed:  a.Crashed + b.Crashed,
 		Extra:    a.Extra + b.Extra,
+		Done:     a.Done + b.Done,
+		Failed:   a.Failed + b.Failed,
 		Never:    a.Never + b.Never,
 		CPUs:     a.CPUs + b.CPUs,
 		Mem:      a.Mem + b.Mem,

@@ -30,6 +30,8 @@ type Exited struct {
 	Status      *int       `json:"exit_status"`
 	Description string     `json:"exit_description"`
 	CrashedAt   int64      `json:"crash_timestamp,omitempty"` // unix seconds
+	// Repeated: the node has reported it before. It repeats the end of an instance that is done, in case a message was lost.
+	Repeated bool `json:"repeated,omitempty"`
 }
 
 // ExitReason is the reason of an exit.

@@ -29,8 +29,9 @@ type app struct {
 	row  rowState
 	want api.App // the last readable row, with the version that counts; its Name is always set
 
-	given  api.App // the last readable row
-	update updateState
+	given   api.App // the last readable row
+	update  updateState
+	oneShot oneShot
 
 	pass      uint32  // pass in which the row was last read
 	outdated  uint32  // pass in which Updated came

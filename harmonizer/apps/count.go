@@ -20,6 +20,8 @@ func addTotals(t *api.PoolTotals, o api.PoolTotals, sign int) {
 	t.Missing += sign * o.Missing
 	t.Crashed += sign * o.Crashed
 	t.Flapping += sign * o.Flapping
+	t.Done += sign * o.Done
+	t.Failed += sign * o.Failed
 	t.Extra += sign * o.Extra
 	t.Rowless += sign * o.Rowless
 	t.Crashes += sign * o.Crashes
@@ -31,12 +33,14 @@ func addTotals(t *api.PoolTotals, o api.PoolTotals, sign int) {
 }
 
 // totals returns the app's part of the sums. Each desired index is in one of Running, Missing,
-// Crashed and Flapping.
+// Crashed, Flapping, Done and Failed.
 func (a *app) totals() api.PoolTotals {
 	t := api.PoolTotals{
 		Missing:  int(a.tally[missing]),
 		Crashed:  int(a.tally[crashed]),
 		Flapping: int(a.tally[flapping]),
+		Done:     int(a.tally[done]),
+		Failed:   int(a.tally[failed]),
 		Extra:    int(a.extra),
 		Crashes:  len(a.crashes),
 	}
@@ -48,7 +52,7 @@ func (a *app) totals() api.PoolTotals {
 	}
 	t.Apps, t.Instances, t.Memory = 1, a.want.Instances, float64(a.want.Instances)*a.want.Mem
 	t.StartedInstances = a.expected()
-	t.Running = t.StartedInstances - t.Missing - t.Crashed - t.Flapping
+	t.Running = t.StartedInstances - t.Missing - t.Crashed - t.Flapping - t.Done - t.Failed
 	if a.want.State != api.AppStopped {
 		t.StartedApps, t.StartedMemory = 1, t.Memory
 	}
@@ -58,13 +62,15 @@ func (a *app) totals() api.PoolTotals {
 // counts returns the app's line. Extra counts copies.
 func (a *app) counts() api.AppCount {
 	t := a.totals()
-	n := float64(t.StartedInstances)
+	n := float64(t.StartedInstances - t.Done - t.Failed)
 	return api.AppCount{
 		Expected: t.StartedInstances,
 		Running:  t.Running,
 		Missing:  t.Missing,
 		Crashed:  t.Crashed,
 		Flapping: t.Flapping,
+		Done:     t.Done,
+		Failed:   t.Failed,
 		Extra:    t.Extra,
 		CPUs:     n * a.want.CPUs,
 		Mem:      n * a.want.Mem,

@@ -2,6 +2,7 @@ package apps
 
 import (
 	"hash/fnv"
+	"math"
 	"slices"
 	"time"
 
@@ -25,10 +26,19 @@ func (b *backoff) crashed(cfg *Config, now instant, app string, index int) api.A
 	if now > b.calmSince().add(cfg.FlappingTimeout) {
 		b.crashes = 0
 	}
+	most := *cfg.GiveupCrashNumber
+	if most == 0 {
+		most = math.MaxInt
+	}
+	return b.failed(cfg, now, app, index, most)
+}
+
+// failed counts a crash, and returns the rule that answers it. After more than that many, the index is given up.
+func (b *backoff) failed(cfg *Config, now instant, app string, index, most int) api.AppRule {
 	b.crashes++
 	b.crashedAt, b.healthy, b.restart, b.givenUp = now, 0, 0, false
-	switch most := *cfg.GiveupCrashNumber; {
-	case most > 0 && b.crashes > most:
+	switch {
+	case b.crashes > most:
 		b.givenUp = true
 		return api.AppRuleGiveUp
 	case b.crashes > *cfg.FlappingDeath:

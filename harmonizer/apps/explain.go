@@ -183,6 +183,7 @@ func (a *app) summary() api.AppSummary {
 		Name:     a.name(),
 		Expected: a.has(),
 		Version:  a.want.Version,
+		OneShot:  a.want.OneShot,
 		State:    a.want.State,
 		Package:  a.want.Package,
 		Labels:   a.want.Labels,
@@ -252,6 +253,7 @@ func (v View) explainStart(st *api.IndexStatus, l *evaluation) {
 	s := l.slot
 	st.Missing, st.LastAt, st.CrashedAt = v.m.clock.time(s.missing), v.m.clock.time(s.noteAt), v.m.clock.time(s.crashedAt)
 	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, l.category == flapping
+	st.Done = l.category == done
 	if s.note != nil {
 		st.Last = new(*s.note)
 	}

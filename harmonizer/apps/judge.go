@@ -99,7 +99,7 @@ func (m *Machine) recover(s *slot, served bool) {
 		m.memory.markChanged(s.app)
 	}
 	s.start, s.cause = "", api.WhyNew
-	if served && s.crashes > 0 {
+	if served && s.crashes > 0 && !s.app.want.OneShot {
 		m.decay(s)
 	}
 	if !served {

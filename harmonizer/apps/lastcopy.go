@@ -10,7 +10,7 @@ import (
 )
 
 // lastCopy implements rule last_copy. It applies to a ready or EVACUATING copy of an app
-// that has a row and wants instances. The copy is stopped only while both conditions hold:
+// that has a row, wants instances, and serves without an end. The copy is stopped only while both conditions hold:
 //
 //  1. Another copy is confirmed. On a desired index: a copy of the live version on the
 //     same index. Beyond the desired indices: a copy of any version on a desired index.
@@ -26,7 +26,7 @@ import (
 //
 // A stop is under way until its keep-alive ends, even if the copy should run again by then.
 func (l *evaluation) lastCopy() (hold, bool) {
-	if c := l.stop.copy; l.app.expected() == 0 || !c.Ready() && c.State() != api.CopyEvacuating {
+	if c := l.stop.copy; l.app.expected() == 0 || l.app.want.OneShot || !c.Ready() && c.State() != api.CopyEvacuating {
 		return hold{}, false
 	}
 	if !l.anotherConfirmed() {

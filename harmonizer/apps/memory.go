@@ -24,12 +24,16 @@ type Memory struct {
 	Complete string            `json:"complete,omitempty"` // the last complete version
 	Crashes  int               `json:"crashes,omitempty"`  // of the live version
 	Halted   *api.HaltedUpdate `json:"halted,omitempty"`
+
+	// Done are the indices whose work is done, as spans from the first to the last index.
+	Done [][2]int `json:"done,omitempty"`
 }
 
 // Empty reports whether there is nothing to save.
-func (m Memory) Empty() bool { return len(m.Indices)+len(m.Stops) == 0 && !m.updates() }
+func (m Memory) Empty() bool { return len(m.Indices)+len(m.Stops) == 0 && !m.lasts() }
 
-func (m Memory) updates() bool { return m.Complete != "" || m.Halted != nil }
+// lasts reports whether there is more than what ends by itself.
+func (m Memory) lasts() bool { return m.Complete != "" || m.Halted != nil || len(m.Done) > 0 }
 
 // IndexMemory is the saved state of one index. Times are on the caller's clock; the harmonizer
 // that restores them bounds them.
@@ -107,7 +111,7 @@ func (m *memory) memoryOf(name string) Memory {
 }
 
 func (m *memory) indices(a *app) Memory {
-	mem := Memory{App: a.name(), Version: a.want.Version, Crashes: a.update.crashes, Halted: a.update.halted}
+	mem := Memory{App: a.name(), Version: a.want.Version, Crashes: a.update.crashes, Halted: a.update.halted, Done: a.oneShot.spans()}
 	if a.update.complete != a.given.Version {
 		mem.Complete = a.update.complete
 	}
@@ -167,7 +171,7 @@ func (m *memory) restore(memories []Memory) {
 		m.changed[mem.App] = true
 		if a := m.apps.lookup(mem.App); a != nil && a.row == rowPresent {
 			m.merge(a, mem)
-		} else if len(mem.Indices) > 0 || mem.updates() {
+		} else if len(mem.Indices) > 0 || mem.lasts() {
 			m.keepRowless(mem)
 		}
 		m.mergeStops(mem)
@@ -181,6 +185,7 @@ func (m *memory) merge(a *app, mem Memory) {
 	if mem.Version != a.want.Version {
 		return
 	}
+	m.mergeDone(a, mem.Done)
 	for _, i := range mem.Indices {
 		if i.Index < 0 || !a.desires(i.Index) {
 			continue
@@ -206,7 +211,7 @@ func (m *memory) mergeUpdate(a *app, mem Memory) {
 	}
 }
 
-// mergeCrashes adds the crashes of an index, unless they are too old to count.
+// mergeCrashes adds the crashes of an index, unless they are too old to count. Those of work that ends always count.
 func (m *memory) mergeCrashes(s *slot, i IndexMemory) {
 	oldest := -m.cfg.FlappingTimeout
 	b := backoff{
@@ -215,7 +220,7 @@ func (m *memory) mergeCrashes(s *slot, i IndexMemory) {
 		restart:   m.restored(i.Restart, 0, m.cfg.MaxRestartDelay+*m.cfg.DelayTimeNoise),
 		givenUp:   i.GivenUp,
 	}
-	if b.crashedAt < m.clock.in(oldest) && b.restart <= m.clock.now && !i.GivenUp {
+	if !s.app.want.OneShot && b.crashedAt < m.clock.in(oldest) && b.restart <= m.clock.now && !i.GivenUp {
 		return
 	}
 	down := !serves(m.apps.known, s.app, s.index)
@@ -258,7 +263,7 @@ func (m *memory) keepRowless(mem Memory) {
 
 // rowLost stores the memory of an app whose row is about to be removed.
 func (m *memory) rowLost(a *app) {
-	if mem := m.memoryOf(a.name()); len(mem.Indices) > 0 || mem.updates() {
+	if mem := m.memoryOf(a.name()); len(mem.Indices) > 0 || mem.lasts() {
 		m.keepRowless(mem)
 	}
 }

@@ -164,9 +164,16 @@ func (m *Machine) answered(s *slot, e ending) {
 
 func (m *Machine) crashed(s *slot, id string) {
 	f := api.AppFinding{Kind: api.AppFindingCrashed, Why: api.WhyCrashed, Version: s.app.want.Version, Instance: id, Detail: s.app.crashes.description(id)}
-	switch f.Rule = s.backoff.crashed(&m.cfg, m.clock.now, s.app.name(), s.index); f.Rule {
+	if want := s.app.want; want.OneShot { // its failures count for ever
+		f.Rule = s.backoff.failed(&m.cfg, m.clock.now, s.app.name(), s.index, want.MostRetries())
+	} else {
+		f.Rule = s.backoff.crashed(&m.cfg, m.clock.now, s.app.name(), s.index)
+	}
+	switch f.Rule {
 	case api.AppRuleGiveUp:
-		f.Kind = api.AppFindingGaveUp
+		if f.Kind = api.AppFindingGaveUp; s.app.want.OneShot {
+			f.Kind, f.Rule = api.AppFindingFailed, api.AppRuleOneShot
+		}
 	case api.AppRuleFlapping:
 		f.Kind, f.Until = api.AppFindingFlapping, m.clock.time(s.restart)
 	}
@@ -181,6 +188,9 @@ func (m *Machine) exit(ev Exit) {
 	e := ev.Exited
 	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
 		m.journal.addFinding(ignored(e, api.WhyOtherPartition))
+		return
+	}
+	if e.Repeated && !m.apps.lookup(e.App).wasMissed(e) {
 		return
 	}
 	if c, ok := m.known.Find(e.Instance); ok { // every node may report the end of an unknown copy
@@ -204,6 +214,10 @@ func (m *Machine) exit(ev Exit) {
 func (m *Machine) endedThere(ev Exit) {
 	e := ev.Exited
 	why := whyExited(e.Reason)
+	if a := m.apps.lookup(e.App); a.finishes(e) {
+		why = api.WhyDone
+		m.finish(a, e)
+	}
 	m.enterExit(ev, why)
 	_, known := m.known.Exit(m.clock.wall, e)
 	m.collect(why)

@@ -170,6 +170,7 @@ func (r *rows) find(name string) *app {
 func (r *rows) change(a *app, given api.App) {
 	a.given = given
 	had, old, was, want := a.row == rowPresent, a.want, a.expected(), effective(a, given)
+	a.oneShot.keep(want.OneShot && old.Version == want.Version, want.Instances)
 	r.set(a, rowPresent, want)
 	r.apps.join(a, want.Pool)
 	a.pool.revision++ // resources per instance may differ
@@ -267,6 +268,7 @@ func (r *rows) refresh(a *app) {
 }
 
 func (r *rows) lose(a *app, row rowState) {
+	a.oneShot.keep(false, 0)
 	r.set(a, row, a.want)
 	a.seen, a.rowlessAt = r.clock.now, r.source.trust(r.clock.now)
 	a.stale, a.grace = false, 0

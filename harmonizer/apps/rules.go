@@ -84,6 +84,8 @@ const (
 	missing                    // no such copy
 	crashed                    // no such copy; the last one crashed
 	flapping                   // the same, with more crashes than FlappingDeath
+	done                       // work that ended with exit code 0
+	failed                     // work that ends, and is not started again
 	categories                 // number of categories
 )
 
@@ -106,7 +108,9 @@ type surplus struct {
 	why  api.AppReason
 }
 
-func (v *verdict) troubled() bool { return v.start != "" || len(v.surplus) > 0 || v.again > 0 }
+func (v *verdict) troubled() bool {
+	return v.start != "" || len(v.surplus) > 0 || v.again > 0 || v.category == done
+}
 
 // evaluation is one index of an app, as the rules read it, and their verdict.
 type evaluation struct {
@@ -181,6 +185,9 @@ func (l *evaluation) judge() {
 	l.verdict = verdict{surplus: l.surplus[:0], liveCopies: l.liveCopies[:0]}
 	switch {
 	case l.app.row == rowUnreadable: // what should run is unknown
+	case l.app.desires(l.index) && l.app.isDone(l.index):
+		l.count()
+		l.done()
 	case l.app.desires(l.index):
 		l.count()
 		for _, rule := range verdictRules {

@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 //
 //	config NAME=VALUE ...                  first of all: starter, giveup_crash_number, ...
 //	bus up | bus down | canary
-//	app NAME INSTANCES VERSION [POOL] [state=S] [package=S]     the row of an app
+//	app NAME INSTANCES VERSION [POOL] [state=S] [package=S] [one_shot=RETRIES]     the row of an app
 //	unreadable NAME | delete NAME | updated NAME
 //	begin | complete [VALID_FOR] | failed WHY | lost WHY
 //	node NAME [APP/INDEX=INSTANCE[@VERSION][:STATE][~SINCE] ...]
@@ -36,7 +36,7 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 //	nodes FROM TO APP                       node nI with APP/I=i, for each I
 //	silence NAME ...                       no more heartbeats.
 //
-//	exit INSTANCE APP/INDEX[@VERSION] REASON
+//	exit INSTANCE APP/INDEX[@VERSION] REASON [STATUS] [again]     again: the node repeats it
 //	raw JSON                               the bytes of a heartbeat
 //	nudged APP INDEX | nudgedstop APP INSTANCE     by another harmonizer
 //	waits POOL APP VERSION [INDEX ...]     the scheduler reports waiting starts of the app,
@@ -136,7 +136,15 @@ func (s *scenario) command(verb string, args []string, line string) error {
 		if err != nil {
 			return err
 		}
-		s.step(Exit{Exited: api.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: args[0], Reason: api.ExitReason(args[2])}})
+		e := api.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: args[0], Reason: api.ExitReason(args[2])}
+		if len(args) > 3 {
+			status, err := strconv.Atoi(args[3])
+			if err != nil {
+				return err
+			}
+			e.Status, e.CrashedAt, e.Repeated = &status, s.now.Unix(), len(args) > 4
+		}
+		s.step(Exit{Exited: e})
 	case "nudged":
 		index, err := strconv.Atoi(args[1])
 		if err != nil {
@@ -251,7 +259,7 @@ func (s *scenario) app(args []string) error {
 	if err != nil {
 		return err
 	}
-	row := api.App{Name: args[0], Instances: n, Version: args[2], Pool: "default", Command: "run", CPUs: 0.5, Mem: 64}
+	row := api.App{Name: args[0], Instances: n, Version: args[2], Pool: "default", Command: "run", CPUs: 0.5, Mem: 64, Updated: s.now}
 	for _, arg := range args[3:] {
 		switch name, value, ok := strings.Cut(arg, "="); {
 		case !ok:
@@ -260,6 +268,11 @@ func (s *scenario) app(args []string) error {
 			row.State = api.AppState(value)
 		case name == "package":
 			row.Package = api.PackageState(value)
+		case name == "one_shot":
+			row.OneShot, row.Retries = true, new(0)
+			if *row.Retries, err = strconv.Atoi(value); err != nil {
+				return err
+			}
 		}
 	}
 	if old, known := s.rows[row.Name]; known { // as "weir app set" does

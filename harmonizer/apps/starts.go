@@ -24,6 +24,8 @@ func (l *evaluation) missing() {
 	}
 	l.why = s.cause
 	switch {
+	case l.app.want.OneShot && s.givenUp:
+		l.category, l.start = failed, api.AppRuleOneShot
 	case s.cause == api.WhyCrashed && s.crashes > *l.cfg.FlappingDeath:
 		l.category, l.start = flapping, api.AppRuleFlapping
 	case s.cause == api.WhyCrashed:

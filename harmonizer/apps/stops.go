@@ -33,10 +33,10 @@ func (a *app) undesired() (api.AppRule, api.AppReason) {
 }
 
 // extraVersion implements rule extra_version: copies of other versions are extra once a copy
-// of the live version is ready on the index.
+// of the live version is ready on the index. If the work of the app ends, they are extra at once.
 func (l *evaluation) extraVersion() {
 	n := l.copyCounts
-	if n.others == 0 || n.ready == 0 || l.app.want.Package != api.PackageStaged {
+	if n.others == 0 || n.ready == 0 && !l.app.want.OneShot || l.app.want.Package != api.PackageStaged {
 		return
 	}
 	l.redundant += n.others

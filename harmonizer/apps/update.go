@@ -26,9 +26,9 @@ type updateState struct {
 }
 
 // updating reports whether earlier versions are being replaced by the live one. It is false for rows of a controller: their
-// updates are its own.
+// updates are its own. Work that ends is not updated: a new version begins at once.
 func updating(a *app) bool {
-	return a.row == rowPresent && a.want.Command != "" && a.update.complete != "" && a.update.complete != a.want.Version
+	return a.row == rowPresent && !a.want.OneShot && a.want.Command != "" && a.update.complete != "" && a.update.complete != a.want.Version
 }
 
 // updateStart holds the start of the live version on an index that an earlier one serves, while enough other indices change.
@@ -158,7 +158,7 @@ func (u *updates) becameReady(a *app, c known.Copy) {
 	if h := a.want.History; a.update.complete == "" && len(h) > 0 && c.Ready() && c.OfVersion(h[0].Version) {
 		a.update.complete = h[0].Version // the update began before this machine did
 	}
-	if a.row != rowPresent || a.want.Command == "" || a.update.complete == a.want.Version || !c.Ready() || !c.OfVersion(a.want.Version) || !a.desires(c.Index()) {
+	if a.row != rowPresent || a.want.OneShot || a.want.Command == "" || a.update.complete == a.want.Version || !c.Ready() || !c.OfVersion(a.want.Version) || !a.desires(c.Index()) {
 		return
 	}
 	if a.update.ready == nil {

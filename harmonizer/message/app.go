@@ -73,6 +73,9 @@ func ValidateApp(a api.App) error {
 	if u := a.Update; u != nil && (u.StopAfter < 0 || u.StopAfter > maxStopAfter) {
 		bad("update.stop_after", "is %d, outside 1 to %d", u.StopAfter, maxStopAfter)
 	}
+	if r := a.Retries; r != nil && (*r < 0 || *r > maxRetries || !a.OneShot) {
+		bad("retries", "is %d: want 0 to %d, and one_shot", *r, maxRetries)
+	}
 	if field, size, row := longest(a); row > MaxRow {
 		bad(field, "has %d bytes, and the row %d: at most %d are allowed", size, row, MaxRow)
 	}
@@ -83,6 +86,7 @@ func ValidateApp(a api.App) error {
 const (
 	maxEnv       = 100 // variables
 	maxStopAfter = 1000
+	maxRetries   = 1000
 )
 
 // validateVersion reports the problems of a version, with fields that begin with a prefix.
@@ -306,7 +310,7 @@ func validateLabels(a api.App, bad func(field, format string, args ...any)) {
 	}
 }
 
-// VersionOf returns a version for the row: a hash of its command, its release, its readiness, its environment, its ports and the resources of an instance. It
+// VersionOf returns a version for the row: a hash of its command, its release, its readiness, its environment, its ports, the resources of an instance, and whether it ends. It
 // changes with a restart, and not with the number of instances.
 func VersionOf(a api.App) string {
 	text := fmt.Appendf(nil, "%q %v", a.Command, a.Footprint())
@@ -320,6 +324,9 @@ func VersionOf(a api.App) string {
 	if len(a.Ports) > 0 {
 		more, _ := json.Marshal(a.Ports) // plain values: never an error
 		text = append(append(text, " ports "...), more...)
+	}
+	if a.OneShot {
+		text = append(text, " one_shot"...)
 	}
 	if !a.Restarted.IsZero() {
 		text = fmt.Appendf(text, " %d", a.Restarted.UnixNano())

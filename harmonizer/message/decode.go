@@ -74,6 +74,7 @@ type wireExited struct {
 	Status      json.RawMessage `json:"exit_status"`
 	Description json.RawMessage `json:"exit_description"`
 	CrashedAt   json.RawMessage `json:"crash_timestamp"`
+	Repeated    json.RawMessage `json:"repeated"`
 }
 
 // DecodeExited decodes the Exited of a node. An empty node is the legacy subject, where ids may be whole numbers and a
@@ -94,6 +95,7 @@ func DecodeExited(from Node, data []byte) (api.Exited, error) {
 		Status:      f.status("exit_status", w.Status),
 		Description: f.Text("exit_description", w.Description),
 		CrashedAt:   int64(f.seconds("crash_timestamp", w.CrashedAt)),
+		Repeated:    f.flag("repeated", w.Repeated),
 	}
 	if f.Err != nil {
 		return api.Exited{}, fmt.Errorf("decode exit: %w", f.Err)

@@ -41,11 +41,12 @@ func thinMemories(entries map[string]json.RawMessage, share float64) (int, error
 		places[l.app] = append(places[l.app], l.place)
 	}
 	for app, m := range memories {
-		if len(places[app]) == 0 {
+		m = pick(m, places[app])
+		if m.Empty() {
 			delete(entries, app)
 			continue
 		}
-		value, err := json.Marshal(pick(m, places[app]))
+		value, err := json.Marshal(m)
 		if err != nil {
 			return 0, fmt.Errorf("app %.80q: %w", app, err)
 		}
@@ -73,10 +74,11 @@ func appendRemnants(remnants []remnant, m apps.Memory) []remnant {
 	return remnants
 }
 
-// pick returns the memory with only the entries at these places.
+// pick returns the memory with only the entries at these places. It keeps what does not end by itself.
 func pick(m apps.Memory, places []int) apps.Memory {
 	slices.Sort(places)
-	out := apps.Memory{App: m.App, Version: m.Version}
+	out := m
+	out.Indices, out.Stops = nil, nil
 	for _, p := range places {
 		if p < len(m.Indices) {
 			out.Indices = append(out.Indices, m.Indices[p])

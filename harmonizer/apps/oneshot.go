@@ -79,7 +79,7 @@ func (m *memory) mergeDone(a *app, spans [][2]int) {
 		return
 	}
 	for _, span := range spans {
-		for index := max(span[0], 0); index <= span[1] && a.desires(index); index++ {
+		for index := max(span[0], 0); index <= span[1] && index < a.want.Instances; index++ {
 			if a.oneShot.done == nil {
 				a.oneShot.done = map[int]bool{}
 			}

@@ -15,7 +15,8 @@ import (
 // scaled, changed, stopped and deleted. There are duplicates, failures of bus and source, lost
 // and failed nudges, and takeovers. stopModel checks each stop against the latest messages,
 // without code of the Machine. In every fourth world a stop must not list as many copies as
-// its app has instances, because the controller would stop the whole app.
+// its app has instances, because the controller would stop the whole app. In every second world
+// one app is work that ends: nothing is started where an exit with 0 was received.
 func FuzzWorlds(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
@@ -26,15 +27,16 @@ func FuzzWorlds(f *testing.F) {
 // TestWorldsStopCopies checks that the worlds of FuzzWorlds have stops to check, stops of
 // copies that rule last_copy protects, and stops after its patience.
 func TestWorldsStopCopies(t *testing.T) {
-	stops, protected, patient := 0, 0, 0
+	stops, protected, patient, ended := 0, 0, 0, 0
 	for seed := range uint64(40) {
 		w := newFleet(t, 1000+seed)
 		w.run(1500)
 		stops, protected, patient = stops+w.model.stops, protected+w.model.protected, patient+w.model.patient
+		ended += w.model.ended
 	}
-	t.Logf("%d stops, %d of protected copies, %d of these after their patience", stops, protected, patient)
-	if stops < 500 || protected < 200 || patient < 1 {
-		t.Errorf("%d stops, %d of protected copies, %d after their patience: too few to prove anything", stops, protected, patient)
+	t.Logf("%d stops, %d of protected copies, %d of these after their patience; %d works that ended", stops, protected, patient, ended)
+	if ended < 100 || stops < 500 || protected < 200 || patient < 1 {
+		t.Errorf("%d stops, %d of protected copies, %d after their patience, %d works: too few to prove anything", stops, protected, patient, ended)
 	}
 }
 
@@ -59,7 +61,9 @@ type stopModel struct {
 	waits   map[string]time.Time    // since then an index is without a copy, and the copy should not run
 	crashes map[crashSite]time.Time // until then a copy there may not keep running
 
-	stops, protected, patient int
+	done map[crashSite]bool // work that ended with exit code 0
+
+	stops, protected, patient, ended int
 }
 
 // crashSite is the place and version of a crash.
@@ -184,7 +188,7 @@ func (o *stopModel) alone(l listing) bool {
 func (o *stopModel) rejects(now time.Time, id string) string {
 	c, known := o.last[id]
 	want := o.wants(c.App)
-	if !known || want == 0 || c.State != api.CopyRunning && c.State != api.CopyEvacuating {
+	if !known || want == 0 || o.rows[c.App].OneShot || c.State != api.CopyRunning && c.State != api.CopyEvacuating {
 		return ""
 	}
 	o.protected++
@@ -262,7 +266,7 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 		model: &stopModel{
 			rows: map[string]api.App{}, listed: map[string]listing{}, last: map[string]listing{},
 			absent: map[string]time.Time{}, beats: map[string]time.Time{},
-			until: map[string]time.Time{}, sent: map[string]time.Time{}, waits: map[string]time.Time{}, crashes: map[crashSite]time.Time{},
+			until: map[string]time.Time{}, sent: map[string]time.Time{}, waits: map[string]time.Time{}, crashes: map[crashSite]time.Time{}, done: map[crashSite]bool{},
 		},
 	}
 	for i := range 4 {
@@ -273,6 +277,9 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 	w.bus(true)
 	w.row(api.App{Name: "web", Version: "v1", Instances: 2 + w.rng.IntN(3)})
 	w.row(api.App{Name: "api", Version: "v1", Instances: 1 + w.rng.IntN(2)})
+	if seed%2 == 1 {
+		w.row(api.App{Name: "job", Version: "v1", Instances: 1 + w.rng.IntN(4), OneShot: true})
+	}
 	w.source(true)
 	return w
 }
@@ -324,6 +331,13 @@ func (w *fleet) step(ev Event) {
 	for _, n := range nudges {
 		if !w.up || w.now.Sub(w.upAt) < w.cfg.HeartbeatPeriod {
 			w.t.Fatalf("seed %d, %v: nudged %+v while the known state is incomplete", w.seed, w.now.Sub(start()), n)
+		}
+		if n.Start != nil {
+			for _, index := range n.Start.Indices {
+				if w.model.done[crashSite{n.Start.App, n.Start.Version, index}] {
+					w.t.Fatalf("seed %d, %v: start of %s/%d, which is done", w.seed, w.now.Sub(start()), n.Start.App, index)
+				}
+			}
 		}
 		if n.Stop != nil {
 			w.check(n.Stop, "sends")
@@ -416,6 +430,9 @@ func (w *fleet) spawn(app string, index int, version string) {
 	b := &api.Beat{App: app, Index: index, Version: version, Instance: fmt.Sprintf("i%d", w.ids), State: api.CopyStarting, Since: float64(w.ids)}
 	h.copies[b.Instance] = b
 	w.after(8, func() { b.State = api.CopyRunning })
+	if w.model.rows[app].OneShot && w.chance(0.7) {
+		w.after(60, func() { w.finish(b) })
+	}
 	if w.chance(0.15) {
 		w.after(60, func() { w.crash(h, b) })
 	}
@@ -428,6 +445,28 @@ func (w *fleet) crash(h *host, b *api.Beat) {
 		return
 	}
 	w.end(b.Instance, api.ExitCrashed)
+}
+
+// finish ends a copy with exit code 0. Its node repeats the message.
+func (w *fleet) finish(b *api.Beat) {
+	row := w.model.rows[b.App]
+	e := api.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: b.Instance, Reason: api.ExitCrashed, Status: new(0), CrashedAt: w.now.Unix()}
+	for _, h := range w.hosts {
+		if h.copies[b.Instance] == nil {
+			continue
+		}
+		delete(h.copies, b.Instance)
+		for range 2 {
+			if w.up && !h.silent.After(w.now) && w.chance(0.8) {
+				if w.model.exit(b.Instance); row.OneShot && row.Version == b.Version && b.Index < w.model.wants(b.App) {
+					w.model.done[crashSite{b.App, b.Version, b.Index}] = true
+					w.model.ended++
+				}
+				w.step(Exit{Exited: e})
+			}
+			e.Repeated = true
+		}
+	}
 }
 
 // end ends a copy. Its node may be unable to report it.
@@ -465,6 +504,9 @@ func (w *fleet) beat(h *host) {
 func (w *fleet) row(row api.App) {
 	before := w.model.rows[row.Name].Version
 	w.model.rows[row.Name] = row
+	maps.DeleteFunc(w.model.done, func(at crashSite, _ bool) bool {
+		return at.app == row.Name && (before != row.Version || at.index >= row.Instances)
+	})
 	maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { // crashes count while the version is wanted on the index
 		return at.app == row.Name && (before != row.Version || at.index >= w.model.wants(row.Name))
 	})
@@ -516,6 +558,9 @@ func (w *fleet) accident() {
 	}
 	h := w.hosts[w.rng.IntN(len(w.hosts))]
 	name := []string{"web", "web", "api"}[w.rng.IntN(3)]
+	if w.seed%2 == 1 && w.chance(0.2) {
+		name = "job"
+	}
 	row, there := w.model.rows[name]
 	switch n := w.rng.IntN(400); {
 	case n < 8:
@@ -536,6 +581,7 @@ func (w *fleet) accident() {
 	case n == 26 && there:
 		delete(w.model.rows, name)
 		maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { return at.app == name })
+		maps.DeleteFunc(w.model.done, func(at crashSite, _ bool) bool { return at.app == name })
 		w.step(ExpectedGone{name})
 		return
 	case n < 38: // a duplicate, or a copy that should not run
@@ -585,7 +631,7 @@ func (w *fleet) accident() {
 		return
 	}
 	if !there {
-		row = api.App{Name: name, Version: "v1", Instances: 2}
+		row = api.App{Name: name, Version: "v1", Instances: 2, OneShot: name == "job"}
 	}
 	w.row(row)
 }

@@ -47,7 +47,8 @@ type Agent struct {
 	artifacts *artifacts
 	ready     readyChecks
 	procs     map[string]*process // by instance
-	unclean   int                 // ended copies with processes that may still run
+	finished  finished
+	unclean   int // ended copies with processes that may still run
 	reported  chan event
 	alive     chan struct{} // the loop responds to Alive
 	reading   chan struct{} // one for each answer that reads output
@@ -180,6 +181,7 @@ func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, connected, clo
 		case a.alive <- struct{}{}:
 		case <-beat.C:
 			a.publish(time.Now())
+			a.repeatEnds(time.Now())
 		case asked := <-answers:
 			a.answered(time.Now(), asked)
 		case <-lost:

@@ -440,3 +440,21 @@ func (l *lines) String() string {
 	defer l.mu.Unlock()
 	return l.text.String()
 }
+
+// The end of work with exit code 0 comes again with each heartbeat.
+func TestEndOfWorkIsRepeated(t *testing.T) {
+	r := newRig(t)
+	work := request("a", "exit 0")
+	work.OneShot = true
+	if err := r.Start(t.Context(), "n1", work); err != nil {
+		t.Fatal(err)
+	}
+	if e := r.awaitExit(t, "a"); e.Repeated || e.Status == nil || *e.Status != 0 {
+		t.Errorf("exit = %+v, want the first one of status 0", e)
+	}
+	localtest.Until(t, "a repetition", func() bool {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		return len(r.exits) > 1 && r.exits[1].Repeated && r.exits[1].Instance == "a"
+	})
+}

@@ -257,6 +257,7 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 	defer a.updateRecord(ended, &now) // after the message: a lost message is worse than a repeated one
 	a.log.Info("app instance ended", "app", reported.App, "index", reported.Index, "instance", reported.Instance,
 		"reason", reported.Reason, "description", reported.Description)
+	a.finished.add(now, ended, reported)
 	if a.machine.selfFenced {
 		a.contact.unreported = append(a.contact.unreported, reported)
 		return

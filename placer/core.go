@@ -88,6 +88,7 @@ type action struct {
 	ready     *api.Readiness  // of a start
 	env       map[string]string
 	ports     []api.Port
+	oneShot   bool
 }
 
 func (c *core) loaded() {

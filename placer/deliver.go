@@ -139,7 +139,7 @@ func (p *Placer) start(ctx context.Context, a action) {
 		defer cancel()
 		r, err := p.ports.Bus.Start(limited, a.node, Start{
 			App: a.app, Version: a.version, Index: a.index, Instance: a.instance, Command: a.command, Release: a.release,
-			Footprint: a.footprint, Ready: a.ready, Env: a.env, Ports: a.ports, Epoch: p.epoch(),
+			Footprint: a.footprint, Ready: a.ready, Env: a.env, Ports: a.ports, OneShot: a.oneShot, Epoch: p.epoch(),
 		})
 		reply = answer{instance: a.instance, result: r}
 		if err != nil {

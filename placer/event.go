@@ -97,6 +97,9 @@ func (e Heartbeat) apply(p *Placer, now time.Time) bool {
 
 // apply removes an ended copy. A node reports only the ends of its own copies.
 func (e Exit) apply(p *Placer, now time.Time) bool {
+	if e.Repeated && p.core.nodeOf(e.Instance) != e.Node {
+		return false // it was received
+	}
 	if !p.core.places.adopting && !p.core.places.on(e.Instance, e.Node, slot{e.App, e.Version, e.Index}) {
 		err := fmt.Errorf("subject of node %.130q: app instance %.130q was not placed there", e.Node, e.Instance)
 		return Unusable{message.ExitedSubject(p.cfg.Cluster, message.Node{Pool: p.cfg.Pool, Name: e.Node}), err}.apply(p, now)

@@ -180,6 +180,9 @@ func (c *core) exited(now time.Time, e api.Exited) {
 	if cp := c.copies[e.Instance]; cp != nil {
 		c.dropCopy(cp)
 	}
+	if e.Reason == api.ExitCrashed && e.Status != nil && *e.Status == 0 && c.rows.apps[e.App].OneShot {
+		substitutes{c}.end(now, slot{e.App, e.Version, e.Index})
+	}
 }
 
 func (c *core) dropCopy(cp *copyOf) {

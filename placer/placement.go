@@ -95,7 +95,7 @@ func (c *core) startOf(b *booking) action {
 	v, _ := row.Find(b.version)
 	return action{
 		node: b.node.facts.ID, instance: b.instance, slot: b.slot, command: v.Command, release: v.Release, footprint: b.footprint,
-		ready: v.Ready, env: v.Env, ports: v.Ports,
+		ready: v.Ready, env: v.Env, ports: v.Ports, oneShot: row.OneShot,
 	}
 }
 

@@ -68,6 +68,7 @@ type Start struct {
 	Ready        *api.Readiness // nil: the default
 	Env          map[string]string
 	Ports        []api.Port
+	OneShot      bool // it ends; the node repeats the message of an end with exit code 0
 	// Epoch is that of the placer's lease; 0 without a lease. A node refuses a start or a stop of an earlier one.
 	Epoch uint64
 }

@@ -85,6 +85,8 @@ func (c *core) keepReason(now time.Time, cp *copyOf) string {
 		return c.rows.whyUnknown(cp.app)
 	case expect == unwanted:
 		return ""
+	case live != cp.slot && c.rows.apps[cp.app].OneShot:
+		return ""
 	case live != cp.slot:
 		if !(substitutes{c}).ready(cp, live) {
 			return whyNotReplaced
@@ -131,6 +133,20 @@ func (c substitutes) same(now time.Time, cp *copyOf) bool {
 		}
 	}
 	return false
+}
+
+// end stops the substitutes of a copy whose work is done, and starts none.
+func (c substitutes) end(now time.Time, s slot) {
+	if c.wants[s] != nil {
+		c.removeWant(s)
+	}
+	others := append(slices.Collect(maps.Keys(c.bookings.bySlot[s])), slices.Collect(maps.Keys(c.bySlot[s]))...)
+	slices.Sort(others)
+	for _, instance := range others {
+		if cp := c.findCopy(instance); !c.stopping(now, cp) {
+			c.endCopy(now, cp)
+		}
+	}
 }
 
 // stopping reports whether a stop of the copy was sent recently.

@@ -233,10 +233,24 @@ func (c packer) heldSum() (sum resource.Vector) {
 			continue
 		}
 		for k, x := range footprint {
-			sum[k] += math.Round(x*millionth) * float64(row.Instances)
+			sum[k] += math.Round(x*millionth) * float64(c.needed(row))
 		}
 	}
 	return sum.Scale(1 / millionth)
+}
+
+// needed returns how many copies of an app need a place. Of work that ends, only those that run or wait: the others are done.
+func (c packer) needed(row api.App) (n int) {
+	if !row.OneShot {
+		return row.Instances
+	}
+	for index := range row.Instances {
+		s := slot{row.Name, row.Version, index}
+		if len(c.bySlot[s])+len(c.bookings.bySlot[s]) > 0 || c.wants[s] != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // neverPlaced returns the copies without a node that no machine can ever hold, in order of app.

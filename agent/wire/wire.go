@@ -31,6 +31,7 @@ type StartRequest struct {
 	Ready     *api.Readiness    `json:"ready,omitempty"`
 	Env       map[string]string `json:"env,omitempty"`
 	Ports     []api.Port        `json:"ports,omitempty"`
+	OneShot   bool              `json:"one_shot,omitempty"` // the agent repeats the message of an end with exit code 0
 }
 
 // Validate returns an error that names the first invalid field.

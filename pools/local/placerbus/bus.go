@@ -236,9 +236,14 @@ func facts(node message.Node, data []byte) (placer.Event, error) {
 
 // Start implements placer.Bus.
 func (b *Bus) Start(ctx context.Context, node string, s placer.Start) (placer.Result, error) {
-	err := b.agents.As(s.Epoch).Start(ctx, node, wire.StartRequest{
-		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint, Ready: s.Ready, Env: s.Env, Ports: s.Ports,
-	})
+	r := wire.StartRequest{
+		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint, Ready: s.Ready, Env: s.Env, Ports: s.Ports, OneShot: s.OneShot,
+	}
+	err := b.agents.As(s.Epoch).Start(ctx, node, r)
+	if errors.Is(err, wire.ErrInvalid) && r.OneShot { // an agent of an earlier version does not know this key
+		r.OneShot = false
+		err = b.agents.As(s.Epoch).Start(ctx, node, r)
+	}
 	return resultOf(err), err
 }
 

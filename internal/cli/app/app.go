@@ -6,9 +6,11 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -71,6 +73,10 @@ one such instance. With --port http=auto, the machine chooses a free port. The c
 finds the first port in $PORT, and each one in $PORT_ and its name: $PORT_HTTP. --ready-http
 and --ready-tcp may name a port.
 
+With --one-shot, the command ends: an instance that exits with 0 is done, needs no
+resources, and is not started again in this version. After another exit it is started
+again, at most --retries times. --wait then waits until all instances are done.
+
 With --release, each machine fetches and verifies that release from the bucket before it
 runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.
 
@@ -83,6 +89,7 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
   weir app set web --instances 20
   weir app set web --ready-http 8080/health --env LEVEL=debug --wait
   weir app set web --port http=auto --ready-http http/health
+  weir app set report --one-shot --retries 5 --command './report' --wait
   weir app set web --cpus 4 --strict`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -195,7 +202,7 @@ func (cli *commands) getCommand() *cobra.Command {
 				if cli.Output == "json" {
 					return cli.PrintJSON(row)
 				}
-				cli.printApps([]api.App{row})
+				cli.printApps([]api.App{row}, nil)
 				return nil
 			})
 		},
@@ -224,7 +231,7 @@ func (cli *commands) listCommand() *cobra.Command {
 					}
 				} else {
 					cli.warnOfWaiting(ctx, b, rows)
-					cli.printApps(rows)
+					cli.printApps(rows, cli.workOf(ctx, b, rows))
 				}
 				return errors.Join(bad...)
 			})
@@ -247,10 +254,29 @@ func (cli *commands) warnOfWaiting(ctx context.Context, b *bus.Bus, rows []api.A
 	}
 }
 
-func (cli *commands) printApps(rows []api.App) {
+// workOf requests how far the work of the applications is that end. Without a response it is unknown.
+func (cli *commands) workOf(ctx context.Context, b *bus.Bus, rows []api.App) map[string]string {
+	if !slices.ContainsFunc(rows, func(r api.App) bool { return r.OneShot }) {
+		return nil
+	}
+	s, err := view.Harmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{})
+	if err != nil {
+		return nil
+	}
+	work := map[string]string{}
+	for _, one := range s.Apps {
+		if one.OneShot {
+			work[one.Name] = view.WorkOf(one.Count)
+		}
+	}
+	return work
+}
+
+// printApps prints rows; work has how far those are that end.
+func (cli *commands) printApps(rows []api.App, work map[string]string) {
 	var out [][]string
 	for _, r := range rows {
-		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), explain.Quantity(r.CPUs),
+		out = append(out, []string{r.Name, r.Pool, cmp.Or(work[r.Name], fmt.Sprint(r.Instances)), explain.Quantity(r.CPUs),
 			explain.Quantity(r.Mem), explain.Quantity(r.Disk), r.Version, r.Command})
 	}
 	cli.PrintTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)

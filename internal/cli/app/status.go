@@ -107,14 +107,33 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 		return nil
 	}
 	var rows [][]string
+	work := slices.ContainsFunc(s.Apps, func(one api.AppSummary) bool { return one.OneShot })
 	for _, one := range s.Apps {
 		cli.warnFirst(waits[one.Name])
 		n := one.Count
+		if n.Failed > 0 {
+			fmt.Fprintf(cli.Stdout, "! %s\n", view.FailedLine(one.Name, n))
+		}
 		rows = append(rows, []string{one.Name, cell.OrDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
 			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), one.Problem})
+		if last := &rows[len(rows)-1]; work {
+			*last = slices.Insert(*last, len(*last)-1, doneCell(one))
+		}
 	}
-	cli.PrintTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "flapping", "extra", "problem"}, rows)
+	head := []string{"app", "pool", "version", "expected", "running", "missing", "crashed", "flapping", "extra", "problem"}
+	if work {
+		head = slices.Insert(head, len(head)-1, "done")
+	}
+	cli.PrintTable(head, rows)
 	return nil
+}
+
+// doneCell returns how far the work of an application is; "-" if it has no end.
+func doneCell(s api.AppSummary) string {
+	if !s.OneShot {
+		return "-"
+	}
+	return view.WorkOf(s.Count)
 }
 
 // warnFirst prints the first of the lines about an application.
@@ -185,8 +204,15 @@ func (cli *commands) printIndices(e api.AppExplanation) {
 
 func (cli *commands) printHead(s api.AppSummary) {
 	n := s.Count
-	fmt.Fprintf(cli.Stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra\n",
+	fmt.Fprintf(cli.Stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra",
 		s.Name, n.Expected, n.Running, n.Missing, n.Crashed, n.Flapping, n.Extra)
+	if s.OneShot {
+		fmt.Fprintf(cli.Stdout, ", %s", view.WorkOf(n))
+	}
+	fmt.Fprintln(cli.Stdout)
+	if n.Failed > 0 {
+		fmt.Fprintf(cli.Stdout, "! %s\n", view.FailedLine(s.Name, n))
+	}
 	if s.Problem != "" {
 		fmt.Fprintf(cli.Stdout, "! %s\n", s.Problem)
 	}
@@ -206,6 +232,8 @@ func updateLine(app string, u api.AppUpdate) string {
 // stateOf returns the state of an index without an instance.
 func stateOf(i api.IndexStatus) string {
 	switch {
+	case i.Done:
+		return "DONE"
 	case i.GivenUp:
 		return "given up"
 	case i.Flapping:

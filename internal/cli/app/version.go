@@ -18,9 +18,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-// versionFlags are the flags of "weir app set" about readiness, environment, ports and updates.
+// versionFlags are the flags of "weir app set" about readiness, environment, ports, updates and work that ends.
 type versionFlags struct {
 	http, tcp, exec string
 	after, within   time.Duration
@@ -30,6 +31,8 @@ type versionFlags struct {
 	ports           []string
 	surge           string
 	stopAfter       int
+	oneShot         bool
+	retries         int
 }
 
 func (f *versionFlags) bind(fs *pflag.FlagSet) {
@@ -42,6 +45,8 @@ func (f *versionFlags) bind(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.noReady, "no-ready", false, "remove all of --ready-..., so that an instance is ready 10s after its start")
 	fs.StringArrayVar(&f.env, "env", nil, "NAME=VALUE for the command, or NAME- to remove it; can be repeated")
 	fs.StringArrayVar(&f.ports, "port", nil, "NAME=NUMBER or NAME=auto for a port of an instance, in $PORT and $PORT_NAME, or NAME- to remove it; can be repeated")
+	fs.BoolVar(&f.oneShot, "one-shot", false, "the command ends: exit code 0 is done, and not started again in this version")
+	fs.IntVar(&f.retries, "retries", 0, "how often an instance with --one-shot is started again after another exit code (default 3)")
 	fs.StringVar(&f.surge, "max-surge", "", "how many indices may change at once during an update, as 2 or 25% (default 25%)")
 	fs.IntVar(&f.stopAfter, "stop-after", 0, "after how many crashes of the new version an update halts (default 1)")
 }
@@ -56,6 +61,14 @@ func (f *versionFlags) apply(row *api.App, changed func(string) bool) error {
 	}
 	if err := f.applyEnv(row); err != nil {
 		return usage.New(err)
+	}
+	if changed("one-shot") {
+		if row.OneShot = f.oneShot; !f.oneShot {
+			row.Retries = nil
+		}
+	}
+	if changed("retries") {
+		row.Retries = &f.retries
 	}
 	if !changed("max-surge") && !changed("stop-after") {
 		return nil
@@ -213,6 +226,7 @@ func withVersion(old, changed api.App, now time.Time) api.App {
 	next := old.WithVersion(changed.Live())
 	next.Name, next.Pool, next.Instances, next.State, next.Package = changed.Name, changed.Pool, changed.Instances, changed.State, changed.Package
 	next.Labels, next.Update, next.Updated = changed.Labels, changed.Update, now.UTC()
+	next.OneShot, next.Retries = changed.OneShot, changed.Retries
 	for len(next.History) > 0 {
 		if text, err := json.Marshal(next); err != nil || len(text) <= message.MaxRow {
 			break
@@ -225,8 +239,8 @@ func withVersion(old, changed api.App, now time.Time) api.App {
 // waitPeriod is the time between two requests for the state of an update.
 const waitPeriod = 500 * time.Millisecond
 
-// waitReady prints the progress of an application until each index has a ready instance of the version. The error of a halted update
-// has the reason.
+// waitReady prints the progress of an application until each index has a ready instance of the version, or its work is done. The
+// error of a halted update, and of work that failed, has the reason.
 func waitReady(ctx context.Context, b *bus.Bus, cli *commands, row api.App) error {
 	again := time.NewTicker(waitPeriod)
 	defer again.Stop()
@@ -236,16 +250,13 @@ func waitReady(ctx context.Context, b *bus.Bus, cli *commands, row api.App) erro
 		if err != nil {
 			return err
 		}
-		ready, more, halted := progress(*s.App, row)
-		if halted != nil {
-			return errors.New(halted.String(row.Name))
-		}
-		if line := fmt.Sprintf("%s: %d of %d instances of version %s are ready%s", row.Name, ready, row.Instances, row.Version, more); line != last {
+		line, ended, err := progressOf(*s.App, row)
+		if line != "" && line != last {
 			fmt.Fprintln(cli.Stdout, line)
 			last = line
 		}
-		if ready >= row.Instances && s.App.Update == nil && s.App.Version == row.Version {
-			return nil
+		if ended || err != nil {
+			return err
 		}
 		select {
 		case <-again.C:
@@ -253,6 +264,26 @@ func waitReady(ctx context.Context, b *bus.Bus, cli *commands, row api.App) erro
 			return fmt.Errorf("wait for %s: %w: the update goes on; see \"weir app status %s\"", row.Name, context.Cause(ctx), row.Name)
 		}
 	}
+}
+
+// progressOf returns a line about an application, whether what its row requests is complete, and the error of what has failed.
+func progressOf(e api.AppExplanation, row api.App) (line string, ended bool, err error) {
+	same := e.Version == row.Version
+	if n := e.Count; row.OneShot {
+		if same && n.Failed > 0 && n.Done+n.Failed >= row.Instances {
+			err = errors.New(view.FailedLine(row.Name, n))
+		}
+		if !same {
+			return "", false, nil
+		}
+		return fmt.Sprintf("%s: %s", row.Name, view.WorkOf(n)), n.Done >= row.Instances, err
+	}
+	ready, more, halted := progress(e, row)
+	if halted != nil {
+		return "", false, errors.New(halted.String(row.Name))
+	}
+	line = fmt.Sprintf("%s: %d of %d instances of version %s are ready%s", row.Name, ready, row.Instances, row.Version, more)
+	return line, ready >= row.Instances && e.Update == nil && same, nil
 }
 
 // progress returns how many indices have a ready instance of the row's version, what earlier versions run, and why the update is

@@ -74,6 +74,7 @@ func warnOfApps(s *api.PoolStatus, c api.InstanceCounts, crashes map[string]api.
 	if !c.Complete {
 		warn(s, "instance counts are not complete, and no signal is given them: %s", c.Why)
 	}
+	s.Warnings = append(s.Warnings, failedWork(c)...)
 	first, rest := crashing(c)
 	for _, name := range first {
 		warn(s, "%s", explain.Crashes(time.Now(), name, c.Apps[name], givenUp(crashes[name].App), crashes[name].Crashes))

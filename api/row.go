@@ -28,6 +28,7 @@ type App struct {
 	Env    map[string]string `json:"env,omitempty"`    // of the command, besides the variables of the agent
 	Ports  []Port            `json:"ports,omitempty"`  // that an instance needs on its machine; the first one is PORT
 	Update *Update           `json:"update,omitempty"` // nil: its defaults
+	Spread *Spread           `json:"spread,omitempty"` // nil: its defaults
 	// OneShot is work that ends: an instance that exits with 0 is done, and is not started again in this version.
 	OneShot bool `json:"one_shot,omitempty"`
 	// Retries is how often an instance of a OneShot application is started again after another exit. Then it has failed. Default 3.
@@ -46,7 +47,7 @@ func (a App) Equal(b App) bool {
 		a.Command == b.Command && a.Release == b.Release && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
 		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
 		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels) &&
-		a.Ready.equal(b.Ready) && same(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && slices.Equal(a.Ports, b.Ports) && a.OneShot == b.OneShot && same(a.Retries, b.Retries) && a.Restarted.Equal(b.Restarted) &&
+		a.Ready.equal(b.Ready) && same(a.Update, b.Update) && maps.Equal(a.Env, b.Env) && slices.Equal(a.Ports, b.Ports) && same(a.Spread, b.Spread) && a.OneShot == b.OneShot && same(a.Retries, b.Retries) && a.Restarted.Equal(b.Restarted) &&
 		slices.EqualFunc(a.History, b.History, func(x, y AppVersion) bool { return x.Version == y.Version })
 }
 

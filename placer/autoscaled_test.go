@@ -343,6 +343,10 @@ func (w *autoscaled) schedule() {
 				delete(n.copies, a.instance)
 				w.c.exited(w.now, api.Exited{Instance: a.instance})
 			}
+		case n != nil && n.conflict(a.ports):
+			w.problem("start of %v on node %s, which has its port", a.slot, a.node)
+			w.c.started(w.now, a.instance, PortInUse, "")
+			continue
 		case n == nil || n.draining || !a.footprint.Fits(w.machines[a.node].Sub(n.used())):
 			w.c.started(w.now, a.instance, Full, "")
 			continue
@@ -410,7 +414,7 @@ func (w *autoscaled) disturb() {
 	}
 }
 
-// anyApp sets a random app. A few are too large for any machine.
+// anyApp sets a random app. A few are too large for any machine. Of two, few copies may be on one node.
 func (w *autoscaled) anyApp() {
 	row := api.App{Name: fmt.Sprint("app", w.r.IntN(8)), Pool: "p", Version: "v1", Command: "run", Instances: w.r.IntN(40)}
 	if old, known := w.rows[row.Name]; known {
@@ -421,6 +425,12 @@ func (w *autoscaled) anyApp() {
 			row.CPUs = 50
 		}
 		row.Mem = row.CPUs * float64(300+w.r.IntN(900))
+	}
+	switch row.Name {
+	case "app6":
+		row.Spread = &api.Spread{AtMostPerNode: 3}
+	case "app7":
+		row.Ports, row.Instances = []api.Port{{Name: "http", Port: 8080}}, row.Instances/3
 	}
 	w.setApp(row)
 }
@@ -475,7 +485,7 @@ func (w *autoscaled) oracle() float64 {
 	for name, row := range w.rows {
 		for i := range row.Instances {
 			if w.held(row.Footprint()) {
-				copies, sum = append(copies, fit.Copy{App: name, Index: i, Footprint: row.Footprint()}), sum.Add(row.Footprint())
+				copies, sum = append(copies, fit.Copy{App: name, Index: i, Footprint: row.Footprint(), Limits: w.c.rows.limits(slot{name, "v1", i})}), sum.Add(row.Footprint())
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package placer
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -31,11 +32,15 @@ func (n need) key() needKey { return needKey{n.footprint, fit.ClassKey(n.limits)
 // need returns what a copy in that slot needs.
 func (r *rows) need(s slot) need { return need{r.footprint(s), r.limits(s)} }
 
-// limits returns the limits of a copy in that slot: no other copy on its node has one of its fixed ports.
+// limits returns the limits of a copy in that slot: no other copy on its node has one of its fixed ports, and its node has few
+// copies of its app.
 func (r *rows) limits(s slot) (all []fit.Limit) {
 	v, _ := r.apps[s.app].Find(s.version)
 	for _, port := range v.FixedPorts() {
 		all = append(all, fit.Limit{Held: fit.Held{Port: port}, Most: 1})
+	}
+	if most := r.apps[s.app].MostPerNode(); most > 0 {
+		all = append(all, fit.Limit{Held: fit.Held{App: s.app}, Most: most})
 	}
 	return all
 }
@@ -148,12 +153,15 @@ func (c limiter) whyLimited(want need) string {
 		}
 	}
 	if len(want.limits) > 1 && slices.ContainsFunc(slices.Collect(maps.Values(c.nodes)), func(n *node) bool { return n.open(want.footprint) }) {
-		return "no node with room has all of its ports free"
+		return "no node with room has all of its ports free, and few enough copies of it"
 	}
 	return ""
 }
 
 // whyLimit returns why no node with room takes a copy with a limit.
 func whyLimit(l fit.Limit) string {
+	if l.App != "" {
+		return fmt.Sprintf("each node with room has %d copies of %s, and its spread allows no more on one node", l.Most, l.App)
+	}
 	return l.String() + " is in use on each node with room, and an update of such an application needs one node more"
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -100,7 +101,7 @@ func (c *core) startOf(b *booking) action {
 }
 
 // pick returns the node that last ran the index, if it has room. Otherwise it returns the node with the fewest copies of the
-// app, in the zone with the fewest, or nil.
+// app, in the zone with the fewest, or nil. If the row spreads by zone, the zone counts before the node.
 func (c *core) pick(s slot, want need, noRoomFor map[needKey]bool) *node {
 	if noRoomFor[want.key()] {
 		return nil
@@ -115,8 +116,10 @@ func (c *core) pick(s slot, want need, noRoomFor map[needKey]bool) *node {
 		}
 	}
 	var best *node
+	spread := c.rows.apps[s.app].Spread
+	byZone := spread != nil && spread.By == api.SpreadByZone
 	for _, n := range c.nodes {
-		if (limiter{c}).takes(n, want) && (best == nil || n.before(best, zones, want.footprint)) {
+		if (limiter{c}).takes(n, want) && (best == nil || n.before(best, zones, byZone, want.footprint)) {
 			best = n
 		}
 	}
@@ -128,14 +131,18 @@ func (n *node) open(footprint resource.Vector) bool {
 	return !n.facts.Draining && !n.blocked && footprint.Fits(n.room())
 }
 
-// before reports whether n comes before m for such a copy: fewer copies of the app first, on the node and then in its zone,
-// then more room, then fewer copies, then order of id. So the result is always unique.
-func (n *node) before(m *node, zones map[string]int, footprint resource.Vector) bool {
-	if n.own != m.own {
-		return n.own < m.own
+// before reports whether n comes before m for such a copy: fewer copies of the app first, on the node and then in its zone, or in its
+// zone first, then more room, then fewer copies, then order of id. So the result is always unique.
+func (n *node) before(m *node, zones map[string]int, byZone bool, footprint resource.Vector) bool {
+	node, zone := cmp.Compare(n.own, m.own), cmp.Compare(zones[n.facts.Zone], zones[m.facts.Zone])
+	if byZone {
+		node, zone = zone, node
+	}
+	if node != 0 {
+		return node < 0
 	}
 	return cmp.Or(
-		cmp.Compare(zones[n.facts.Zone], zones[m.facts.Zone]),
+		zone,
 		cmp.Compare(m.copiesThatFit(footprint), n.copiesThatFit(footprint)),
 		cmp.Compare(len(n.copies)+len(n.booked), len(m.copies)+len(m.booked)),
 		cmp.Compare(n.facts.ID, m.facts.ID),

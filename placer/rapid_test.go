@@ -120,6 +120,7 @@ func (s *sim) act() {
 		}
 		if !again {
 			s.checkPorts(a)
+			s.checkSpread(a)
 		}
 		for id, n := range s.nodes {
 			if s.c.nodes[id] == nil || n.draining {
@@ -157,6 +158,24 @@ func (s *sim) checkPorts(a action) {
 			}
 		}
 	}
+}
+
+// checkSpread checks that the placer has no more copies of an app on the node of a start than its row allows.
+func (s *sim) checkSpread(a action) {
+	most := s.rows[a.app].MostPerNode()
+	if n := s.c.nodes[a.node].apps[a.app]; most > 0 && n > most {
+		s.t.Fatalf("start of %v on node %s, which has %d copies: at most %d are allowed", a.slot, a.node, n, most)
+	}
+}
+
+// of returns how many copies of an app the node has.
+func (n *simNode) of(app string) (count int) {
+	for _, c := range n.copies {
+		if c.app == app {
+			count++
+		}
+	}
+	return count
 }
 
 // checkReported checks that each start that was reported as waiting still waits, is carried out, or is no longer desired.
@@ -307,7 +326,7 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 			version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")
 			app := anyApp(t)
 			row := api.App{
-				Name: app, Pool: "p", Version: version, Command: "run", Ports: portsOf(app, version),
+				Name: app, Pool: "p", Version: version, Command: "run", Ports: portsOf(app, version), Spread: &api.Spread{AtMostPerNode: rapid.IntRange(0, 3).Draw(t, "at most")},
 				Instances: rapid.IntRange(0, 6).Draw(t, "instances"),
 				CPUs:      map[string]float64{"v1": 1, "v2": 1.5}[version], Mem: 100,
 				State:   rapid.SampledFrom([]api.AppState{"", api.AppStarted, api.AppStopped}).Draw(t, "state"),
@@ -506,8 +525,9 @@ func checkPool(t *rapid.T) {
 	waits := map[slot]bool{}
 	for _, p := range s.c.pending().Copies {
 		waits[slot{p.App, p.Version, p.Index}] = true
+		most := s.rows[p.App].MostPerNode()
 		for id, n := range s.nodes {
-			if !n.draining && p.Footprint.Fits(offer().Sub(n.used())) && !n.conflict(portsOf(p.App, p.Version)) {
+			if !n.draining && p.Footprint.Fits(offer().Sub(n.used())) && !n.conflict(portsOf(p.App, p.Version)) && (most == 0 || n.of(p.App) < most) {
 				t.Fatalf("%+v is pending, node %s has room", p, id)
 			}
 		}

@@ -73,6 +73,16 @@ func ValidateApp(a api.App) error {
 	if u := a.Update; u != nil && (u.StopAfter < 0 || u.StopAfter > maxStopAfter) {
 		bad("update.stop_after", "is %d, outside 1 to %d", u.StopAfter, maxStopAfter)
 	}
+	if s := a.Spread; s != nil {
+		switch s.By {
+		case "", api.SpreadByNode, api.SpreadByZone:
+		default:
+			bad("spread.by", "is %.100q; use %s or %s", s.By, api.SpreadByNode, api.SpreadByZone)
+		}
+		if s.AtMostPerNode < 0 || s.AtMostPerNode > MaxInstances {
+			bad("spread.at_most_per_node", "is %d, outside 0 to %d", s.AtMostPerNode, MaxInstances)
+		}
+	}
 	if r := a.Retries; r != nil && (*r < 0 || *r > maxRetries || !a.OneShot) {
 		bad("retries", "is %d: want 0 to %d, and one_shot", *r, maxRetries)
 	}

@@ -150,7 +150,7 @@ const (
 	webRow = `{"name":"web","pool":"p","instances":3,"version":"v1","command":"run","release":"shop/web@v1.0.0","cpus":0.5,"mem":64,"disk":10,"gpus":0,` +
 		`"updated":"2026-03-01T12:00:00Z","state":"STARTED","package_state":"STAGED","labels":{"team":"shop","tier":"1"},` +
 		`"ready":{"http":{"port":80,"path":"/ok","status":200},"tcp":null,"exec":null,"after":"1s","within":"1m0s","timeout":"1s","period":"5s","failures":3,"restart_unready":true},` +
-		`"env":{"port":"1"},"ports":[{"name":"http","port":8080}],"one_shot":false,"retries":null,"update":{"max_surge":"25%","stop_after":2},"restarted":"2026-02-01T12:00:00Z",` +
+		`"env":{"port":"1"},"ports":[{"name":"http","port":8080}],"spread":{"by":"zone","at_most_per_node":2},"one_shot":false,"retries":null,"update":{"max_surge":"25%","stop_after":2},"restarted":"2026-02-01T12:00:00Z",` +
 		`"history":[{"version":"v0","command":"old","release":"shop/web@v0.9.0","cpus":0.5,"mem":64,"disk":10,"gpus":0,"ready":null,"env":{"port":"0"},"ports":[{"name":"http","port":"auto"}],"restarted":"2026-01-01T12:00:00Z","at":"2026-02-01T12:00:00Z"}]}`
 	apiRow   = `{"name":"api","pool":"p","instances":1,"version":"v7","command":"run","cpus":1,"mem":64,"disk":10,"gpus":0,"updated":"2026-03-01T12:00:00Z"}`
 	webExit1 = `{"cc_partition":"default","droplet":"web","version":"v1","instance":"i1","index":1,"reason":"CRASHED","exit_status":3,"exit_description":"oom","crash_timestamp":1700000000,"repeated":false}`
@@ -267,7 +267,7 @@ func TestFaultsOfRows(t *testing.T) {
 		Optional: "command release gpus updated state package_state labels labels.team labels.tier " +
 			"ready ready.http.path ready.http.status ready.tcp ready.exec ready.after ready.within ready.timeout ready.period ready.failures " +
 			"ready.restart_unready restarted history[0].restarted env env.port update update.max_surge update.stop_after history history[0].command history[0].release " +
-			"ports one_shot retries history[0].ports history[0].cpus history[0].mem history[0].disk history[0].gpus history[0].ready history[0].env history[0].env.port history[0].at",
+			"ports one_shot retries spread spread.by spread.at_most_per_node history[0].ports history[0].cpus history[0].mem history[0].disk history[0].gpus history[0].ready history[0].env history[0].env.port history[0].at",
 		Free: "command env.port history[0].command history[0].env.port", Except: []jsonfault.Except{
 			{Field: "env", Faults: []jsonfault.Fault{jsonfault.Extra}, Why: "each key is a variable, and its value a text"},
 			{Field: "history[0].env", Faults: []jsonfault.Fault{jsonfault.Extra}, Why: "each key is a variable, and its value a text"},

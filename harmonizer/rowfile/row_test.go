@@ -213,7 +213,7 @@ func TestFaultsOfRows(t *testing.T) {
 	}
 	file := `{"apps":{` + row("a") + "," + row("b") + "," + row("c") + `}}`
 	lacks := jsonfault.Lacks[api.App](`{"name":"b",` + strings.TrimPrefix(row("b"), `"b":{`))
-	if want := []string{"ready", "env", "ports", "update", "one_shot", "retries", "restarted", "history"}; !slices.Equal(lacks, want) { // only rows of the bucket have them
+	if want := []string{"ready", "env", "ports", "update", "spread", "one_shot", "retries", "restarted", "history"}; !slices.Equal(lacks, want) { // only rows of the bucket have them
 		t.Errorf("the row lacks %q, want %q", lacks, want)
 	}
 	good, err := decode("f", []byte(file))

@@ -77,6 +77,10 @@ With --one-shot, the command ends: an instance that exits with 0 is done, needs 
 resources, and is not started again in this version. After another exit it is started
 again, at most --retries times. --wait then waits until all instances are done.
 
+A new instance goes to the machine with the fewest instances of the application, in the
+zone with the fewest. With --spread zone, the zone counts first. With --at-most-per-node,
+further instances wait for another machine. Neither makes a new version.
+
 With --release, each machine fetches and verifies that release from the bucket before it
 runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.
 

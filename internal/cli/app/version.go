@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
-// versionFlags are the flags of "weir app set" about readiness, environment, ports, updates and work that ends.
+// versionFlags are the flags of "weir app set" about readiness, environment, ports, updates, places and work that ends.
 type versionFlags struct {
 	http, tcp, exec string
 	after, within   time.Duration
@@ -32,6 +32,8 @@ type versionFlags struct {
 	surge           string
 	stopAfter       int
 	oneShot         bool
+	spread          string
+	atMost          int
 	retries         int
 }
 
@@ -47,6 +49,8 @@ func (f *versionFlags) bind(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.ports, "port", nil, "NAME=NUMBER or NAME=auto for a port of an instance, in $PORT and $PORT_NAME, or NAME- to remove it; can be repeated")
 	fs.BoolVar(&f.oneShot, "one-shot", false, "the command ends: exit code 0 is done, and not started again in this version")
 	fs.IntVar(&f.retries, "retries", 0, "how often an instance with --one-shot is started again after another exit code (default 3)")
+	fs.StringVar(&f.spread, "spread", "", "node or zone: what a new instance goes to first, the one with the fewest instances (default node)")
+	fs.IntVar(&f.atMost, "at-most-per-node", 0, "at most so many instances on one machine; 0: any number")
 	fs.StringVar(&f.surge, "max-surge", "", "how many indices may change at once during an update, as 2 or 25% (default 25%)")
 	fs.IntVar(&f.stopAfter, "stop-after", 0, "after how many crashes of the new version an update halts (default 1)")
 }
@@ -70,6 +74,7 @@ func (f *versionFlags) apply(row *api.App, changed func(string) bool) error {
 	if changed("retries") {
 		row.Retries = &f.retries
 	}
+	f.applySpread(row, changed)
 	if !changed("max-surge") && !changed("stop-after") {
 		return nil
 	}
@@ -160,6 +165,22 @@ func portOf(flag, text string) (api.PortRef, error) {
 	return api.PortRef{Number: int(n)}, nil
 }
 
+func (f *versionFlags) applySpread(row *api.App, changed func(string) bool) {
+	var s api.Spread
+	if row.Spread != nil {
+		s = *row.Spread
+	}
+	if changed("spread") {
+		s.By = api.SpreadBy(f.spread)
+	}
+	if changed("at-most-per-node") {
+		s.AtMostPerNode = f.atMost
+	}
+	if row.Spread = &s; s == (api.Spread{}) {
+		row.Spread = nil
+	}
+}
+
 // applyPorts sets and removes ports by their names. A new one is the last one.
 func (f *versionFlags) applyPorts(row *api.App) error {
 	ports := slices.Clone(row.Ports)
@@ -226,7 +247,7 @@ func withVersion(old, changed api.App, now time.Time) api.App {
 	next := old.WithVersion(changed.Live())
 	next.Name, next.Pool, next.Instances, next.State, next.Package = changed.Name, changed.Pool, changed.Instances, changed.State, changed.Package
 	next.Labels, next.Update, next.Updated = changed.Labels, changed.Update, now.UTC()
-	next.OneShot, next.Retries = changed.OneShot, changed.Retries
+	next.OneShot, next.Retries, next.Spread = changed.OneShot, changed.Retries, changed.Spread
 	for len(next.History) > 0 {
 		if text, err := json.Marshal(next); err != nil || len(text) <= message.MaxRow {
 			break

@@ -29,6 +29,9 @@ const withPlaces = "testdata/v1-places"
 // withWaiting has a confirmation with waiting starts, an optional key that was added to version 1.
 const withWaiting = "testdata/v1-waiting"
 
+// withWork has messages of apps with ports, a spread and an end, which are optional keys that were added to version 1.
+const withWork = "testdata/v1-work"
+
 // fixture is one message of version 1, with the value that it stands for.
 type fixture struct {
 	value  any // a pointer, or a value that is not decoded
@@ -113,6 +116,22 @@ func all() map[string]fixture {
 	files[filepath.Join(withWaiting, "confirmation_waiting.json")] = fixture{api.Confirmation{
 		Pool: "p", Epoch: 4, Nudges: []string{}, Waiting: []api.WaitingStart{{App: "web", Version: "v7", Indices: []int{0, 2}}},
 	}, as(message.DecodeConfirmation)}
+	work := fixtures()["app"].value.(api.App)
+	work.Ports = []api.Port{{Name: "http", Port: 8080}, {Name: "admin", Port: api.AutoPort}}
+	work.Ready = &api.Readiness{HTTP: &api.HTTPCheck{Port: api.PortRef{Name: "admin"}, Path: "/health"}}
+	work.Spread, work.OneShot, work.Retries = &api.Spread{By: api.SpreadByZone, AtMostPerNode: 2}, true, new(5)
+	files[filepath.Join(withWork, "app_work.json")] = fixture{work, as(message.DecodeApp)}
+	workStart := fixtures()["node_start"].value.(wire.StartRequest)
+	workStart.Ports, workStart.Ready, workStart.OneShot = work.Ports, work.Ready, true
+	files[filepath.Join(withWork, "node_start_work.json")] = fixture{workStart, as(plain[wire.StartRequest])}
+	exit := fixtures()["exited"].value.(api.Exited)
+	exit.Status, exit.Description, exit.Repeated = new(0), "exit status 0", true
+	files[filepath.Join(withWork, "exited_repeated.json")] = fixture{exit, as(func(data []byte) (api.Exited, error) {
+		return message.DecodeExited(message.Node{Pool: "p", Name: "i-01"}, data)
+	})}
+	files[filepath.Join(withWork, "pending_ports.json")] = fixture{api.Pending{
+		Copies: []api.PendingCopy{}, Taken: []api.TakenPort{{Node: "i-01", Port: 8080, App: "web", Until: row.Updated}},
+	}, as(plain[api.Pending])}
 	for name, f := range fixtures() {
 		files[filepath.Join(folder, name+".json")] = f
 	}

@@ -282,6 +282,16 @@ func (a *Agent) publish(now time.Time) {
 	a.send(message.HeartbeatSubject(a.cfg.Cluster, a.cfg.node()), json.RawMessage(beat))
 }
 
+// repeatEnds publishes the ends of work again.
+func (a *Agent) repeatEnds(now time.Time) {
+	if a.machine.selfFenced {
+		return
+	}
+	for _, e := range a.finished.due(now) {
+		a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.node()), e.Exited)
+	}
+}
+
 // followLimit sets the size of a heartbeat to what the connected server accepts.
 func (a *Agent) followLimit() {
 	if most := a.nc.MaxPayload(); most > 0 {

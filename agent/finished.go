@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 const (
@@ -38,14 +37,4 @@ func (f *finished) due(now time.Time) finished {
 		*f = (*f)[1:]
 	}
 	return *f
-}
-
-// repeatEnds publishes the ends of work again.
-func (a *Agent) repeatEnds(now time.Time) {
-	if a.machine.selfFenced {
-		return
-	}
-	for _, e := range a.finished.due(now) {
-		a.send(message.ExitedSubject(a.cfg.Cluster, a.cfg.node()), e.Exited)
-	}
 }

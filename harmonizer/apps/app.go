@@ -1,6 +1,8 @@
 package apps
 
 import (
+	"time"
+
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 )
@@ -76,6 +78,20 @@ func (a *app) expected() int {
 }
 
 func (a *app) desires(index int) bool { return index < a.expected() }
+
+// isDone reports whether the work of an index is done.
+func (a *app) isDone(index int) bool { return a.oneShot.done[index] }
+
+// finishes reports whether an exit makes the work of its index done.
+func (a *app) finishes(e api.Exited) bool {
+	return a != nil && a.row == rowPresent && a.want.OneShot && e.Version == a.want.Version && a.desires(e.Index) && !a.isDone(e.Index) &&
+		e.Reason == api.ExitCrashed && e.Status != nil && *e.Status == 0
+}
+
+// wasMissed reports whether a repeated exit tells something new. One from before the row was set is of earlier work.
+func (a *app) wasMissed(e api.Exited) bool {
+	return a.finishes(e) && !time.Unix(e.CrashedAt, 0).Before(a.want.Updated.Truncate(time.Second))
+}
 
 // has reports whether the app has a row, readable or not.
 func (a *app) has() bool { return a.row == rowPresent || a.row == rowUnreadable }

@@ -3,7 +3,6 @@ package apps
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 )
@@ -12,32 +11,6 @@ import (
 // after a restart of the harmonizer.
 type oneShot struct {
 	done map[int]bool
-}
-
-// isDone reports whether the work of an index is done.
-func (a *app) isDone(index int) bool { return a.oneShot.done[index] }
-
-// done implements rule one_shot: nothing is started on the index. A copy of the live version ends by itself, and those of other
-// versions are extra.
-func (l *evaluation) done() {
-	l.category = done
-	for _, c := range l.copies {
-		if !c.OfVersion(l.app.want.Version) {
-			l.redundant++
-			l.surplus = append(l.surplus, surplus{c, api.AppRuleExtraVersion, api.WhyWrongVersion})
-		}
-	}
-}
-
-// finishes reports whether an exit makes the work of its index done.
-func (a *app) finishes(e api.Exited) bool {
-	return a != nil && a.row == rowPresent && a.want.OneShot && e.Version == a.want.Version && a.desires(e.Index) && !a.isDone(e.Index) &&
-		e.Reason == api.ExitCrashed && e.Status != nil && *e.Status == 0
-}
-
-// wasMissed reports whether a repeated exit tells something new. One from before the row was set is of earlier work.
-func (a *app) wasMissed(e api.Exited) bool {
-	return a.finishes(e) && !time.Unix(e.CrashedAt, 0).Before(a.want.Updated.Truncate(time.Second))
 }
 
 // finish records that the work of an index is done.

@@ -37,6 +37,18 @@ func (l *evaluation) missing() {
 	}
 }
 
+// done implements rule one_shot: nothing is started on the index. A copy of the live version ends by itself, and those of other
+// versions are extra.
+func (l *evaluation) done() {
+	l.category = done
+	for _, c := range l.copies {
+		if !c.OfVersion(l.app.want.Version) {
+			l.redundant++
+			l.surplus = append(l.surplus, surplus{c, api.AppRuleExtraVersion, api.WhyWrongVersion})
+		}
+	}
+}
+
 // evacuation implements rule evacuation. An EVACUATING copy runs, but will end. Without
 // another copy of the live version, the index requests a start at once. When that copy is
 // ready, the EVACUATING copies are extra. Until then they are left alone.

@@ -240,7 +240,7 @@ func (b *Bus) Start(ctx context.Context, node string, s placer.Start) (placer.Re
 		App: s.App, Version: s.Version, Index: s.Index, Instance: s.Instance, Command: s.Command, Release: s.Release, Footprint: s.Footprint, Ready: s.Ready, Env: s.Env, Ports: s.Ports, OneShot: s.OneShot,
 	}
 	err := b.agents.As(s.Epoch).Start(ctx, node, r)
-	if errors.Is(err, wire.ErrInvalid) && r.OneShot { // an agent of an earlier version does not know this key
+	if errors.Is(err, wire.ErrInvalid) && r.OneShot { // an agent of an earlier version refuses this key
 		r.OneShot = false
 		err = b.agents.As(s.Epoch).Start(ctx, node, r)
 	}

@@ -279,13 +279,13 @@ type PoolTotals struct {
 	Apps             int     `json:"apps"`              // with a row
 	StartedApps      int     `json:"started_apps"`      // apps that should run
 	Instances        int     `json:"instances"`         // of apps with a row
-	StartedInstances int     `json:"started_instances"` // instances that should run: the sum of the next six
+	StartedInstances int     `json:"started_instances"` // instances that should run: the sum of the next four
 	Running          int     `json:"running_instances"`
 	Missing          int     `json:"missing_instances"`
 	Crashed          int     `json:"crashed_instances"`
 	Flapping         int     `json:"flapping_instances"`
-	Done             int     `json:"done_instances,omitempty"`   // of work that ends: they exited with 0
-	Failed           int     `json:"failed_instances,omitempty"` // of work that ends: they are not started again
+	Done             int     `json:"done_instances,omitempty"`   // besides StartedInstances: work that ended with exit code 0
+	Failed           int     `json:"failed_instances,omitempty"` // besides StartedInstances: work that is not started again
 	Extra            int     `json:"extra_instances"`            // copies that should not run
 	Rowless          int     `json:"rowless_instances"`          // part of Extra: the app has no row and was not deleted
 	Crashes          int     `json:"crashes"`                    // lines of the crash tables
@@ -379,10 +379,10 @@ type AppCount struct {
 	Flapping int     `json:"flapping"`
 	Crashed  int     `json:"crashed"`
 	Extra    int     `json:"extra"`
-	Done     int     `json:"done,omitempty"`   // part of Expected: work that ended with exit code 0
-	Failed   int     `json:"failed,omitempty"` // part of Expected: work that is not started again
+	Done     int     `json:"done,omitempty"`   // besides Expected: work that ended with exit code 0
+	Failed   int     `json:"failed,omitempty"` // besides Expected: work that is not started again
 	Never    int     `json:"never,omitempty"`  // part of Expected that no machine of the pool can hold; 0 if unknown
-	CPUs     float64 `json:"cpus_expected"`    // of Expected copies without Done, Failed and Never
+	CPUs     float64 `json:"cpus_expected"`    // of Expected copies without Never
 	Mem      float64 `json:"mem_expected"`
 	Disk     float64 `json:"disk_expected"`
 }

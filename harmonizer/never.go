@@ -64,7 +64,7 @@ func (n never) without(c api.InstanceCounts) api.InstanceCounts {
 // leaveOut leaves copies out of the expected resources of an app. Copies that run have a place. Copies of another footprint
 // than that of the row now are of an earlier row: the scheduler has not checked the new one.
 func leaveOut(n api.AppCount, a api.PlacesApp) api.AppCount {
-	copies := min(a.Copies, n.Expected-n.Running-n.Done-n.Failed)
+	copies := min(a.Copies, n.Expected-n.Running)
 	if copies <= 0 {
 		return n
 	}

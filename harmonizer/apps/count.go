@@ -51,10 +51,10 @@ func (a *app) totals() api.PoolTotals {
 		return t
 	}
 	t.Apps, t.Instances, t.Memory = 1, a.want.Instances, float64(a.want.Instances)*a.want.Mem
-	t.StartedInstances = a.expected()
-	t.Running = t.StartedInstances - t.Missing - t.Crashed - t.Flapping - t.Done - t.Failed
+	t.StartedInstances = a.expected() - t.Done - t.Failed
+	t.Running = t.StartedInstances - t.Missing - t.Crashed - t.Flapping
 	if a.want.State != api.AppStopped {
-		t.StartedApps, t.StartedMemory = 1, t.Memory
+		t.StartedApps, t.StartedMemory = 1, float64(t.StartedInstances)*a.want.Mem
 	}
 	return t
 }
@@ -62,7 +62,7 @@ func (a *app) totals() api.PoolTotals {
 // counts returns the app's line. Extra counts copies.
 func (a *app) counts() api.AppCount {
 	t := a.totals()
-	n := float64(t.StartedInstances - t.Done - t.Failed)
+	n := float64(t.StartedInstances)
 	return api.AppCount{
 		Expected: t.StartedInstances,
 		Running:  t.Running,

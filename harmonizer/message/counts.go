@@ -85,7 +85,7 @@ func DecodeCounts(data []byte) (api.InstanceCounts, error) {
 			Problem: fmt.Sprintf("is %d of %d; at most %d parts are allowed", c.Part, c.Parts, maxCountParts)})
 	}
 	for name, a := range c.Apps {
-		if min(a.Expected, a.Running, a.Missing, a.Flapping, a.Crashed, a.Extra) < 0 ||
+		if min(a.Expected, a.Running, a.Missing, a.Flapping, a.Crashed, a.Extra, a.Done, a.Failed) < 0 ||
 			min(a.CPUs, a.Mem, a.Disk) < 0 {
 			return api.InstanceCounts{}, fmt.Errorf("decode counts: %w",
 				&FieldError{Field: "apps." + name, Problem: "has a negative number"})

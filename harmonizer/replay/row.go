@@ -28,6 +28,13 @@ type row struct {
 	Disk    float64           `json:"disk,omitempty"` // MB
 	GPUs    float64           `json:"gpus,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
+
+	Ready   *api.Readiness   `json:"ready,omitempty"`
+	Ports   []api.Port       `json:"ports,omitempty"` // a check may name one of them
+	Update  *api.Update      `json:"update,omitempty"`
+	History []api.AppVersion `json:"history,omitempty"`
+	OneShot bool             `json:"one_shot,omitempty"`
+	Retries *int             `json:"retries,omitempty"`
 }
 
 // app decodes a row. pool is the default pool.
@@ -43,6 +50,7 @@ func (r rawRow) app(pool string) (api.App, error) {
 		Name: r.name, Pool: cmp.Or(w.Pool, pool), Instances: *w.Instances, Version: string(*w.Version), Command: w.Command,
 		CPUs: w.CPUs, Mem: w.Memory, Disk: w.Disk, GPUs: w.GPUs, Updated: time.Time(*w.UpdatedAt),
 		State: *w.State, Package: *w.Package, Labels: w.Labels,
+		Ready: w.Ready, Ports: w.Ports, Update: w.Update, History: w.History, OneShot: w.OneShot, Retries: w.Retries,
 	}
 	if err := message.ValidateApp(a); err != nil {
 		return api.App{}, fmt.Errorf("read row: %w", err)
@@ -57,6 +65,7 @@ func rowOf(a api.App) row {
 		Instances: &a.Instances, State: &state, Package: &pack,
 		Version: new(version(a.Version)), UpdatedAt: new(instant(a.Updated)),
 		Memory: a.Mem, Pool: a.Pool, Command: a.Command, CPUs: a.CPUs, Disk: a.Disk, GPUs: a.GPUs, Labels: a.Labels,
+		Ready: a.Ready, Ports: a.Ports, Update: a.Update, History: a.History, OneShot: a.OneShot, Retries: a.Retries,
 	}
 }
 

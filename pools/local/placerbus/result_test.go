@@ -20,6 +20,7 @@ func TestResultOf(t *testing.T) {
 		{"no room", wire.ErrNoRoom, placer.Full},
 		{"cordoned", wire.ErrCordoned, placer.Full},
 		{"fenced", fmt.Errorf("start on node n: %w", wire.ErrFenced), placer.Full},
+		{"a port of another process", fmt.Errorf("start on node n: %w", wire.ErrPort), placer.PortInUse},
 		{"no agent", wire.ErrNoAgent, placer.Full},
 		{"nonsense", wire.ErrInvalid, placer.Rejected},
 		{"does not start", wire.ErrLaunch, placer.Rejected},

@@ -52,6 +52,7 @@ type core struct {
 	wantsOf map[string]map[slot]*want       // the same, by app
 	asked   map[string]map[string]time.Time // sent stops of copies that run: app -> instance -> time
 	changed map[string]bool                 // apps whose assignments changed since takeChanged
+	refused map[int]map[string]time.Time    // fixed port -> nodes that refused it -> until when that counts
 	held    map[string]time.Time            // rejected stops: instance -> until when a row may confirm the stop
 	untried []*want                         // wants that were not tried yet
 	retry   bool                            // the other wants may have room now
@@ -71,7 +72,7 @@ func newCore(cfg Config, seed string) *core {
 		rows:  newRows(cfg.Pool),
 		nodes: map[string]*node{}, unread: map[string]time.Time{}, bookings: newBookings(), places: newPlaces(),
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
-		wants: map[slot]*want{}, wantsOf: map[string]map[slot]*want{}, held: map[string]time.Time{},
+		wants: map[slot]*want{}, wantsOf: map[string]map[slot]*want{}, held: map[string]time.Time{}, refused: map[int]map[string]time.Time{},
 		asked: map[string]map[string]time.Time{}, changed: map[string]bool{}, restoredNodes: true,
 	}
 }
@@ -219,7 +220,7 @@ func (c *core) started(now time.Time, instance string, r Result, why string) {
 	}
 	switch r {
 	case PortInUse:
-		b.node.noteTaken(b.slot, c.rows.limits(b.slot), now.Add(avoidFor))
+		limiter{c}.noteTaken(now, b.node, b.slot)
 	case Rejected:
 	default:
 		b.node.blocked = true

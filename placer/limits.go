@@ -12,8 +12,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// avoidFor is how long no copy with a fixed port goes to a node that refused this port.
-const avoidFor = time.Minute
+const (
+	// avoidFor is how long no copy with a fixed port goes to a node that refused this port.
+	avoidFor = time.Minute
+	// refusedFor is how long a refusal counts against further machines, also after the end of its node.
+	refusedFor = time.Hour
+	// maxRefused is after how many nodes that refused a port no machine is ordered for it: a further one may refuse it too.
+	maxRefused = 3
+)
 
 // need is what a copy needs of its node.
 type need struct {
@@ -97,16 +103,63 @@ func (c limiter) takes(n *node, want need) bool {
 }
 
 // noteTaken records that a node refused the fixed ports of a copy.
-func (n *node) noteTaken(s slot, limits []fit.Limit, until time.Time) {
-	for _, l := range limits {
-		if l.Port != 0 {
-			if n.taken == nil {
-				n.taken = map[int]taken{}
-			}
-			n.taken[l.Port] = taken{s.app, until}
+func (c limiter) noteTaken(now time.Time, n *node, s slot) {
+	for _, l := range c.rows.limits(s) {
+		if l.Port == 0 {
+			continue
+		}
+		if n.taken == nil {
+			n.taken = map[int]taken{}
+		}
+		n.taken[l.Port] = taken{s.app, now.Add(avoidFor)}
+		if c.refused[l.Port] == nil {
+			c.refused[l.Port] = map[string]time.Time{}
+		}
+		c.refused[l.Port][n.facts.ID] = now.Add(refusedFor)
+	}
+	c.touchTaken()
+	n.touch()
+}
+
+// touchTaken marks the nodes whose view has whether a port is useless.
+func (c limiter) touchTaken() {
+	c.revision++
+	for _, n := range c.nodes {
+		if len(n.taken) > 0 {
+			n.touch()
 		}
 	}
-	n.touch()
+}
+
+// useless returns a port for which a further machine is not ordered, because several nodes refused it, and more than have it for
+// copies; 0 if there is none.
+func (c limiter) useless(limits []fit.Limit) int {
+	for _, l := range limits {
+		refused := len(c.refused[l.Port])
+		if l.Port == 0 || refused < maxRefused {
+			continue
+		}
+		for _, n := range c.nodes {
+			if _, taken := n.taken[l.Port]; !taken && c.has(n)[l.Held] > 0 {
+				refused--
+			}
+		}
+		if refused > 0 {
+			return l.Port
+		}
+	}
+	return 0
+}
+
+// whyTaken returns why a node that refused a port cannot be emptied now: a copy may need another machine besides it. It is empty if the
+// node refused none.
+func (c limiter) whyTaken(n *node) string {
+	for _, port := range slices.Sorted(maps.Keys(n.taken)) {
+		if l := (fit.Limit{Held: fit.Held{Port: port}, Most: 1}); c.useless([]fit.Limit{l}) == 0 {
+			return fmt.Sprintf("it refused a copy of %s a moment ago, which may need another machine: %s is in use here", n.taken[port].app, l)
+		}
+	}
+	return ""
 }
 
 // forgetTaken lets copies with any port go to the node again, if the ports of an ended copy are unknown: it may have had the port.
@@ -123,6 +176,16 @@ func (c limiter) expireTaken(now time.Time) {
 		maps.DeleteFunc(n.taken, func(_ int, t taken) bool { return !now.Before(t.until) })
 		if len(n.taken) < before {
 			n.touch()
+		}
+	}
+	for port, nodes := range c.refused {
+		before := len(nodes)
+		maps.DeleteFunc(nodes, func(_ string, until time.Time) bool { return !now.Before(until) })
+		if len(nodes) < before {
+			c.touchTaken()
+		}
+		if len(nodes) == 0 {
+			delete(c.refused, port)
 		}
 	}
 }

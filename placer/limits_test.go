@@ -106,3 +106,39 @@ func TestPortOfAnEndedCopyIsFree(t *testing.T) {
 	w.node("a", false)
 	w.expect("free", "start other/0 on a")
 }
+
+// While a node refuses a port, it is not taken away in place of the machine that its copy needs. After three nodes, no further machine is
+// ordered, also after their end.
+func TestPortThatEachMachineRefuses(t *testing.T) {
+	w := newWorld(t)
+	w.row(withPort(22, 1))
+	w.start("v1", 0)
+	kind := api.PlacesKind{Group: "g", Resources: resource.Vector{4}, Weight: 1, Room: 5}
+	for i, id := range []string{"a", "b", "c"} {
+		w.node(id, false)
+		w.expect("placed", "start web/0 on "+id)
+		w.c.started(w.now, w.did[0].instance, PortInUse, "in use")
+		w.c.act(w.now)
+		a := w.places(api.PlacesQuestion{Kinds: []api.PlacesKind{kind}, Leave: []string{id}, Most: 1})
+		if i < maxRefused-1 && (len(a.New) != 1 || len(a.Leave) != 0 || !strings.Contains(a.Stay[0].Why, "port 22 is in use here")) {
+			t.Errorf("%d nodes refuse: new %+v, leave %v, stay %+v; want a machine besides", i+1, a.New, a.Leave, a.Stay)
+		}
+		if i == maxRefused-1 && (len(a.New) != 0 || len(a.Leave) != 1) {
+			t.Errorf("all refuse: new %+v, leave %v, want no machine, and the last one leaves", a.New, a.Leave)
+		}
+	}
+	p := w.c.pending()
+	if len(p.Copies) != 0 || len(p.Rejected) != 1 || !strings.HasPrefix(p.Rejected[0].Why, "3 nodes refused port 22") {
+		t.Errorf("pending %+v, want the copy as rejected", p)
+	}
+	w.c.forgetNode(w.now, w.c.nodes["c"])
+	if a := w.places(api.PlacesQuestion{Kinds: []api.PlacesKind{kind}}); len(a.New) != 0 {
+		t.Errorf("after the end of a node: new %+v, want none", a.New)
+	}
+	w.now = w.now.Add(refusedFor)
+	w.node("a", false)
+	w.c.act(w.now)
+	if len(w.c.refused) != 0 {
+		t.Errorf("refused ports %v after %v", w.c.refused, time.Duration(refusedFor))
+	}
+}

@@ -93,7 +93,10 @@ func (c *core) pending() api.Pending {
 		want := c.rows.need(w.slot)
 		footprint := want.footprint
 		one := api.PendingCopy{App: w.app, Version: w.version, Index: w.index, Footprint: footprint, Since: w.since, Why: ""}
-		switch {
+		switch port := (limiter{c}).useless(want.limits); {
+		case w.noRoom && port != 0:
+			one.Why = fmt.Sprintf("%d nodes refused port %d, because another process has it: no machine is ordered for it; set another port", len(c.refused[port]), port)
+			p.Rejected = append(p.Rejected, one)
 		case w.noRoom:
 			key := want.key()
 			found, known := causes[key]

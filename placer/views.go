@@ -123,6 +123,9 @@ func (c packer) whyStays(n *node, copies []fit.Copy) string {
 	if n.facts.Tasks-n.facts.BatchTasks > len(n.copies)+len(n.booked) {
 		return "it runs tasks that the scheduler has not received or not placed"
 	}
+	if why := (limiter{c.core}).whyTaken(n); why != "" {
+		return why
+	}
 	first := "" // of the unknown apps, in order of name
 	for s := range n.slots() {
 		if _, expect := c.rows.current(s); expect == unknown && (first == "" || s.app < first) {
@@ -156,7 +159,8 @@ func (n *node) slots() func(yield func(slot) bool) {
 	}
 }
 
-// waiting returns the copies without a node, and those of nodes that leave or drain. Each slot counts once.
+// waiting returns the copies without a node, and those of nodes that leave or drain. Each slot counts once. A copy for which no machine
+// is ordered is not among them.
 func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
 	list, gone := c.leaving(leaving)
 	seen := map[slot]bool{}
@@ -176,7 +180,9 @@ func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
 		if live, _ := c.live(now, s); live || seen[s] || !c.rows.startable(s) {
 			continue
 		}
-		all = append(all, c.copyFor(s))
+		if one := c.copyFor(s); (limiter{c.core}).useless(one.Limits) == 0 {
+			all = append(all, one)
+		}
 	}
 	return all
 }

@@ -86,8 +86,8 @@ type Pending struct {
 	// Rejected are copies whose last start was rejected as invalid by a node, oldest first, at most 1000. They are tried
 	// again after a heartbeat period, and are not part of Total.
 	Rejected []PendingCopy `json:"rejected,omitempty"`
-	// Taken are fixed ports that a node refused because another process had them. The placer puts no copy with such a port
-	// there for a while. In order of node and port, at most 1000.
+	// Taken are fixed ports that a node refused because another process had them. The placer prefers other nodes
+	// for copies with such a port for a while. In order of node and port, at most 1000.
 	Taken []TakenPort `json:"taken_ports,omitempty"`
 	// Sizes are those of the machines that the pool has or can get, each once, at most 1000. Without them, the sizes are unknown.
 	Sizes []MachineSize `json:"sizes,omitempty"`
@@ -98,7 +98,7 @@ type TakenPort struct {
 	Node  string    `json:"node"`
 	Port  int       `json:"port"`
 	App   string    `json:"app"`   // whose start the node refused
-	Until time.Time `json:"until"` // then the placer tries the node again
+	Until time.Time `json:"until"` // a copy with the port goes there before only if no other node is left
 }
 
 // MachineSize is what a machine offers to copies.

@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// avoidFor is how long no copy with a fixed port goes to a node that refused this port.
+	// avoidFor is the time between two starts of copies with a fixed port on a node that refused this port.
 	avoidFor = time.Minute
-	// refusedFor is how long a refusal counts against further machines, also after the end of its node.
+	// refusedFor is how long a refusal counts: copies with the port go to this node only if no other one is left. It counts against
+	// further machines too, also after the end of its node.
 	refusedFor = time.Hour
 	// maxRefused is after how many nodes that refused a port no machine is ordered for it: a further one may refuse it too.
 	maxRefused = 3
@@ -55,6 +56,7 @@ func (r *rows) limits(s slot) (all []fit.Limit) {
 type taken struct {
 	app   string
 	until time.Time
+	again time.Time // no start before; zero: it has passed
 }
 
 // limiter is the part of a core about the limits of copies.
@@ -102,6 +104,28 @@ func (c limiter) takes(n *node, want need) bool {
 	return n.open(want.footprint) && (len(want.limits) == 0 || fit.Allow(want.limits, c.has(n)))
 }
 
+// retries reports whether a copy that no node takes can be put on a node that refused one of its ports: its process may have ended.
+func (c limiter) retries(n *node, want need) bool {
+	if len(n.taken) == 0 || !n.open(want.footprint) {
+		return false
+	}
+	return !slices.ContainsFunc(want.limits, func(l fit.Limit) bool {
+		has := c.has(n)[l.Held]
+		if t, refused := n.taken[l.Port]; refused && t.again.IsZero() {
+			has--
+		}
+		return has >= l.Most
+	})
+}
+
+// retry forgets that a node refused the ports of a copy that is put there.
+func (c limiter) retry(n *node, want need) {
+	for _, l := range want.limits {
+		delete(n.taken, l.Port)
+		delete(c.refused[l.Port], n.facts.ID)
+	}
+}
+
 // noteTaken records that a node refused the fixed ports of a copy.
 func (c limiter) noteTaken(now time.Time, n *node, s slot) {
 	for _, l := range c.rows.limits(s) {
@@ -111,7 +135,7 @@ func (c limiter) noteTaken(now time.Time, n *node, s slot) {
 		if n.taken == nil {
 			n.taken = map[int]taken{}
 		}
-		n.taken[l.Port] = taken{s.app, now.Add(avoidFor)}
+		n.taken[l.Port] = taken{s.app, now.Add(refusedFor), now.Add(avoidFor)}
 		if c.refused[l.Port] == nil {
 			c.refused[l.Port] = map[string]time.Time{}
 		}
@@ -155,7 +179,7 @@ func (c limiter) useless(limits []fit.Limit) int {
 // node refused none.
 func (c limiter) whyTaken(n *node) string {
 	for _, port := range slices.Sorted(maps.Keys(n.taken)) {
-		if l := (fit.Limit{Held: fit.Held{Port: port}, Most: 1}); c.useless([]fit.Limit{l}) == 0 {
+		if l := (fit.Limit{Held: fit.Held{Port: port}, Most: 1}); !n.taken[port].again.IsZero() && c.useless([]fit.Limit{l}) == 0 {
 			return fmt.Sprintf("it refused a copy of %s a moment ago, which may need another machine: %s is in use here", n.taken[port].app, l)
 		}
 	}
@@ -176,6 +200,13 @@ func (c limiter) expireTaken(now time.Time) {
 		maps.DeleteFunc(n.taken, func(_ int, t taken) bool { return !now.Before(t.until) })
 		if len(n.taken) < before {
 			n.touch()
+		}
+		for port, t := range n.taken {
+			if !t.again.IsZero() && !now.Before(t.again) {
+				t.again = time.Time{}
+				n.taken[port] = t
+				n.touch()
+			}
 		}
 	}
 	for port, nodes := range c.refused {

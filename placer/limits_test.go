@@ -71,7 +71,7 @@ func TestNodeWhosePortAnotherProcessHasIsAvoided(t *testing.T) {
 	w.c.started(w.now, w.did[0].instance, PortInUse, "port 8080 of node a is in use by another process")
 	w.expect("not there again")
 	taken := w.c.pending().Taken
-	if len(taken) != 1 || taken[0] != (api.TakenPort{Node: "a", Port: 8080, App: "web", Until: w.now.Add(avoidFor).UTC()}) {
+	if len(taken) != 1 || taken[0] != (api.TakenPort{Node: "a", Port: 8080, App: "web", Until: w.now.Add(refusedFor).UTC()}) {
 		t.Errorf("taken ports %+v, want 8080 of a", taken)
 	}
 	kind := api.PlacesKind{Group: "g", Resources: resource.Vector{4}, Weight: 1, Room: 5}
@@ -83,12 +83,13 @@ func TestNodeWhosePortAnotherProcessHasIsAvoided(t *testing.T) {
 	w.expect("a copy without the port", "start other/0 on a")
 	w.node("b", false)
 	w.expect("elsewhere", "start web/0 on b")
+	w.c.forgetNode(w.now, w.c.nodes["b"])
+	w.expect("too early")
 	w.now = w.now.Add(avoidFor)
 	w.node("a", false)
-	w.node("b", false)
-	w.c.act(w.now)
+	w.expect("the only node, again, and what no heartbeat listed", "start other/0 on a", "start web/0 on a")
 	if taken := w.c.pending().Taken; len(taken) > 0 {
-		t.Errorf("taken ports %+v after %v", taken, time.Duration(avoidFor))
+		t.Errorf("taken ports %+v after another start", taken)
 	}
 }
 

@@ -83,6 +83,7 @@ func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[needKey]bool) {
 		return
 	}
 	c.removeWant(w.slot)
+	limiter{c}.retry(n, want)
 	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: want.footprint, until: c.bookedUntil(now)}
 	c.bookings.add(b)
 	c.places.add(now, w.slot, b.instance, n.facts.ID)
@@ -120,6 +121,14 @@ func (c *core) pick(s slot, want need, noRoomFor map[needKey]bool) *node {
 	byZone := spread != nil && spread.By == api.SpreadByZone
 	for _, n := range c.nodes {
 		if (limiter{c}).takes(n, want) && (best == nil || n.before(best, zones, byZone, want.footprint)) {
+			best = n
+		}
+	}
+	if best != nil {
+		return best
+	}
+	for _, n := range c.nodes {
+		if (limiter{c}).retries(n, want) && (best == nil || n.before(best, zones, byZone, want.footprint)) {
 			best = n
 		}
 	}

@@ -523,7 +523,8 @@ func checkPool(t *rapid.T) {
 	s.settle()
 
 	waits := map[slot]bool{}
-	for _, p := range s.c.pending().Copies {
+	pending := s.c.pending()
+	for _, p := range slices.Concat(pending.Copies, pending.Rejected) {
 		waits[slot{p.App, p.Version, p.Index}] = true
 		most := s.rows[p.App].MostPerNode()
 		for id, n := range s.nodes {

@@ -109,7 +109,7 @@ func WaitsLine(c api.PendingCopy) string {
 
 // TakenLine returns why no instance with a fixed port goes to a node.
 func TakenLine(t api.TakenPort) string {
-	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
+	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
 }
 
 // Waits requests from the placer of a pool why instances wait, and returns the reason of the first one of each application.

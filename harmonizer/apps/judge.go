@@ -49,6 +49,7 @@ func (m *Machine) judge(p indexKey) {
 	if l.start == "" {
 		m.recover(s, l.category == running)
 	}
+	m.watchReadiness(l)
 	if m.gate.acting || m.gate.repairing {
 		m.dispatch.act(l)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
@@ -98,7 +99,7 @@ func (r *jsonReader) value(depth int) (strictyaml.Value, *strictyaml.Problem) {
 	case json.Number:
 		v.Kind, v.Text = strictyaml.Number, t.String()
 	case bool:
-		v.Kind = strictyaml.Flag
+		v.Kind, v.Text = strictyaml.Flag, strconv.FormatBool(t)
 	case json.Delim:
 		if depth >= bounds().Nesting {
 			return v, wrong(v.Line, "nests deeper than %d levels", bounds().Nesting)

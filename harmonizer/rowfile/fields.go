@@ -107,7 +107,7 @@ func rowFields() []field[api.App] {
 func readyFields() []field[api.Readiness] {
 	return []field[api.Readiness]{
 		{"http", func(r *api.Readiness, p part) error {
-			r.HTTP = &api.HTTPCheck{}
+			r.HTTP = &api.HTTPCheck{Path: "/"} // as "weir app set" does
 			return block(p, r.HTTP, []field[api.HTTPCheck]{
 				{"port", func(h *api.HTTPCheck, p part) (err error) { h.Port, err = whole(p.Value); return err }},
 				{"path", func(h *api.HTTPCheck, p part) (err error) { h.Path, err = word(p.Value); return err }},
@@ -162,6 +162,9 @@ func word(v strictyaml.Value) (string, error) {
 func words(v strictyaml.Value) (map[string]string, error) {
 	if v.Kind != strictyaml.Map {
 		return nil, fmt.Errorf("is %s; it must be a map of texts", v.Kind)
+	}
+	if len(v.Entries) == 0 {
+		return nil, nil // as a row of the bucket without the key
 	}
 	out := make(map[string]string, len(v.Entries))
 	for _, p := range v.Entries {

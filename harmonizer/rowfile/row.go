@@ -20,20 +20,17 @@ type Row struct {
 	Keys strictyaml.Lines // of the keys that the row has, by their path: "ready.http.port"
 }
 
-// Decode decodes a file that another program stores, and returns its rows in the order of the file. The error has all mistakes of the file,
-// in order of lines, each with the file, the line and the application.
-func Decode(file string, data []byte) ([]Row, error) {
-	var rows []Row
+// Decode decodes a file, and returns its rows without a mistake, in order. The error has all mistakes, in order of lines, each with
+// the file, the line and the application.
+func Decode(file string, data []byte) (rows []Row, err error) {
 	var wrong strictyaml.Problems
 	d := decoder{
 		file: file,
 		row:  func(r Row) { rows = append(rows, r) },
 		bad:  func(_ string, problems strictyaml.Problems) { wrong = append(wrong, problems...) },
 	}
-	if err := append(d.decode(data), wrong...).OrNil(); err != nil {
-		return nil, err
-	}
-	return rows, nil
+	problems := d.decode(data)
+	return rows, append(problems, wrong...).OrNil()
 }
 
 // decode decodes the content of a file. Its errors have the file and the line. A mistake outside of the rows makes the whole file invalid,

@@ -83,7 +83,7 @@ func TestDecodeOfAReadiness(t *testing.T) {
 	}
 }
 
-// Decode names all mistakes of a file, and returns no row then.
+// Decode names all mistakes of a file beside the rows without one.
 func TestDecodeNamesAllMistakes(t *testing.T) {
 	text := "apps:\n  a.b: {instances: 1}\n  good: {instances: 1, pool: p}\n  web:\n    instances: -1\n    cpus: much\n    ready:\n      http: {port: 0}\n      often: 1\n" +
 		"  good: {instances: 2, pool: p}\nuser: 1\n"
@@ -96,7 +96,7 @@ f:8: app web: ready.http.port is 0, outside 1 to 65535
 f:9: app web: ready.often is unknown; use http, tcp, exec, after, within, timeout, period, failures, restart_unready
 f:10: app good is repeated; it is first on line 3
 f:11: unknown key "user"; the only key is apps`
-	if got != nil || err == nil || err.Error() != want {
+	if len(got) != 1 || got[0].App.Name != "good" || got[0].Line != 3 || err == nil || err.Error() != want {
 		t.Errorf("Decode = %v,\n%v\nwant\n%s", got, err, want)
 	}
 }

@@ -17,7 +17,7 @@ const maxTokens = 1 << 18
 
 func bounds() strictyaml.Bounds {
 	return strictyaml.Bounds{
-		Bytes: maxFile, Tokens: maxTokens, Nesting: 16,
+		Bytes: MaxFile, Tokens: maxTokens, Nesting: 16,
 		TooMuch:  "the file has more than %d words and signs; write it as JSON, which has no such limit",
 		Indirect: "anchors, aliases, merge keys and tags are not supported; write the value out",
 	}

@@ -26,8 +26,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // commands are the commands of "weir app".
@@ -44,7 +42,7 @@ func Command(c *connect.CLI) *cobra.Command {
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.setCommand(), cli.getCommand(), cli.listCommand(), cli.deleteCommand(),
+	cmd.AddCommand(cli.setCommand(), files{cli}.applyCommand(), files{cli}.diffCommand(), cli.getCommand(), cli.listCommand(), cli.deleteCommand(),
 		cli.statusCommand(), cli.explainCommand(), cli.crashesCommand(), cli.retryCommand(), cli.logsCommand())
 	cmd.AddCommand(verbs{cli}.all()...)
 	return cmd
@@ -95,8 +93,8 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
 	}
 	f := cmd.Flags()
 	f.IntVarP(&want.Instances, "instances", "n", 1, "number of instances that should run")
-	f.Float64Var(&want.CPUs, "cpus", 0.1, "cores of one instance")
-	f.Float64Var(&want.Mem, "mem", 64, "MB of memory of one instance")
+	f.Float64Var(&want.CPUs, "cpus", defaultCPUs, "cores of one instance")
+	f.Float64Var(&want.Mem, "mem", defaultMem, "MB of memory of one instance")
 	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance")
 	f.Float64Var(&want.GPUs, "gpus", 0, "GPUs of one instance")
 	f.StringVar(&want.Command, "command", "", "command of an instance, run by /bin/sh -c")
@@ -139,23 +137,16 @@ func (cli *commands) write(ctx context.Context, b *bus.Bus, want api.App, revisi
 	if err := message.ValidateApp(want); err != nil {
 		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}
-	never, known := cli.whyNever(ctx, b, want)
+	pools := readPools(ctx, b, cli)
+	never := pools.whyNever(want)
 	if strict && never != "" {
 		return fmt.Errorf("application %s is not written: %s", want.Name, never)
-	}
-	if strict && !known {
-		fmt.Fprintf(cli.Stderr, "weir: warning: --strict checks nothing: the machines of pool %s are unknown\n", want.Pool)
 	}
 	if err := writeApp(ctx, b, cli.Cluster, want, revision); err != nil {
 		return err
 	}
-	fmt.Fprintf(cli.Stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
-	if _, err := view.Last(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
-		fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", err)
-	}
-	if never != "" {
-		fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", never)
-	}
+	fmt.Fprintf(cli.Stdout, "%s: %s\n", want.Name, instancesLine(want))
+	pools.warn(want, strict)
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
@@ -54,19 +53,6 @@ func (cli *commands) pending(ctx context.Context, b *bus.Bus, pool string) api.P
 	defer cancel()
 	p, _ := placerbus.GetPending(ctx, b.Conn(), cli.Cluster, pool)
 	return p
-}
-
-// whyNever returns a line if no machine of the pool can hold an instance of the application. It is empty if one can, or if the
-// machines are unknown. known is set if nothing is to be checked, too.
-func (cli *commands) whyNever(ctx context.Context, b *bus.Bus, row api.App) (never string, known bool) {
-	if row.Instances == 0 {
-		return "", true
-	}
-	sizes := cli.pending(ctx, b, row.Pool).Sizes
-	if why := fit.WhyNever(row.Footprint(), sizes); why != "" {
-		never = view.NeverLine(api.PlacesApp{App: row.Name, Why: why})
-	}
-	return never, sizes != nil
 }
 
 // Exit statuses of /bin/sh for a command that it cannot run.

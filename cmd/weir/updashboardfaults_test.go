@@ -31,7 +31,7 @@ func TestDashboardOfFaults(t *testing.T) {
 	w := &faultWorld{T: t, data: data, u: startUp(t, data)}
 	u := w.u
 	began := time.Now()
-	u.weir(t, "app", "set", "web", "--instances", "60", "--cpus", "0.5", "--mem", "16", "--command", "exec sleep 100000")
+	u.weir(t, "app", "set", "web", "--instances", "60", "--yes", "--cpus", "0.5", "--mem", "16", "--command", "exec sleep 100000")
 	firstLine := func(words string) {
 		t.Helper()
 		eventually(t, "a status with "+words, func() error {

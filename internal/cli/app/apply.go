@@ -68,7 +68,8 @@ func (cli files) applyCommand() *cobra.Command {
 		Long: `Create and change the applications of a file. "weir app diff" shows before what would
 change.` + fileHelp + `
 
-Each application is written only if no other command has changed it since it was read. If
+An instance of 0 cpus, and more instances than a pool can hold at its maximum, are written
+only with --yes. Each application is written only if no other command has changed it since it was read. If
 the command ends early, it prints how many applications are written. To repeat it is safe.`,
 		Example: `  weir app apply -f apps.yaml
   weir app apply -f apps.yaml --prune --yes --wait
@@ -82,7 +83,7 @@ the command ends early, it prints how many applications are written. To repeat i
 		},
 	}
 	f.bind(cmd)
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "delete what --prune deletes, without a question")
+	cmd.Flags().BoolVar(&o.yes, "yes", false, "also delete what --prune deletes, and write 0 cpus and more instances than a pool can hold at its maximum")
 	cmd.Flags().BoolVar(&o.strict, "strict", false, "write nothing if no machine of its pool can hold an instance of an application")
 	cmd.Flags().BoolVar(&o.wait, "wait", false, "show the updates until all instances are ready, or one halts")
 	cli.OutputFlag(cmd)
@@ -128,7 +129,7 @@ func (cli files) apply(ctx context.Context, f fileFlags, o applyOptions) error {
 // mayApply warns of what the pools cannot hold, and returns why nothing may be written.
 func (cli files) mayApply(ctx context.Context, b *bus.Bus, all []appChange, o applyOptions) error {
 	var problems []error
-	var deleted []string
+	var deleted, doubts []string
 	pools := readPools(ctx, b, cli.commands)
 	for _, c := range all {
 		switch c.Change {
@@ -137,6 +138,9 @@ func (cli files) mayApply(ctx context.Context, b *bus.Bus, all []appChange, o ap
 		case changeCreated, changeChanged:
 			if never := pools.whyNever(c.row); never == "" || !o.strict {
 				pools.warn(c.row, o.strict)
+				if why := pools.absurd(c.old, c.row); why != "" {
+					doubts = append(doubts, why)
+				}
 			} else {
 				problems = append(problems, fmt.Errorf("application %s: %s", c.App, never))
 			}
@@ -146,9 +150,12 @@ func (cli files) mayApply(ctx context.Context, b *bus.Bus, all []appChange, o ap
 		return fmt.Errorf("nothing is written: %w", errors.Join(problems...))
 	}
 	if len(deleted) > 0 {
-		return command.Confirm(o.yes, fmt.Sprintf("--prune deletes %s, not in the file, and stops the instances: %s", applications(len(deleted)), strings.Join(deleted, ", ")))
+		doubts = append(doubts, fmt.Sprintf("--prune deletes %s, not in the file, and stops the instances: %s", applications(len(deleted)), strings.Join(deleted, ", ")))
 	}
-	return nil
+	if len(doubts) == 0 {
+		return nil
+	}
+	return command.Confirm(o.yes, strings.Join(doubts, "\n"))
 }
 
 // writeAll writes the changes, and prints a line for each. It returns those that are done.

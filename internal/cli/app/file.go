@@ -111,7 +111,7 @@ type appChange struct {
 	Change changeKind  `json:"change"`
 	Keys   []keyChange `json:"keys,omitempty"`
 
-	row      api.App // as it will be
+	old, row api.App // as it is and as it will be
 	revision uint64  // of the row that is there; 0: none
 }
 
@@ -165,7 +165,7 @@ func changeOf(row rowfile.Row, k integrity.Key, is bool, now time.Time) (appChan
 	} else {
 		c.revision = 0
 	}
-	c.row = applied(old, row, now)
+	c.old, c.row = old, applied(old, row, now)
 	if err := message.ValidateApp(c.row); err != nil {
 		return c, fmt.Errorf("app %s: %w", c.App, err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // commands are the commands of "weir app".
@@ -242,8 +243,14 @@ func (cli *commands) listCommand() *cobra.Command {
 	return cmd
 }
 
-// warnOfWaiting prints for each application why instances wait.
+// warnOfWaiting prints which updates are halted, and for each application why instances wait.
 func (cli *commands) warnOfWaiting(ctx context.Context, b *bus.Bus, rows []api.App) {
+	// Without a response, what is halted is unknown. "weir app status" reports that.
+	if s, err := view.Harmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{Totals: true}); err == nil {
+		for _, line := range view.HaltedLines(s, "") {
+			cli.warnFirst([]string{line})
+		}
+	}
 	var pools []string
 	for _, r := range rows {
 		pools = append(pools, r.Pool)

@@ -106,6 +106,9 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 		cli.printIndices(*s.App)
 		return nil
 	}
+	for _, line := range view.HaltedLines(s, "") {
+		cli.warnFirst([]string{line})
+	}
 	var rows [][]string
 	for _, one := range s.Apps {
 		cli.warnFirst(waits[one.Name])

@@ -93,3 +93,23 @@ func TestWarnOfGivenUpInstances(t *testing.T) {
 		t.Errorf("warnings = %q, want one instance that is given up", s.Warnings)
 	}
 }
+
+// A halted update of the pool has a line with what serves and what to do.
+func TestHaltedLines(t *testing.T) {
+	s := api.HarmonizerStatus{HaltedApps: 9}
+	for i := range 7 {
+		s.Halted = append(s.Halted, api.HaltedApp{App: fmt.Sprintf("app%d", i), Pool: "p", HaltedUpdate: api.HaltedUpdate{Version: "v2", Serves: "v1", Why: "1 of its instances crashed, the last one exit status 1"}})
+	}
+	s.Halted[1].Pool = "q"
+	want := []string{
+		`version v2 of app0 halted: 1 of its instances crashed, the last one exit status 1; v1 serves; "weir app rollback app0", or set a new version`,
+		`version v2 of app2 halted: 1 of its instances crashed, the last one exit status 1; v1 serves; "weir app rollback app2", or set a new version`,
+	}
+	got := HaltedLines(s, "p")
+	if len(got) != MaxReasons+1 || !slices.Equal(got[:2], want) || got[MaxReasons] != "the updates of 3 more applications are halted" {
+		t.Errorf("lines\n%s", strings.Join(got, "\n"))
+	}
+	if got := HaltedLines(s, "r"); got != nil {
+		t.Errorf("of another pool: %q", got)
+	}
+}

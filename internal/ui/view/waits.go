@@ -64,6 +64,24 @@ func WrongLines(s api.HarmonizerStatus, pool string) (lines []string) {
 	return lines
 }
 
+// HaltedLines returns a line for each application whose update is halted: those of a pool, or all for an empty name.
+func HaltedLines(s api.HarmonizerStatus, pool string) (lines []string) {
+	more := s.HaltedApps - len(s.Halted)
+	for _, h := range s.Halted {
+		switch {
+		case pool != "" && h.Pool != pool:
+		case len(lines) == MaxReasons:
+			more++
+		default:
+			lines = append(lines, h.String(h.App))
+		}
+	}
+	if len(lines) > 0 && more > 0 {
+		lines = append(lines, fmt.Sprintf("the updates of %d more applications are halted", more))
+	}
+	return lines
+}
+
 // HeldLines returns a line for each reason that holds starts and stops after a mass loss.
 func HeldLines(b api.LimitStatus) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }

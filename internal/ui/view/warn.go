@@ -130,18 +130,18 @@ func warnOfSilence(s *api.PoolStatus, now time.Time, r api.TickRecord) {
 }
 
 // silentNodes requests from the harmonizer the nodes that are silent just now, and returns
-// those that run as of that tick, and what keeps it from starts and stops. That includes
-// requests of this pool without an answer.
+// those that run as of that tick, halted updates, and what keeps it from starts and stops. That
+// includes requests of this pool without an answer.
 func (p Pool) silentNodes(ctx context.Context, r api.TickRecord) (silent []api.SilentNode, held []string) {
 	h, err := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{Totals: true})
 	if err != nil {
 		return nil, nil // the counts have the warning that the harmonizer does not answer
 	}
 	return slices.DeleteFunc(h.Silent, func(n api.SilentNode) bool {
-		return n.Pool != p.Name || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
+		return n.Pool != p.Name || r.Case == nil || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
 			return c.ID == n.Node && c.Instance == api.InstanceRunning
 		})
-	}), slices.Concat(WrongLines(h, p.Name), HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name))
+	}), slices.Concat(HaltedLines(h, p.Name), WrongLines(h, p.Name), HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name))
 }
 
 // warnOfNodes adds one warning for the nodes that are silent now, and one for the nodes

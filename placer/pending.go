@@ -83,7 +83,7 @@ func (all capacity) whyNot(footprint resource.Vector) string {
 }
 
 // noRoom returns what is missing on the nodes that exist: "no node has room: not enough cpus on 2 of 2 nodes
-// (it needs 0.6 cpus, at most 0.39 cpus are free)".
+// (it needs 0.6 cpus, at most 0.1 cpus are free)".
 func (all capacity) noRoom(footprint resource.Vector) string {
 	var short []string
 	for _, k := range resource.Kinds() {
@@ -95,7 +95,7 @@ func (all capacity) noRoom(footprint resource.Vector) string {
 		}
 		if lack > 0 {
 			short = append(short, fmt.Sprintf("not enough %s on %d of %d nodes (it needs %s, at most %s are free)", k, lack, len(all.nodes),
-				fit.Amount(k, footprint[k]), fit.Amount(k, math.Floor(most*100)/100)))
+				fit.Amount(k, footprint[k]), fit.Amount(k, math.Floor((most+resource.Slack)*100)/100)))
 		}
 	}
 	if all.closed > 0 {

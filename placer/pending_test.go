@@ -34,7 +34,7 @@ func TestWhyNotNamesWhatIsMissing(t *testing.T) {
 		want string
 	}{
 		{"no node", nodes(), resource.Vector{1}, "no node of the pool reports"},
-		{"busy", busy(0, resource.Vector{0.3999, 100}, resource.Vector{0.125, 200}), resource.Vector{0.6, 100}, "no node has room: not enough cpus on 2 of 2 nodes (it needs 0.6 cpus, at most 0.39 cpus are free)"},
+		{"busy", busy(0, resource.Vector{1 - 0.9, 100}, resource.Vector{0.0625, 200}), resource.Vector{0.6, 100}, "no node has room: not enough cpus on 2 of 2 nodes (it needs 0.6 cpus, at most 0.1 cpus are free)"},
 		{"one takes no more", busy(1, resource.Vector{4, 10}, resource.Vector{0, 70}), resource.Vector{1, 64},
 			"no node has room: not enough cpus on 1 of 3 nodes (it needs 1 cpus, at most 4 cpus are free), not enough mem on 1 of 3 nodes (it needs 64 MB of memory, at most 70 MB of memory are free), no more instances on 1 of 3 nodes, which drain or rejected a start"},
 		{"room since then", busy(0, resource.Vector{4, 100}), resource.Vector{1, 64}, "no node had room at the last attempt"},

@@ -42,7 +42,7 @@ func TestDashboardOfFaults(t *testing.T) {
 		})
 	}
 	firstLine("but scaling_limits.max_capacity is 20")
-	firstLine("instances wait for room")
+	firstLine(" waits since ")
 	firstLine("target 20, wanted 20, fulfilled 20, joined 20")
 	defer w.hang("signal")()
 	firstLine("signal of app apps")

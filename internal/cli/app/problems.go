@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
@@ -29,17 +30,26 @@ func missingPools(s api.HarmonizerStatus) (pools []string) {
 	return pools
 }
 
-// pendingOf requests what the instances of the applications wait for, from the placers of these pools. A pool without a placer
-// has no lines.
+// pendingOf requests why the instances of the applications wait, from the placers of these pools and the last ticks. A pool
+// without a placer has no lines.
 func (cli *commands) pendingOf(ctx context.Context, b *bus.Bus, pools []string) map[string][]string {
 	pools = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(pools))), func(pool string) bool { return pool == "" })
 	pools = pools[:min(len(pools), maxPoolsWaited)]
 	lines := map[string][]string{}
-	for _, p := range view.ForPools(pools, func(pool string) api.Pending { return cli.pending(ctx, b, pool) }) {
-		for _, c := range slices.Concat(p.Rejected, p.Copies) {
-			line := view.WaitsLine(c)
-			if of := lines[c.App]; len(of) < view.MaxReasons && !slices.Contains(of, line) {
-				lines[c.App] = append(of, line)
+	for _, waits := range view.ForPools(pools, func(pool string) []view.Wait {
+		p := cli.pending(ctx, b, pool)
+		if len(p.Rejected)+len(p.Copies) == 0 {
+			return nil
+		}
+		var last *api.TickRecord
+		if r, err := view.Last(ctx, b, cli.Cluster, pool); err == nil {
+			last = &r
+		}
+		return view.WaitReasons(time.Now(), p, last)
+	}) {
+		for _, w := range waits {
+			if of := lines[w.App]; len(of) < view.MaxReasons {
+				lines[w.App] = append(of, w.Line)
 			}
 		}
 	}

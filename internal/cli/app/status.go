@@ -100,9 +100,7 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 	waits := cli.pendingOf(ctx, b, missingPools(s))
 	cli.warnOfHarmonizer(s)
 	if s.App != nil {
-		for _, line := range append(missingCommands(s.Crashes), waits[s.App.Name]...) {
-			fmt.Fprintf(cli.Stdout, "! %s\n", line)
-		}
+		cli.warnOfApp(s, waits)
 		cli.printIndices(*s.App)
 		return nil
 	}
@@ -118,6 +116,13 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 	}
 	cli.PrintTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "flapping", "extra", "problem"}, rows)
 	return nil
+}
+
+// warnOfApp prints why instances of one application wait, and on which nodes its command does not exist.
+func (cli *commands) warnOfApp(s api.HarmonizerStatus, waits map[string][]string) {
+	for _, line := range append(waits[s.App.Name], missingCommands(s.Crashes)...) {
+		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+	}
 }
 
 // warnFirst prints the first of the lines about an application.
@@ -263,7 +268,7 @@ for recorded events.`,
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0]})
+				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0], Crashes: cli.Output != "json"})
 				if err != nil {
 					return err
 				}
@@ -272,9 +277,7 @@ for recorded events.`,
 				}
 				waits := cli.pendingOf(ctx, b, missingPools(s))
 				cli.warnOfHarmonizer(s)
-				for _, line := range waits[s.App.Name] {
-					fmt.Fprintf(cli.Stdout, "! %s\n", line)
-				}
+				cli.warnOfApp(s, waits)
 				cli.printReasons(*s.App)
 				return nil
 			})

@@ -118,7 +118,9 @@ func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot s
 		return nil
 	}
 	a.artifacts.use(c.StartRequest, 1)
-	p := &process{child: x.child, dir: dir, output: outputPath(a.cfg.DataDir, c.Instance), log: a.log}
+	p := &process{
+		child: x.child, launcher: a.launcher, dir: dir, output: outputPath(a.cfg.DataDir, c.Instance), writer: writerTag(c), log: a.log,
+	}
 	a.machine.copies[c.Instance] = c
 	if x.child != nil {
 		a.procs[c.Instance] = p

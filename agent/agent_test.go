@@ -113,9 +113,12 @@ type rig struct {
 	stop func()
 }
 
-func newRig(t *testing.T) rig {
+func newRig(t *testing.T) rig { return newRigIn(t, t.TempDir()) }
+
+// newRigIn starts an agent with that folder.
+func newRigIn(t *testing.T, dir string) rig {
 	bus := localtest.NewBus(t)
-	r := rig{observer: observe(t, bus.Conn), Client: wire.NewClient(bus.Conn, "c", "p"), dir: t.TempDir()}
+	r := rig{observer: observe(t, bus.Conn), Client: wire.NewClient(bus.Conn, "c", "p"), dir: dir}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 200 * time.Millisecond, StopGrace: 500 * time.Millisecond, DataDir: r.dir, Env: []string{"EXTRA=yes"},

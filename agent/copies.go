@@ -125,27 +125,38 @@ func (a *Agent) launch(ctx context.Context, c *copyOf, releaseDir string) (*proc
 		_ = os.RemoveAll(dir) // empty; the other error is more useful
 		return nil, fmt.Errorf("make the file for the output of app instance %s: %w", c.Instance, err)
 	}
-	defer func() { _ = out.Close() }() // the copy has its own
-	spec := supervise.Spec{
-		Name: nameOf(c.StartRequest),
-		Argv: []string{"/bin/sh", "-c", c.Command},
-		Env:  environment(a.cfg, c.StartRequest, dir, releaseDir), Dir: dir, StopGrace: a.cfg.StopGrace,
-		Stdout: out, Stderr: out,
-	}
-	var child *supervise.Child
-	if err = a.detach(c, &spec); err == nil {
-		if child, err = a.launcher.Start(ctx, spec); err == nil {
-			err = a.identify(c, child)
-		}
-	}
-	if err != nil {
+	defer func() { _ = out.Close() }() // the writer has its own
+	p := &process{launcher: a.launcher, dir: dir, output: output, releaseDir: releaseDir, log: a.log}
+	if err = a.startProcess(ctx, c, p, out, environment(a.cfg, c.StartRequest, dir, releaseDir)); err != nil {
 		_ = os.RemoveAll(dir) // empty; the error of the start is more useful
 		if !c.fetching {      // otherwise the record has the end of the copy
 			a.records.remove(c.Instance)
 		}
 		return nil, err
 	}
-	return &process{child, dir, output, releaseDir, a.log}, nil
+	return p, nil
+}
+
+// startProcess starts the process of a copy, and the writer of its output.
+func (a *Agent) startProcess(ctx context.Context, c *copyOf, p *process, output *os.File, env []string) error {
+	spec := supervise.Spec{
+		Name: nameOf(c.StartRequest), Argv: []string{"/bin/sh", "-c", c.Command},
+		Env: env, Dir: p.dir, StopGrace: a.cfg.StopGrace,
+	}
+	if err := a.detach(c, &spec); err != nil {
+		return err
+	}
+	p.writer = writerTag(c)
+	pipe, err := startWriter(ctx, a.launcher, spec.Name, p.writer, output)
+	if err != nil {
+		return fmt.Errorf("start the writer of the output: %w", err)
+	}
+	defer func() { _ = pipe.Close() }() // the copy has its own
+	spec.Stdout, spec.Stderr = pipe, pipe
+	if p.child, err = a.launcher.Start(ctx, spec); err != nil {
+		return err
+	}
+	return a.identify(c, p.child)
 }
 
 // watch reports to the loop that a copy is up, and later that it ended.

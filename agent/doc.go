@@ -11,7 +11,9 @@
 // then RUNNING, and EVACUATING while the node is cordoned. The agent publishes the end of a copy on
 // message.ExitedSubject, and later heartbeats do not list it.
 //
-// Each copy writes to a file of its own in the folder .instances. The last megabyte is
+// Each copy writes to a pipe. A process of its own, its writer, appends that to a file in the folder .instances. The
+// writer outlives the agent as the copy does, and ends when no process has the pipe open. Lines of up to 4096 bytes stay
+// whole. If the file cannot be written, the output is dropped, and the copy runs on. The last megabyte is
 // kept, and 64 KiB after the end of the copy. A client follows it by offsets. The files of 256 ended
 // copies are kept. The last copy of each index is kept longest.
 //

@@ -33,15 +33,14 @@ const stateFolder = ".instances"
 
 const outputSuffix = ".out"
 
-// A copy appends to its own file, so its output needs no process beside it. The file is trimmed at its start: the
-// kernel frees the blocks there, and all offsets stay valid.
+// Each output has a file, which is trimmed at its start: the kernel frees the blocks there, and all offsets stay valid.
 
 // outputPath returns the file of a copy's output.
 func outputPath(dataDir, instance string) string {
 	return filepath.Join(dataDir, stateFolder, instance+outputSuffix)
 }
 
-// createOutput creates the file of a copy's output. The copy inherits it.
+// createOutput creates the file of a copy's output.
 func createOutput(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 }

@@ -195,6 +195,9 @@ func TestLife(t *testing.T) {
 	if got := r.lines(t, wire.LogsRequest{App: "web"}); len(got) != 4 || got[3] != "[ended: killed by SIGTERM]" {
 		t.Errorf("output after the end: %q, want three lines and how it ended", got)
 	}
+	if got := r.lines(t, wire.LogsRequest{App: "web", Lines: 1}); len(got) != 2 || got[0] == "" || got[1] != "[ended: killed by SIGTERM]" {
+		t.Errorf("requested one line after the end: %q, want the last one, and how it ended", got)
+	}
 	left, err := os.ReadDir(r.dir)
 	if left = slices.DeleteFunc(left, func(e os.DirEntry) bool { return e.Name() == ".instances" }); err != nil || len(left) != 0 {
 		t.Errorf("left in the data directory: %v, %v", left, err)

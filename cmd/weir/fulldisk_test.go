@@ -78,6 +78,45 @@ func TestDiskFillsUpAndIsFreed(t *testing.T) {
 	}
 }
 
+// An application that fills the disk can be deleted: the bus then works with its reserve. Its instance ends, and the
+// space is reserved again.
+func TestApplicationThatFillsTheDiskIsDeleted(t *testing.T) {
+	t.Parallel()
+	data, inside := smalldisk.On(t, 900<<20, ".")
+	if !inside {
+		return
+	}
+	u := startUp(t, data)
+	u.weir(t, "app", "set", "hog", "--instances", "1", "--cpus", "0.1", "--command", "dd if=/dev/zero of=fill bs=1M 2>/dev/null; echo full; exec sleep 1000")
+	eventually(t, "the application has filled the disk", func() error {
+		if r := weir("--data", data, "app", "logs", "hog"); !strings.Contains(r.stdout, "full") && !strings.Contains(u.output(), "! disk: ") {
+			return errors.New(r.stdout + r.stderr)
+		}
+		return nil
+	})
+	eventually(t, "a status that begins with the disk", func() error {
+		if line := u.firstLine(); !strings.HasPrefix(line, "! disk nearly full: "+data+" has ") {
+			return errors.New(line)
+		}
+		return nil
+	})
+	eventually(t, "the deletion", func() error {
+		if r := weir("--data", data, "app", "delete", "hog"); r.code != 0 && !strings.Contains(r.stderr, "no application hog") {
+			return errors.New(r.stderr)
+		}
+		return nil
+	})
+	eventually(t, "the end of the instance, and space", func() error {
+		if line := u.firstLine(); strings.Contains(line, "disk") {
+			return errors.New(line)
+		}
+		return nil
+	})
+	if left, err := filepath.Glob(filepath.Join(data, "local", "*", "*", "fill")); err != nil || len(left) != 0 {
+		t.Errorf("files %v of the instance are left, %v", left, err)
+	}
+}
+
 // A disk of its own that is full takes its part away, and nothing else.
 func TestFullDiskOfTheMetrics(t *testing.T) {
 	t.Parallel()

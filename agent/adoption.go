@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // parallelAdoptions is how many copies are adopted at the same time.
@@ -124,6 +125,7 @@ func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot s
 	a.machine.copies[c.Instance] = c
 	if x.child != nil {
 		a.procs[c.Instance] = p
+		a.disk.set(c.Instance, c.Footprint[resource.Disk])
 		a.wg.Go(func() { a.watch(p, c.Instance) })
 		a.ready.watch(p, c.StartRequest, x.Since)
 		if c.asked || c.evacuated {

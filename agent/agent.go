@@ -46,6 +46,7 @@ type Agent struct {
 	claims    *claims
 	artifacts *artifacts
 	ready     readyChecks
+	disk      *diskLimits
 	procs     map[string]*process // by instance
 	unclean   int                 // ended copies with processes that may still run
 	reported  chan event
@@ -62,6 +63,7 @@ type event struct {
 	end      *outcome // the copy ended
 	fetched  *fetched // its release is here, or not
 	ready    *readiness.Change
+	overuse  string // it has to end: how it fills the disk
 	// With none of them, the copy is up.
 }
 
@@ -83,8 +85,8 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 		cfg: cfg, nc: nc, launcher: launcher, log: log,
 		records: records{filepath.Join(cfg.DataDir, stateFolder), cfg.ID, log},
 		machine: newMachine(cfg, boot), checker: newChecker(cfg), procs: map[string]*process{}, reported: make(chan event), claims: newClaims(cfg, rand.Text(), nc, log),
-		artifacts: newArtifacts(cfg.Releases),
-		alive:     make(chan struct{}), reading: make(chan struct{}, parallelLogs), released: make(chan struct{}),
+		artifacts: newArtifacts(cfg.Releases), disk: newDiskLimits(cfg.DataDir, log),
+		alive: make(chan struct{}), reading: make(chan struct{}, parallelLogs), released: make(chan struct{}),
 	}
 	a.ready = readyChecks{cfg, launcher, a.released, a.report, &a.wg}
 	return a, nil
@@ -126,6 +128,14 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err == nil {
 		checks.Go(func() { a.checker.run(checking) })
 		checks.Go(func() { trimOutputs(checking, a.cfg.DataDir, a.log) })
+		checks.Go(func() {
+			a.disk.run(checking, func(instance, why string) {
+				select {
+				case a.reported <- event{instance: instance, overuse: why}:
+				case <-checking.Done():
+				}
+			})
+		})
 		checks.Go(func() { a.claims.repeatClaim(checking, own) })
 		if a.cfg.SelfFenceAfter > 0 {
 			a.contact = newContact(time.Now(), a.cfg.SelfFenceAfter)

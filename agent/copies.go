@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 func (a *Agent) start(ctx context.Context, now time.Time, r wire.StartRequest) error {
@@ -39,6 +40,7 @@ func (a *Agent) run(ctx context.Context, c *copyOf, releaseDir string) error {
 		return err
 	}
 	a.procs[c.Instance] = p
+	a.disk.set(c.Instance, c.Footprint[resource.Disk])
 	a.dirty = true
 	a.wg.Go(func() { a.watch(p, c.Instance) })
 	a.ready.watch(p, c.StartRequest, time.Now())
@@ -250,11 +252,18 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 	case e.ready != nil:
 		a.becameReady(now, e.instance, *e.ready)
 		return
+	case e.overuse != "":
+		if p, c := a.procs[e.instance], a.machine.copies[e.instance]; p != nil && !c.asked && !c.evacuated {
+			p.overuse.Store(&e.overuse)
+			a.end(c)
+		}
+		return
 	case e.end == nil:
 		a.machine.running(now, e.instance)
 		return
 	}
 	delete(a.procs, e.instance)
+	a.disk.remove(e.instance)
 	ended := a.machine.copies[e.instance]
 	if e.end.left {
 		a.unclean++

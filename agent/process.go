@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -29,6 +30,8 @@ type process struct {
 	// releaseDir is the folder of its release. It is empty without a release, and if an earlier agent fetched it.
 	releaseDir string
 	log        *slog.Logger
+
+	overuse atomic.Pointer[string] // why its node ends it; nil: its node does not
 }
 
 // outcome is the result of an ended copy.
@@ -78,6 +81,9 @@ func (p *process) end() outcome {
 	out := outcome{text: exit.String(), left: left}
 	if exit.Signal == 0 && !exit.Unknown {
 		out.status, out.text = &exit.Code, exit.String()+shellMeaning(exit.Code)
+	}
+	if why := p.overuse.Load(); why != nil {
+		out.text = "stopped by its node: " + *why
 	}
 	p.clear(out)
 	return out

@@ -36,7 +36,8 @@ type Agent struct {
 	cfg      Config
 	nc       *nats.Conn
 	launcher *supervise.Launcher
-	records  records
+	records  recorder
+	starter  starter
 	log      *slog.Logger
 
 	machine   *machine
@@ -83,11 +84,12 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 	log = log.With("node", cfg.ID)
 	a := &Agent{
 		cfg: cfg, nc: nc, launcher: launcher, log: log,
-		records: records{filepath.Join(cfg.DataDir, stateFolder), cfg.ID, log},
+		records: recorder{records{filepath.Join(cfg.DataDir, stateFolder), cfg.ID, log}, cfg.Keep},
 		machine: newMachine(cfg, boot), checker: newChecker(cfg), procs: map[string]*process{}, reported: make(chan event), claims: newClaims(cfg, rand.Text(), nc, log),
 		artifacts: newArtifacts(cfg.Releases), disk: newDiskLimits(cfg.DataDir, log),
 		alive: make(chan struct{}), reading: make(chan struct{}, parallelLogs), released: make(chan struct{}),
 	}
+	a.starter = starter{cfg, launcher, a.records, log}
 	a.ready = readyChecks{cfg, launcher, a.released, a.report, &a.wg}
 	return a, nil
 }
@@ -128,14 +130,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err == nil {
 		checks.Go(func() { a.checker.run(checking) })
 		checks.Go(func() { trimOutputs(checking, a.cfg.DataDir, a.log) })
-		checks.Go(func() {
-			a.disk.run(checking, func(instance, why string) {
-				select {
-				case a.reported <- event{instance: instance, overuse: why}:
-				case <-checking.Done():
-				}
-			})
-		})
+		checks.Go(func() { a.disk.run(checking, a.reported) })
 		checks.Go(func() { a.claims.repeatClaim(checking, own) })
 		if a.cfg.SelfFenceAfter > 0 {
 			a.contact = newContact(time.Now(), a.cfg.SelfFenceAfter)
@@ -261,7 +256,7 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 		changed, err := a.machine.cordon(now, r.On, at)
 		if changed {
 			a.dirty = true
-			a.keepNode()
+			a.records.updateNode(a.machine)
 		}
 		return nil, err
 	case wire.OpFence:

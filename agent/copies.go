@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent/readiness"
 	"github.com/weirkeeper/weirkeeper/agent/wire"
-	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -35,7 +34,7 @@ func (a *Agent) start(ctx context.Context, now time.Time, r wire.StartRequest) e
 
 // run starts the process of a copy, with the folder of its release.
 func (a *Agent) run(ctx context.Context, c *copyOf, releaseDir string) error {
-	p, err := a.launch(ctx, c, releaseDir)
+	p, err := a.starter.start(ctx, c, releaseDir)
 	if err != nil {
 		return err
 	}
@@ -55,7 +54,7 @@ func (a *Agent) fetch(ctx context.Context, c *copyOf) error {
 		return call.Invalid("app instance %s needs release %s, and this agent fetches no releases", c.Instance, c.Release)
 	}
 	if c.fetching = true; a.cfg.Keep && c.tag == "" {
-		if err := a.retag(c); err != nil {
+		if err := a.records.retag(c); err != nil {
 			return &call.Error{Code: wire.CodeLaunch, Message: err.Error()}
 		}
 	}
@@ -109,58 +108,6 @@ func (a *Agent) noteEnd(c *copyOf, end outcome) {
 	}
 }
 
-// launch starts the copy's process in its own directory.
-func (a *Agent) launch(ctx context.Context, c *copyOf, releaseDir string) (*process, error) {
-	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make directory of app instance %s: %w", c.Instance, err)
-	}
-	output := outputPath(a.cfg.DataDir, c.Instance)
-	if err := os.MkdirAll(filepath.Dir(output), 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder for the output of app instances: %w", err)
-	}
-	out, err := createOutput(output)
-	if err != nil {
-		_ = os.RemoveAll(dir) // empty; the other error is more useful
-		return nil, fmt.Errorf("make the file for the output of app instance %s: %w", c.Instance, err)
-	}
-	defer func() { _ = out.Close() }() // the writer has its own
-	p := &process{launcher: a.launcher, dir: dir, output: output, releaseDir: releaseDir, log: a.log}
-	if err = a.startProcess(ctx, c, p, out, environment(a.cfg, c.StartRequest, dir, releaseDir)); err != nil {
-		_ = os.RemoveAll(dir) // empty; the error of the start is more useful
-		if !c.fetching {      // otherwise the record has the end of the copy
-			a.records.remove(c.Instance)
-		}
-		return nil, err
-	}
-	return p, nil
-}
-
-// startProcess starts the process of a copy, and the writer of its output.
-func (a *Agent) startProcess(ctx context.Context, c *copyOf, p *process, output *os.File, env []string) error {
-	spec := supervise.Spec{
-		Name: nameOf(c.StartRequest), Argv: []string{"/bin/sh", "-c", c.Command},
-		Env: env, Dir: p.dir, StopGrace: a.cfg.StopGrace,
-	}
-	if err := a.detach(c, &spec); err != nil {
-		return err
-	}
-	p.writer = writerTag(c)
-	pipe, err := startWriter(ctx, a.launcher, spec.Name, p.writer, output)
-	if err != nil {
-		return fmt.Errorf("start the writer of the output: %w", err)
-	}
-	defer func() { _ = pipe.Close() }() // the copy has its own
-	spec.Stdout, spec.Stderr = pipe, pipe
-	if p.child, err = a.launcher.Start(ctx, spec); err != nil {
-		return err
-	}
-	return a.identify(c, p.child)
-}
-
 // watch reports to the loop that a copy is up, and later that it ended.
 func (a *Agent) watch(p *process, instance string) {
 	up := time.NewTimer(upAfter)
@@ -196,7 +143,7 @@ func (a *Agent) stop(instance string) error {
 	}
 	if !c.asked && !c.evacuated {
 		c.asked = true
-		a.updateRecord(c, nil)
+		a.records.update(c, nil)
 		a.end(c)
 	}
 	return nil
@@ -215,7 +162,7 @@ func (a *Agent) end(c *copyOf) {
 func (a *Agent) fence(on bool) wire.FenceReply {
 	if a.machine.fenced != on {
 		a.dirty, a.machine.fenced = true, on
-		a.keepNode()
+		a.records.updateNode(a.machine)
 	}
 	if on {
 		a.evacuate()
@@ -229,7 +176,7 @@ func (a *Agent) evacuate() {
 	for _, c := range a.machine.copies {
 		if !c.asked && !c.evacuated {
 			c.evacuated = true
-			a.updateRecord(c, nil)
+			a.records.update(c, nil)
 			a.end(c)
 		}
 	}
@@ -274,7 +221,7 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 		return
 	}
 	a.artifacts.use(ended.StartRequest, -1)
-	defer a.updateRecord(ended, &now) // after the message: a lost message is worse than a repeated one
+	defer a.records.update(ended, &now) // after the message: a lost message is worse than a repeated one
 	a.log.Info("app instance ended", "app", reported.App, "index", reported.Index, "instance", reported.Instance,
 		"reason", reported.Reason, "description", reported.Description)
 	if a.machine.selfFenced {

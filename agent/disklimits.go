@@ -65,8 +65,8 @@ func (d *diskLimits) all() map[string]int64 {
 	return maps.Clone(d.limits)
 }
 
-// run measures until ctx ends. It calls end for a copy that has to end, with the reason.
-func (d *diskLimits) run(ctx context.Context, end func(instance, why string)) {
+// run measures until ctx ends. It reports each copy that has to end.
+func (d *diskLimits) run(ctx context.Context, reported chan<- event) {
 	again := time.NewTicker(measureStep)
 	defer again.Stop()
 	for {
@@ -81,7 +81,10 @@ func (d *diskLimits) run(ctx context.Context, end func(instance, why string)) {
 		var s unix.Statfs_t
 		low := unix.Statfs(d.dir, &s) == nil && isLow(s.Bavail, s.Blocks, uint64(s.Bsize))
 		if instance, why := d.step(time.Now(), low); instance != "" {
-			end(instance, why)
+			select {
+			case reported <- event{instance: instance, overuse: why}:
+			case <-ctx.Done():
+			}
 		}
 	}
 }

@@ -158,6 +158,15 @@ func (a *Agent) end(c *copyOf) {
 	a.artifacts.cancel(c.Instance)
 }
 
+// endToRestart ends a copy by a rule of its node. The result names why. The copy is started again, unless it has to end
+// anyway.
+func (a *Agent) endToRestart(c *copyOf, why string) {
+	if p := a.procs[c.Instance]; p != nil && !c.asked && !c.evacuated && p.because.CompareAndSwap(nil, &why) {
+		a.log.Warn("app instance ended by its node", "app", c.App, "index", c.Index, "instance", c.Instance, "why", why)
+		a.end(c)
+	}
+}
+
 // fence stops all copies and accepts none while on, or lifts the fence of the owner.
 func (a *Agent) fence(on bool) wire.FenceReply {
 	if a.machine.fenced != on {
@@ -200,9 +209,8 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 		a.becameReady(now, e.instance, *e.ready)
 		return
 	case e.overuse != "":
-		if p, c := a.procs[e.instance], a.machine.copies[e.instance]; p != nil && !c.asked && !c.evacuated {
-			p.overuse.Store(&e.overuse)
-			a.end(c)
+		if c := a.machine.copies[e.instance]; c != nil {
+			a.endToRestart(c, e.overuse)
 		}
 		return
 	case e.end == nil:
@@ -242,8 +250,7 @@ func (a *Agent) becameReady(now time.Time, instance string, change readiness.Cha
 		return
 	}
 	a.log.Warn("app instance no longer ready", "app", c.App, "index", c.Index, "instance", c.Instance, "why", change.Why)
-	if c.Ready != nil && c.Ready.RestartUnready && !c.asked && !c.evacuated && c.unreadyEnd == "" {
-		c.unreadyEnd = "ended because it is not ready: " + change.Why
-		a.end(c)
+	if c.Ready != nil && c.Ready.RestartUnready {
+		a.endToRestart(c, "it is not ready: "+change.Why)
 	}
 }

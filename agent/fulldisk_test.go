@@ -34,7 +34,7 @@ func TestFullDiskEndsTheCopyThatExceedsItsRequest(t *testing.T) {
 	})
 	start("hog", 2, 10, "head -c 100M /dev/zero > fill")
 	e := r.awaitExit(t, "hog")
-	if text := regexp.MustCompile(`^stopped by its node: it used 3[0-9] MB of disk, its request is 10 MB, and the disk of the node is full$`); e.Reason != api.ExitCrashed || !text.MatchString(e.Description) {
+	if text := regexp.MustCompile(`^ended because it used 3[0-9] MB of disk, its request is 10 MB, and the disk of the node is full; killed by SIGTERM$`); e.Reason != api.ExitCrashed || !text.MatchString(e.Description) {
 		t.Errorf("exit = %+v, want a crash with the disk use", e)
 	}
 	r.until(t, "unlimited=RUNNING within=RUNNING")

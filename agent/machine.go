@@ -66,8 +66,6 @@ type copyOf struct {
 	since     time.Time     // of the state
 	asked     bool          // a request to stop it was received
 	evacuated bool          // it is stopped because the node is fenced
-	// unreadyEnd is why it is stopped to be started again: it is no longer ready.
-	unreadyEnd string
 
 	fetching bool // Starting: its release is being fetched, and no process runs
 	// Of a copy that outlives the agent:
@@ -162,9 +160,6 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 	e := api.Exited{
 		Partition: message.Partition, App: c.App, Version: c.Version, Instance: c.Instance, Index: c.Index,
 		Status: end.status, Description: end.text, Reason: m.reason(c, leaving),
-	}
-	if c.unreadyEnd != "" {
-		e.Description = wire.Clip(c.unreadyEnd + "; " + end.text)
 	}
 	if e.Reason == api.ExitCrashed {
 		e.CrashedAt = now.Unix()

@@ -31,7 +31,7 @@ type process struct {
 	releaseDir string
 	log        *slog.Logger
 
-	overuse atomic.Pointer[string] // why its node ends it; nil: its node does not
+	because atomic.Pointer[string] // why a rule of its node ends it; nil: none does
 }
 
 // outcome is the result of an ended copy.
@@ -82,8 +82,8 @@ func (p *process) end() outcome {
 	if exit.Signal == 0 && !exit.Unknown {
 		out.status, out.text = &exit.Code, exit.String()+shellMeaning(exit.Code)
 	}
-	if why := p.overuse.Load(); why != nil {
-		out.text = "stopped by its node: " + *why
+	if why := p.because.Load(); why != nil {
+		out.text = wire.Clip("ended because " + *why + "; " + out.text)
 	}
 	p.clear(out)
 	return out

@@ -59,6 +59,38 @@ func TestOpenedOutputKeepsItsLines(t *testing.T) {
 	}
 }
 
+// TestLinesOfSeveralProcessesAreWhole, also for a client that follows them while the machine trims the file.
+func TestLinesOfSeveralProcessesAreWhole(t *testing.T) {
+	r := newRig(t)
+	r.start(t, "a", `for p in a b c d; do (
+		line=$(head -c 4000 /dev/zero | tr '\0' $p); i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo $line $i; done) & done
+		wait; exec sleep 1000`)
+	f := wire.NewFollower(r.Client, wire.LogsRequest{App: "web"})
+	next := map[byte]int{} // of each process: the number of its next line; some may be trimmed before they are read
+	localtest.Until(t, "the last line of each process", func() bool {
+		copies, _ := f.Read(t.Context(), []string{"n1"})
+		for _, c := range copies {
+			for _, line := range c.Lines {
+				text, number, _ := strings.Cut(line, " ")
+				n, err := strconv.Atoi(number)
+				if len(text) != 4000 || strings.Trim(text, text[:1]) != "" || err != nil || n < next[text[0]] {
+					t.Fatalf("line %.20q..., %d bytes, %q: want 4000 equal bytes, and at least number %d", text, len(text), number, next[text[0]])
+				}
+				next[text[0]] = n + 1
+			}
+		}
+		return next['a'] == 301 && next['b'] == 301 && next['c'] == 301 && next['d'] == 301
+	})
+	info, err := os.Stat(filepath.Join(r.dir, ".instances", "a.out"))
+	if want := int64(1200 * len(" \n")); err != nil || info.Size() < 4*300*4000+want {
+		t.Errorf("the file has %v, %v, want all bytes written: offsets stay valid", info, err)
+	}
+	localtest.Until(t, "the trimmed file", func() bool {
+		info, err := os.Stat(filepath.Join(r.dir, ".instances", "a.out"))
+		return err == nil && info.Sys().(*syscall.Stat_t).Blocks*512 <= 2<<20
+	})
+}
+
 // TestOutputIsWrittenWithoutAnAgent kills the agent of a copy that then writes more than a pipe holds.
 func TestOutputIsWrittenWithoutAnAgent(t *testing.T) {
 	w := newWorld(t)

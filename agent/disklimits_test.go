@@ -82,74 +82,157 @@ func TestFolderUse(t *testing.T) {
 }
 
 func TestWorst(t *testing.T) {
-	limits := map[string]int64{"a": 100, "b": 100, "c": 1000}
-	for _, test := range []struct {
-		name         string
-		uses, before map[string]int64
-		want         string
-	}{
-		{"within their requests", map[string]int64{"a": 100, "b": 99, "c": 900}, map[string]int64{"a": 100, "b": 99, "c": 900}, ""},
-		{"the most in excess", map[string]int64{"a": 150, "b": 200, "c": 1050}, map[string]int64{"a": 150, "b": 200, "c": 1050}, "b"},
-		{"only in this round", map[string]int64{"a": 150, "b": 200}, map[string]int64{"a": 150}, "a"},
-		{"only in the round before", map[string]int64{"a": 50}, map[string]int64{"a": 200}, ""},
-		{"without a request", map[string]int64{"d": 1 << 40}, map[string]int64{"d": 1 << 40}, ""},
-		{"equal", map[string]int64{"a": 200, "b": 200}, map[string]int64{"a": 200, "b": 200}, "a"},
-	} {
-		if got := worst(limits, test.uses, test.before); got != test.want {
-			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+	type megabytes map[string]int64
+	bytes := func(m megabytes) map[string]int64 {
+		out := map[string]int64{}
+		for instance, n := range m {
+			out[instance] = n << 20
 		}
+		return out
+	}
+	limits := megabytes{"a": 100, "b": 100, "c": 1000, "free": 0}
+	for _, test := range []struct {
+		name                string
+		uses, before, roomy megabytes
+		want                string
+		grown, over         int64
+	}{
+		{"within their requests", megabytes{"a": 100, "b": 99, "c": 900}, megabytes{"a": 100, "b": 99, "c": 900}, nil, "", 0, 0},
+		{"the largest growth", megabytes{"a": 150, "b": 300}, megabytes{"a": 150, "b": 300}, megabytes{"a": 50, "b": 290}, "a", 100, 50},
+		{"new", megabytes{"a": 150, "b": 300}, megabytes{"a": 150, "b": 300}, megabytes{"b": 290}, "a", 150, 50},
+		{"growth within its request", megabytes{"a": 150, "c": 900}, megabytes{"a": 150, "c": 900}, megabytes{"a": 149}, "a", 1, 50},
+		{"without a request", megabytes{"a": 150, "free": 60}, megabytes{"a": 150, "free": 60}, megabytes{"a": 100}, "free", 60, 60},
+		{"no growth: the most in excess", megabytes{"a": 150, "b": 200}, megabytes{"a": 150, "b": 200}, megabytes{"a": 150, "b": 200}, "b", 0, 100},
+		{"grown less than before", megabytes{"b": 200}, megabytes{"b": 200}, megabytes{"b": 210}, "b", 0, 100},
+		{"the worst only in this round", megabytes{"a": 150, "b": 200}, megabytes{"a": 150, "b": 100}, nil, "", 0, 0},
+		{"only in the round before", megabytes{"a": 50}, megabytes{"a": 200}, nil, "", 0, 0},
+		{"unknown", megabytes{"d": 1 << 20}, megabytes{"d": 1 << 20}, nil, "", 0, 0},
+		{"equal", megabytes{"a": 200, "b": 200}, megabytes{"a": 200, "b": 200}, nil, "a", 200, 100},
+	} {
+		got := worst(bytes(limits), bytes(test.uses), bytes(test.before), bytes(test.roomy))
+		if want := (excess{test.want, test.grown << 20, test.over << 20}); got != want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, want)
+		}
+	}
+	if got := worst(map[string]int64{"free": 0}, map[string]int64{"free": leastUse - 1}, map[string]int64{"free": leastUse}, nil); got.instance != "" {
+		t.Errorf("less than a megabyte: %+v, want none", got)
 	}
 }
 
-func TestIsLow(t *testing.T) {
-	const mb = 256 // blocks of 4 KiB
+func TestLowDisk(t *testing.T) {
+	const mb = 1 << 20
 	for _, test := range []struct {
-		name         string
-		free, blocks uint64
-		want         bool
+		name string
+		disk diskSpace
+		want bool
 	}{
-		{"a small disk", 89 * mb, 900 * mb, true},
-		{"a small disk with a tenth", 90 * mb, 900 * mb, false},
-		{"a disk with 127 MB", 127 * mb, 5000 * mb, true},
-		{"a disk with 128 MB", 128 * mb, 5000 * mb, false},
-		{"a large disk", 19_999 * mb, 1_000_000 * mb, true},
-		{"a large disk with 2 %", 20_000 * mb, 1_000_000 * mb, false},
-		{"no blocks", 0, 0, false},
+		{"a small disk", diskSpace{89 * mb, 900 * mb}, true},
+		{"a small disk with a tenth", diskSpace{90 * mb, 900 * mb}, false},
+		{"a disk with 127 MB", diskSpace{127 * mb, 5000 * mb}, true},
+		{"a disk with 128 MB", diskSpace{128 * mb, 5000 * mb}, false},
+		{"a large disk", diskSpace{19_999 * mb, 1_000_000 * mb}, true},
+		{"a large disk with 2 %", diskSpace{20_000 * mb, 1_000_000 * mb}, false},
+		{"unknown", diskSpace{}, false},
 	} {
-		if got := isLow(test.free, test.blocks, 4096); got != test.want {
+		if got := test.disk.low(); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
 }
 
-// TestDiskLimitsEndOneCopyAtATime: each after two rounds on a nearly full disk, and never one within its request.
-func TestDiskLimitsEndOneCopyAtATime(t *testing.T) {
-	dir := t.TempDir()
-	d := newDiskLimits(dir, slog.New(slog.DiscardHandler))
-	for instance, size := range map[string]int{"small": 1 << 20, "large": 3 << 20, "larger": 4 << 20, "free": 8 << 20} {
-		fill(t, filepath.Join(dir, instance, "file"), size)
+// diskLimitsRig is the measurement of a folder, a second a step.
+type diskLimitsRig struct {
+	*testing.T
+	*diskLimits
+	now time.Time
+}
+
+func newDiskLimitsRig(t *testing.T) *diskLimitsRig {
+	return &diskLimitsRig{t, newDiskLimits(t.TempDir(), slog.New(slog.DiscardHandler)), time.Unix(1000, 0)}
+}
+
+// write makes a running copy use so many megabytes.
+func (r *diskLimitsRig) write(instance string, request float64, megabytes int) {
+	r.Helper()
+	fill(r, filepath.Join(r.dir, instance, "file"), megabytes<<20)
+	r.set(instance, request)
+}
+
+// after makes steps, of which only the last may end a copy. It returns why that has to end.
+func (r *diskLimitsRig) after(steps int, low bool, want string) (why string) {
+	r.Helper()
+	disk := diskSpace{40 << 20, 64 << 20}
+	if low {
+		disk.free = 5 << 20
 	}
-	for instance, megabytes := range map[string]float64{"small": 2, "large": 2, "larger": 2, "free": 0, "gone": 1} {
-		d.set(instance, megabytes)
-	}
-	now := time.Unix(1000, 0)
-	step := func(low bool, want string) {
-		t.Helper()
-		now = now.Add(time.Second)
-		instance, why := d.step(now, low)
-		if instance != want || want != "" && !strings.Contains(why, "MB of disk, its request is 2 MB, and the disk of the node is full") {
-			t.Errorf("after %v: %q, %q, want %q", now.Sub(time.Unix(1000, 0)), instance, why, want)
+	for i := range steps {
+		r.now = r.now.Add(time.Second)
+		instance, reason := r.step(r.now, disk)
+		if last := i == steps-1; last && instance != want || !last && instance != "" {
+			r.Errorf("step %d of %d: %q has to end, %q; want %q at the end", i+1, steps, instance, reason, want)
 		}
+		why = reason
 	}
-	step(false, "")
-	step(true, "larger") // the round before was on a disk with room
-	step(true, "")       // it is ending
-	d.remove("larger")
-	step(true, "large")
-	for range 70 { // it does not end
-		step(false, "")
+	return why
+}
+
+// TestLargestGrowthEndsFirst: each after two rounds on a nearly full disk, one at a time. A copy within its request, or
+// below a megabyte, never ends.
+func TestLargestGrowthEndsFirst(t *testing.T) {
+	r := newDiskLimitsRig(t)
+	r.write("within", 9, 1)
+	r.write("large", 2, 5)
+	r.write("free", 0, 4)
+	r.set("empty", 0)
+	r.set("gone", 1)
+	r.after(1, false, "")
+	r.write("within", 9, 8)
+	r.write("large", 2, 9)
+	r.write("free", 0, 10)
+	if why, want := r.after(1, true, "free"), "the disk of its node had 5 MB free: it used 10 MB, 6 MB of that new, and requested no disk"; why != want {
+		t.Errorf("%q, want %q", why, want)
 	}
-	d.remove("large")
-	step(true, "")
-	step(true, "")
+	r.after(30, true, "") // it is ending
+	r.remove("free")
+	r.write("new", 2, 5)
+	r.after(1, true, "") // it is in this round only
+	if why, want := r.after(1, true, "new"), "the disk of its node had 5 MB free: it used 5 MB, 5 MB of that new, and requested 2 MB"; why != want {
+		t.Errorf("%q, want %q", why, want)
+	}
+	r.remove("new")
+	r.after(1, true, "large")
+	r.remove("large")
+	r.after(200, true, "")
+}
+
+// TestCopyThatDoesNotFillTheDiskEndsLater: what fills the disk is elsewhere. A copy that exceeds its request, and grows
+// by less than a tenth of what was used, ends after a minute.
+func TestCopyThatDoesNotFillTheDiskEndsLater(t *testing.T) {
+	r := newDiskLimitsRig(t)
+	r.write("small", 0, 3)
+	r.write("large", 2, 6)
+	r.after(1, false, "")
+	r.write("small", 0, 4) // of 35 MB that were used
+	r.after(60, true, "")
+	r.after(1, true, "small")
+	r.remove("small")
+	r.after(1, true, "large") // the minute is over
+	r.remove("large")
+	r.after(30, false, "") // its end has helped
+	r.write("late", 2, 3)
+	r.after(60, true, "")
+	r.after(1, true, "late")
+}
+
+// TestOneCopyEndsAtATime on a disk that was full when the agent started: all that a copy uses counts as growth.
+func TestOneCopyEndsAtATime(t *testing.T) {
+	r := newDiskLimitsRig(t)
+	r.write("a", 0, 3)
+	r.write("b", 0, 2)
+	r.after(1, true, "")
+	r.after(1, true, "a")
+	r.after(59, true, "")
+	r.after(1, true, "a") // it did not end, and the agent ends it once only
+	r.remove("a")
+	r.after(1, true, "b")
 }

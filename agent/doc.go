@@ -24,9 +24,10 @@
 // all of a file that is unreadable twice in a row (condition ConditionsFile). Unknown conditions have
 // their last known result.
 //
-// On a nearly full disk the agent ends the copy that exceeds its disk request by most, one at a time, with
-// api.ExitCrashed and the measured use. A copy without a request has no limit. The measurement is of the files in the
-// folder of the copy, and costs a bounded number of calls a second.
+// On a nearly full disk the agent ends the copies that exceed their disk request, one at a time, with api.ExitCrashed and
+// the measured use. A copy without a request requests 0 MB. The copy that has grown most since the disk had room is the
+// first. If no growth explains the full disk, the agent waits for a minute, because other processes may free it. The
+// measurement is of the files in the folders of the copies, and costs a bounded number of calls a second.
 //
 // A fenced node stops its copies with api.ExitEvacuation and accepts none. Its owner fences
 // it ([Client.Fence]). The node fences itself if the bus has not responded for

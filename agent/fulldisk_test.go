@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// TestFullDiskEndsTheCopyThatExceedsItsRequest: a copy within its request runs on, and so does one without a request.
-func TestFullDiskEndsTheCopyThatExceedsItsRequest(t *testing.T) {
+// TestFullDiskEndsTheCopyThatFillsIt: with a request that it exceeds, or without one. The others run on.
+func TestFullDiskEndsTheCopyThatFillsIt(t *testing.T) {
 	dir, inside := smalldisk.On(t, 64<<20, ".")
 	if !inside {
 		return
@@ -27,18 +27,24 @@ func TestFullDiskEndsTheCopyThatExceedsItsRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	start("within", 0, 10, "head -c 5M /dev/zero > kept")
-	start("unlimited", 1, 0, "head -c 20M /dev/zero > kept")
+	start("within", 0, 20, "head -c 15M /dev/zero > kept")
+	start("small", 1, 0, "head -c 5M /dev/zero > kept")
 	localtest.Until(t, "both have written", func() bool {
 		return strings.Count(strings.Join(r.lines(t, wire.LogsRequest{App: "web"}), " "), "done") == 2
 	})
-	start("hog", 2, 10, "head -c 100M /dev/zero > fill")
-	e := r.awaitExit(t, "hog")
-	if text := regexp.MustCompile(`^ended because it used 3[0-9] MB of disk, its request is 10 MB, and the disk of the node is full; killed by SIGTERM$`); e.Reason != api.ExitCrashed || !text.MatchString(e.Description) {
-		t.Errorf("exit = %+v, want a crash with the disk use", e)
-	}
-	r.until(t, "unlimited=RUNNING within=RUNNING")
-	if got := r.lines(t, wire.LogsRequest{App: "web", Index: new(2), Lines: 1}); len(got) == 0 || got[len(got)-1] != "[ended: "+e.Description+"]" {
-		t.Errorf("output %q, want how it ended", got)
+	for i, hog := range []struct {
+		instance, request string
+		disk              float64
+	}{{"exceeds", "10 MB", 10}, {"unlimited", "no disk", 0}} {
+		start(hog.instance, 2+i, hog.disk, "head -c 100M /dev/zero > fill")
+		e := r.awaitExit(t, hog.instance)
+		want := regexp.MustCompile(`^ended because the disk of its node had \d MB free: it used 4\d MB, 4\d MB of that new, and requested ` + hog.request + `; killed by SIGTERM$`)
+		if e.Reason != api.ExitCrashed || !want.MatchString(e.Description) {
+			t.Errorf("exit = %+v, want a crash with the disk use", e)
+		}
+		r.until(t, "small=RUNNING within=RUNNING")
+		if got := r.lines(t, wire.LogsRequest{App: "web", Index: new(2 + i), Lines: 1}); len(got) == 0 || got[len(got)-1] != "[ended: "+e.Description+"]" {
+			t.Errorf("output %q, want how it ended", got)
+		}
 	}
 }

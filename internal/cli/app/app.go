@@ -102,7 +102,7 @@ writes.`,
 	f.IntVarP(&want.Instances, "instances", "n", 1, "number of instances that should run")
 	f.Float64Var(&want.CPUs, "cpus", defaultCPUs, "cores of one instance")
 	f.Float64Var(&want.Mem, "mem", defaultMem, "MB of memory of one instance")
-	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance; a nearly full machine ends what uses more")
+	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance; a machine with a full disk ends what uses more")
 	f.Float64Var(&want.GPUs, "gpus", 0, "GPUs of one instance")
 	f.StringVar(&want.Command, "command", "", "command of an instance, run by /bin/sh -c")
 	f.StringVar(&want.Release, "release", "", "NAMESPACE/NAME@VERSION in the bucket, whose files the command finds in $WEIR_RELEASE_DIR; empty: none")

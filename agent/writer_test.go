@@ -123,6 +123,29 @@ func TestOutputIsWrittenWithoutAnAgent(t *testing.T) {
 	}
 }
 
+// TestOutputGoesOnAfterAFailureOfCat: the shell of the writer starts it again. At most a second of output is dropped.
+func TestOutputGoesOnAfterAFailureOfCat(t *testing.T) {
+	r := newRig(t)
+	r.start(t, "a", "while :; do echo up; sleep 0.02; done")
+	killed := 0
+	localtest.Until(t, "a running cat", func() bool {
+		for _, pid := range r.writers(t, "a") {
+			if name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); err == nil && string(name) == "cat\n" {
+				killed = pid
+			}
+		}
+		return killed > 0
+	})
+	if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	localtest.Until(t, "a mark, and more output", func() bool {
+		got := r.lines(t, wire.LogsRequest{App: "web"})
+		i := slices.Index(got, "[output dropped: its file could not be written]")
+		return i >= 0 && i < len(got)-1 && got[len(got)-1] == "up"
+	})
+}
+
 // TestWriterEndsWithTheOutput: of a copy that is killed, of one that closes its output, and of one that leaves a process
 // which it does not find: this process keeps the output open.
 func TestWriterEndsWithTheOutput(t *testing.T) {

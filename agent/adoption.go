@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // parallelAdoptions is how many copies are adopted at the same time.
@@ -118,10 +119,13 @@ func (a *Agent) adoptCopy(ctx context.Context, now time.Time, x adoption, boot s
 		return nil
 	}
 	a.artifacts.use(c.StartRequest, 1)
-	p := &process{child: x.child, dir: dir, output: outputPath(a.cfg.DataDir, c.Instance), log: a.log}
+	p := &process{
+		child: x.child, launcher: a.launcher, dir: dir, output: outputPath(a.cfg.DataDir, c.Instance), writer: writerTag(c), log: a.log,
+	}
 	a.machine.copies[c.Instance] = c
 	if x.child != nil {
 		a.procs[c.Instance] = p
+		a.disk.set(c.Instance, c.Footprint[resource.Disk])
 		a.wg.Go(func() { a.watch(p, c.Instance) })
 		a.ready.watch(p, c, x.Since)
 		if c.asked || c.evacuated {
@@ -161,72 +165,4 @@ func (a *Agent) resume(ctx context.Context, now time.Time, c *copyOf) {
 	}
 	a.artifacts.use(c.StartRequest, 1) // its end removes one
 	a.fetchedRelease(ctx, now, event{instance: c.Instance, fetched: &fetched{err: err}}, false)
-}
-
-// keepRecord stores the record of a copy, if the copy outlives this agent.
-func (a *Agent) keepRecord(c *copyOf, ended *time.Time) error {
-	if c.tag == "" {
-		return nil
-	}
-	return a.records.write(record{
-		Start: c.StartRequest, Since: c.since, Asked: c.asked, Evacuated: c.evacuated, Tag: c.tag, Process: c.process, Ended: ended,
-		Fetching: c.fetching, Ports: c.ports,
-	})
-}
-
-// updateRecord is keepRecord for a change that has effect anyway.
-func (a *Agent) updateRecord(c *copyOf, ended *time.Time) {
-	if err := a.keepRecord(c, ended); err != nil {
-		a.log.Error("record of app instance not updated", "instance", c.Instance, "err", err)
-	}
-}
-
-// keepNode stores the record of the node, if copies outlive this agent.
-func (a *Agent) keepNode() {
-	if !a.cfg.Keep {
-		return
-	}
-	if err := a.records.writeNode(nodeRecord{Cordoned: a.machine.cordoned, Fenced: a.machine.fenced}); err != nil {
-		a.log.Error("record of the node not updated: after a restart of the agent, the node is as before", "err", err)
-	}
-}
-
-// detach prepares the start of a copy that outlives this agent. Its record exists before its process, so a kill of the
-// agent leaves no process without a record.
-func (a *Agent) detach(c *copyOf, spec *supervise.Spec) error {
-	if !a.cfg.Keep {
-		return nil
-	}
-	if err := a.retag(c); err != nil {
-		return err
-	}
-	spec.Detached = c.tag
-	return nil
-}
-
-// retag stores the record of a copy with a new tag for its process.
-func (a *Agent) retag(c *copyOf) error {
-	c.tag = supervise.NewTag()
-	return a.keepRecord(c, nil)
-}
-
-// identify completes the record of a started copy.
-func (a *Agent) identify(c *copyOf, child *supervise.Child) error {
-	if c.tag == "" {
-		c.fetching = false
-		return nil
-	}
-	id, err := child.Identity()
-	fetching := c.fetching
-	if err == nil {
-		c.process, c.fetching = &id, false
-		err = a.keepRecord(c, nil)
-	}
-	if err == nil {
-		return nil
-	}
-	c.process, c.fetching = nil, fetching
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	return errors.Join(err, child.Stop(now))
 }

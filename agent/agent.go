@@ -36,7 +36,8 @@ type Agent struct {
 	cfg      Config
 	nc       *nats.Conn
 	launcher *supervise.Launcher
-	records  records
+	records  recorder
+	starter  starter
 	log      *slog.Logger
 
 	machine   *machine
@@ -46,6 +47,7 @@ type Agent struct {
 	claims    *claims
 	artifacts *artifacts
 	ready     readyChecks
+	disk      *diskLimits
 	procs     map[string]*process // by instance
 	finished  finished
 	unclean   int // ended copies with processes that may still run
@@ -63,6 +65,7 @@ type event struct {
 	end      *outcome // the copy ended
 	fetched  *fetched // its release is here, or not
 	ready    *readiness.Change
+	overuse  string // it has to end: how it fills the disk
 	// With none of them, the copy is up.
 }
 
@@ -82,11 +85,12 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 	log = log.With("node", cfg.ID)
 	a := &Agent{
 		cfg: cfg, nc: nc, launcher: launcher, log: log,
-		records: records{filepath.Join(cfg.DataDir, stateFolder), cfg.ID, log},
+		records: recorder{records{filepath.Join(cfg.DataDir, stateFolder), cfg.ID, log}, cfg.Keep},
 		machine: newMachine(cfg, boot), checker: newChecker(cfg), procs: map[string]*process{}, reported: make(chan event), claims: newClaims(cfg, rand.Text(), nc, log),
-		artifacts: newArtifacts(cfg.Releases),
-		alive:     make(chan struct{}), reading: make(chan struct{}, parallelLogs), released: make(chan struct{}),
+		artifacts: newArtifacts(cfg.Releases), disk: newDiskLimits(cfg.DataDir, log),
+		alive: make(chan struct{}), reading: make(chan struct{}, parallelLogs), released: make(chan struct{}),
 	}
+	a.starter = starter{cfg, launcher, a.records, log}
 	a.ready = readyChecks{cfg, launcher, a.released, a.report, &a.wg}
 	return a, nil
 }
@@ -127,6 +131,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err == nil {
 		checks.Go(func() { a.checker.run(checking) })
 		checks.Go(func() { trimOutputs(checking, a.cfg.DataDir, a.log) })
+		checks.Go(func() { a.disk.run(checking, a.reported) })
 		checks.Go(func() { a.claims.repeatClaim(checking, own) })
 		if a.cfg.SelfFenceAfter > 0 {
 			a.contact = newContact(time.Now(), a.cfg.SelfFenceAfter)
@@ -253,7 +258,7 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 		changed, err := a.machine.cordon(now, r.On, at)
 		if changed {
 			a.dirty = true
-			a.keepNode()
+			a.records.updateNode(a.machine)
 		}
 		return nil, err
 	case wire.OpFence:

@@ -113,9 +113,12 @@ type rig struct {
 	stop func()
 }
 
-func newRig(t *testing.T) rig {
+func newRig(t *testing.T) rig { return newRigIn(t, t.TempDir()) }
+
+// newRigIn starts an agent with that folder.
+func newRigIn(t *testing.T, dir string) rig {
 	bus := localtest.NewBus(t)
-	r := rig{observer: observe(t, bus.Conn), Client: wire.NewClient(bus.Conn, "c", "p"), dir: t.TempDir()}
+	r := rig{observer: observe(t, bus.Conn), Client: wire.NewClient(bus.Conn, "c", "p"), dir: dir}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
 		Heartbeat: 200 * time.Millisecond, StopGrace: 500 * time.Millisecond, DataDir: r.dir, Env: []string{"EXTRA=yes"},
@@ -191,6 +194,9 @@ func TestLife(t *testing.T) {
 	r.until(t, "")
 	if got := r.lines(t, wire.LogsRequest{App: "web"}); len(got) != 4 || got[3] != "[ended: killed by SIGTERM]" {
 		t.Errorf("output after the end: %q, want three lines and how it ended", got)
+	}
+	if got := r.lines(t, wire.LogsRequest{App: "web", Lines: 1}); len(got) != 2 || got[0] == "" || got[1] != "[ended: killed by SIGTERM]" {
+		t.Errorf("requested one line after the end: %q, want the last one, and how it ended", got)
 	}
 	left, err := os.ReadDir(r.dir)
 	if left = slices.DeleteFunc(left, func(e os.DirEntry) bool { return e.Name() == ".instances" }); err != nil || len(left) != 0 {

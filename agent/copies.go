@@ -9,9 +9,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent/readiness"
 	"github.com/weirkeeper/weirkeeper/agent/wire"
-	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 func (a *Agent) start(ctx context.Context, now time.Time, r wire.StartRequest) error {
@@ -34,11 +34,12 @@ func (a *Agent) start(ctx context.Context, now time.Time, r wire.StartRequest) e
 
 // run starts the process of a copy, with the folder of its release.
 func (a *Agent) run(ctx context.Context, c *copyOf, releaseDir string) error {
-	p, err := a.launch(ctx, c, releaseDir)
+	p, err := a.starter.start(ctx, c, releaseDir)
 	if err != nil {
 		return err
 	}
 	a.procs[c.Instance] = p
+	a.disk.set(c.Instance, c.Footprint[resource.Disk])
 	a.dirty = true
 	a.wg.Go(func() { a.watch(p, c.Instance) })
 	a.ready.watch(p, c, time.Now())
@@ -53,7 +54,7 @@ func (a *Agent) fetch(ctx context.Context, c *copyOf) error {
 		return call.Invalid("app instance %s needs release %s, and this agent fetches no releases", c.Instance, c.Release)
 	}
 	if c.fetching = true; a.cfg.Keep && c.tag == "" {
-		if err := a.retag(c); err != nil {
+		if err := a.records.retag(c); err != nil {
 			return &call.Error{Code: wire.CodeLaunch, Message: err.Error()}
 		}
 	}
@@ -107,47 +108,6 @@ func (a *Agent) noteEnd(c *copyOf, end outcome) {
 	}
 }
 
-// launch starts the copy's process in its own directory.
-func (a *Agent) launch(ctx context.Context, c *copyOf, releaseDir string) (*process, error) {
-	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("make directory of app instance %s: %w", c.Instance, err)
-	}
-	output := outputPath(a.cfg.DataDir, c.Instance)
-	if err := os.MkdirAll(filepath.Dir(output), 0o700); err != nil {
-		return nil, fmt.Errorf("make the folder for the output of app instances: %w", err)
-	}
-	out, err := createOutput(output)
-	if err != nil {
-		_ = os.RemoveAll(dir) // empty; the other error is more useful
-		return nil, fmt.Errorf("make the file for the output of app instance %s: %w", c.Instance, err)
-	}
-	defer func() { _ = out.Close() }() // the copy has its own
-	spec := supervise.Spec{
-		Name: nameOf(c.StartRequest),
-		Argv: []string{"/bin/sh", "-c", c.Command},
-		Env:  environment(a.cfg, c.StartRequest, c.ports, dir, releaseDir), Dir: dir, StopGrace: a.cfg.StopGrace,
-		Stdout: out, Stderr: out,
-	}
-	var child *supervise.Child
-	if err = a.detach(c, &spec); err == nil {
-		if child, err = a.launcher.Start(ctx, spec); err == nil {
-			err = a.identify(c, child)
-		}
-	}
-	if err != nil {
-		_ = os.RemoveAll(dir) // empty; the error of the start is more useful
-		if !c.fetching {      // otherwise the record has the end of the copy
-			a.records.remove(c.Instance)
-		}
-		return nil, err
-	}
-	return &process{child, dir, output, releaseDir, a.log}, nil
-}
-
 // watch reports to the loop that a copy is up, and later that it ended.
 func (a *Agent) watch(p *process, instance string) {
 	up := time.NewTimer(upAfter)
@@ -183,7 +143,7 @@ func (a *Agent) stop(instance string) error {
 	}
 	if !c.asked && !c.evacuated {
 		c.asked = true
-		a.updateRecord(c, nil)
+		a.records.update(c, nil)
 		a.end(c)
 	}
 	return nil
@@ -198,11 +158,20 @@ func (a *Agent) end(c *copyOf) {
 	a.artifacts.cancel(c.Instance)
 }
 
+// endToRestart ends a copy by a rule of its node. The result names why. The copy is started again, unless it has to end
+// anyway.
+func (a *Agent) endToRestart(c *copyOf, why string) {
+	if p := a.procs[c.Instance]; p != nil && !c.asked && !c.evacuated && p.because.CompareAndSwap(nil, &why) {
+		a.log.Warn("app instance ended by its node", "app", c.App, "index", c.Index, "instance", c.Instance, "why", why)
+		a.end(c)
+	}
+}
+
 // fence stops all copies and accepts none while on, or lifts the fence of the owner.
 func (a *Agent) fence(on bool) wire.FenceReply {
 	if a.machine.fenced != on {
 		a.dirty, a.machine.fenced = true, on
-		a.keepNode()
+		a.records.updateNode(a.machine)
 	}
 	if on {
 		a.evacuate()
@@ -216,7 +185,7 @@ func (a *Agent) evacuate() {
 	for _, c := range a.machine.copies {
 		if !c.asked && !c.evacuated {
 			c.evacuated = true
-			a.updateRecord(c, nil)
+			a.records.update(c, nil)
 			a.end(c)
 		}
 	}
@@ -239,11 +208,17 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 	case e.ready != nil:
 		a.becameReady(now, e.instance, *e.ready)
 		return
+	case e.overuse != "":
+		if c := a.machine.copies[e.instance]; c != nil {
+			a.endToRestart(c, e.overuse)
+		}
+		return
 	case e.end == nil:
 		a.machine.running(now, e.instance)
 		return
 	}
 	delete(a.procs, e.instance)
+	a.disk.remove(e.instance)
 	ended := a.machine.copies[e.instance]
 	if e.end.left {
 		a.unclean++
@@ -254,7 +229,7 @@ func (a *Agent) event(ctx context.Context, now time.Time, e event, leaving bool)
 		return
 	}
 	a.artifacts.use(ended.StartRequest, -1)
-	defer a.updateRecord(ended, &now) // after the message: a lost message is worse than a repeated one
+	defer a.records.update(ended, &now) // after the message: a lost message is worse than a repeated one
 	a.log.Info("app instance ended", "app", reported.App, "index", reported.Index, "instance", reported.Instance,
 		"reason", reported.Reason, "description", reported.Description)
 	a.finished.add(now, ended, reported)
@@ -276,8 +251,7 @@ func (a *Agent) becameReady(now time.Time, instance string, change readiness.Cha
 		return
 	}
 	a.log.Warn("app instance no longer ready", "app", c.App, "index", c.Index, "instance", c.Instance, "why", change.Why)
-	if c.Ready != nil && c.Ready.RestartUnready && !c.asked && !c.evacuated && c.unreadyEnd == "" {
-		c.unreadyEnd = "ended because it is not ready: " + change.Why
-		a.end(c)
+	if c.Ready != nil && c.Ready.RestartUnready {
+		a.endToRestart(c, "it is not ready: "+change.Why)
 	}
 }

@@ -11,7 +11,9 @@
 // then RUNNING, and EVACUATING while the node is cordoned. The agent publishes the end of a copy on
 // message.ExitedSubject, and later heartbeats do not list it.
 //
-// Each copy writes to a file of its own in the folder .instances. The last megabyte is
+// Each copy writes to a pipe. A process of its own, its writer, appends that to a file in the folder .instances. The
+// writer outlives the agent as the copy does, and ends when no process has the pipe open. Lines of up to 4096 bytes stay
+// whole. If the file cannot be written, the output is dropped, and the copy runs on. The last megabyte is
 // kept, and 64 KiB after the end of the copy. A client follows it by offsets. The files of 256 ended
 // copies are kept. The last copy of each index is kept longest.
 //
@@ -21,6 +23,11 @@
 // ignores unknown keys. A condition without a result, or older than its period, is unknown, and so are
 // all of a file that is unreadable twice in a row (condition ConditionsFile). Unknown conditions have
 // their last known result.
+//
+// On a nearly full disk the agent ends the copies that exceed their disk request, one at a time, with api.ExitCrashed and
+// the measured use. A copy without a request requests 0 MB. The copy that has grown most since the disk had room is the
+// first. If no growth explains the full disk, the agent waits for a minute, because other processes may free it. The
+// measurement is of the files in the folders of the copies, and costs a bounded number of calls a second.
 //
 // A fenced node stops its copies with api.ExitEvacuation and accepts none. Its owner fences
 // it ([Client.Fence]). The node fences itself if the bus has not responded for

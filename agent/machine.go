@@ -62,14 +62,12 @@ func (m *machine) cordon(now time.Time, on bool, at pools.Sequence) (changed boo
 // With a check of its readiness, it is starting until the first success.
 type copyOf struct {
 	wire.StartRequest
-	state     api.CopyState // Starting or Running; Evacuating is only published
-	unready   bool          // it cannot replace another copy
-	since     time.Time     // of the state
-	asked     bool          // a request to stop it was received
-	evacuated bool          // it is stopped because the node is fenced
-	// unreadyEnd is why it is stopped to be started again: it is no longer ready.
-	unreadyEnd string
-	ports      map[string]int // the number of each port, by name
+	state     api.CopyState  // Starting or Running; Evacuating is only published
+	unready   bool           // it cannot replace another copy
+	since     time.Time      // of the state
+	asked     bool           // a request to stop it was received
+	evacuated bool           // it is stopped because the node is fenced
+	ports     map[string]int // the number of each port, by name
 
 	fetching bool // Starting: its release is being fetched, and no process runs
 	// Of a copy that outlives the agent:
@@ -168,9 +166,6 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 	e := api.Exited{
 		Partition: message.Partition, App: c.App, Version: c.Version, Instance: c.Instance, Index: c.Index,
 		Status: end.status, Description: end.text, Reason: m.reason(c, leaving),
-	}
-	if c.unreadyEnd != "" {
-		e.Description = wire.Clip(c.unreadyEnd + "; " + end.text)
 	}
 	if e.Reason == api.ExitCrashed {
 		e.CrashedAt = now.Unix()

@@ -33,15 +33,17 @@ const stateFolder = ".instances"
 
 const outputSuffix = ".out"
 
-// A copy appends to its own file, so its output needs no process beside it. The file is trimmed at its start: the
-// kernel frees the blocks there, and all offsets stay valid.
+// endMark begins the line that endOutput adds.
+const endMark = "[ended: "
+
+// Each output has a file, which is trimmed at its start: the kernel frees the blocks there, and all offsets stay valid.
 
 // outputPath returns the file of a copy's output.
 func outputPath(dataDir, instance string) string {
 	return filepath.Join(dataDir, stateFolder, instance+outputSuffix)
 }
 
-// createOutput creates the file of a copy's output. The copy inherits it.
+// createOutput creates the file of a copy's output.
 func createOutput(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 }
@@ -72,7 +74,7 @@ func endOutput(path, how string) error {
 	if size > 0 {
 		_, err = f.ReadAt(last, size-1)
 	}
-	mark := "[ended: " + how + "]\n"
+	mark := endMark + how + "]\n"
 	if last[0] != '\n' {
 		mark = "\n" + mark
 	}
@@ -167,9 +169,13 @@ type part struct {
 	whole  bool  // the last line may have no end
 }
 
-// lastLines returns the last n lines (0: all), at most limit bytes.
-func lastLines(path string, n, limit int) (excerpt, error) {
+// lastLines returns the last n lines (0: all), at most limit bytes. The line of endOutput comes in addition, if the copy
+// has ended.
+func lastLines(path string, n, limit int, ended bool) (excerpt, error) {
 	x, err := readOutput(path, part{from: -int64(limit), limit: limit, inside: true, whole: true})
+	if n > 0 && ended && len(x.lines) > 0 && strings.HasPrefix(x.lines[len(x.lines)-1], endMark) {
+		n++
+	}
 	if n > 0 && len(x.lines) > n {
 		x.lines = x.lines[len(x.lines)-n:]
 	}

@@ -29,7 +29,7 @@ func appendTo(t testing.TB, path, text string) {
 
 func lines(t testing.TB, path string, n, limit int) []string {
 	t.Helper()
-	x, err := lastLines(path, n, limit)
+	x, err := lastLines(path, n, limit, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestOutputRefusesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{pipe, link, dir} {
-		if _, err := lastLines(path, 0, 100); err == nil {
+		if _, err := lastLines(path, 0, 100, false); err == nil {
 			t.Errorf("lastLines(%s) = nil", path)
 		}
 		if err := trimOutput(path, 1); err == nil {

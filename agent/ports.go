@@ -70,7 +70,7 @@ func (p *ports) choose(node string, wanted []api.Port, used map[int]bool) (map[s
 	return chosen, nil
 }
 
-// auto returns a free port; 0 if there is none.
+// auto returns a free port, or 0.
 func (p *ports) auto(used, taken map[int]bool) int {
 	for range autoPorts {
 		n := firstAutoPort + p.next

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -21,12 +22,16 @@ const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 
 // process is a running copy.
 type process struct {
-	child  *supervise.Child
-	dir    string // removed with the process
-	output string // file
+	child    *supervise.Child
+	launcher *supervise.Launcher
+	dir      string // removed with the process
+	output   string // file
+	writer   string // tag of the process that writes the file
 	// releaseDir is the folder of its release. It is empty without a release, and if an earlier agent fetched it.
 	releaseDir string
 	log        *slog.Logger
+
+	because atomic.Pointer[string] // why a rule of its node ends it; nil: none does
 }
 
 // outcome is the result of an ended copy.
@@ -77,14 +82,21 @@ func (p *process) end() outcome {
 	if exit.Signal == 0 && !exit.Unknown {
 		out.status, out.text = &exit.Code, exit.String()+shellMeaning(exit.Code)
 	}
+	if why := p.because.Load(); why != nil {
+		out.text = wire.Clip("ended because " + *why + "; " + out.text)
+	}
 	p.clear(out)
 	return out
 }
 
-// clear removes the directory of an ended copy, and adds the result to its output.
+// clear removes the directory of an ended copy, and adds the result to its output. A process that has escaped from the
+// copy may still have its output open: that part is lost.
 func (p *process) clear(end outcome) {
 	if err := os.RemoveAll(p.dir); err != nil {
 		p.log.Warn("directory of app instance not removed", "dir", p.dir, "err", err)
+	}
+	if !awaitWriter(p.output, writerLimit) {
+		p.log.Warn("output of app instance is held open: what follows is lost", "file", p.output, "clear_err", p.launcher.Clear(p.writer))
 	}
 	if err := endOutput(p.output, end.text); err != nil {
 		p.log.Warn("end of app instance not added to its output", "file", p.output, "err", err)

@@ -157,6 +157,9 @@ const (
 	AppFindingUpdated AppFindingKind = "updated"       // each index has a ready instance of the new version
 	AppFindingHalted  AppFindingKind = "update_halted" // the new version crashed or was not ready in time; the last complete one serves
 
+	AppFindingNotReady AppFindingKind = "not_ready" // an index runs, and none of its instances became ready in time
+	AppFindingReady    AppFindingKind = "ready"     // an index that was not ready has a ready instance
+
 	AppFindingNodeLost     AppFindingKind = "node_lost"     // a node is silent
 	AppFindingInstanceLost AppFindingKind = "instance_lost" // a living node omits a copy
 

@@ -64,6 +64,10 @@ type HarmonizerStatus struct {
 	Unanswered     []UnansweredNudge `json:"unanswered,omitempty"`
 	UnansweredApps int               `json:"unanswered_apps,omitempty"`
 
+	// Halted has the first applications whose update is halted, in order of name; HaltedApps is their number.
+	Halted     []HaltedApp `json:"halted,omitempty"`
+	HaltedApps int         `json:"halted_apps,omitempty"`
+
 	DisruptionLimit LimitStatus       `json:"disruption_limit"`
 	Queue           NudgeQueue        `json:"queue"`
 	Shadow          *HarmonizerShadow `json:"shadow,omitempty"` // in shadow mode

@@ -125,12 +125,17 @@ type FullDisk struct {
 	Free  uint64 `json:"free"`  // bytes available to this user
 	Need  uint64 `json:"need"`  // bytes
 	Files bool   `json:"files"` // the disk has free bytes but accepts no more files
+	// Reserve: the disk was full, and the free bytes were reserved for the bus.
+	Reserve bool `json:"reserve,omitempty"`
 }
 
 // Error implements error.
 func (f *FullDisk) Error() string {
 	if f.Files {
 		return fmt.Sprintf("disk full: %s accepts no more files, although %d MB are free: remove files there", f.Path, f.Free>>20)
+	}
+	if f.Reserve {
+		return fmt.Sprintf("disk nearly full: %s has %d MB left of its reserve, and needs %d MB: free or add space", f.Path, f.Free>>20, f.Need>>20)
 	}
 	return fmt.Sprintf("disk full: %s has %d MB free and needs %d MB: free or add space", f.Path, f.Free>>20, f.Need>>20)
 }

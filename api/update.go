@@ -167,6 +167,13 @@ type HaltedUpdate struct {
 	At      time.Time `json:"at"`
 }
 
+// HaltedApp is an application whose update is halted.
+type HaltedApp struct {
+	App  string `json:"app"`
+	Pool string `json:"pool,omitempty"`
+	HaltedUpdate
+}
+
 // String returns a sentence for operators, with what to do.
 func (h HaltedUpdate) String(app string) string {
 	return fmt.Sprintf("version %s of %s halted: %s; %s serves; \"weir app rollback %s\", or set a new version", h.Version, app, h.Why, h.Serves, app)

@@ -19,7 +19,7 @@ const (
 	// statusLimit bounds the lists of a Status, so that it fits in a bus message.
 	statusLimit = 1000
 	nodesLimit  = 4000 // nodes of a Status
-	silentLimit = 100  // silent nodes, and unanswered requests, in a Status
+	silentLimit = 100  // silent nodes, unanswered requests, and halted updates, in a Status
 )
 
 // labelValues bounds the values of one label that have sums: the first in order.
@@ -56,6 +56,8 @@ func (h *Harmonizer) status(now time.Time, q api.HarmonizerQuery) api.Harmonizer
 	s.Silent, s.SilentNodes = silent[:min(len(silent), silentLimit)], len(silent)
 	wrong := h.machine.View().WrongSenders()
 	s.Wrong, s.WrongSenders = wrong[:min(len(wrong), silentLimit)], len(wrong)
+	halted := h.machine.View().Halted()
+	s.Halted, s.HaltedApps = halted[:min(len(halted), silentLimit)], len(halted)
 	if h.watched != nil {
 		all := h.watched.unanswered(h.machine.View().PoolOf)
 		s.Unanswered, s.UnansweredApps = all[:min(len(all), silentLimit)], len(all)

@@ -156,7 +156,7 @@ func (c limiter) touchTaken() {
 }
 
 // useless returns a port for which a further machine is not ordered, because several nodes refused it, and more than have it for
-// copies; 0 if there is none.
+// copies, or 0.
 func (c limiter) useless(limits []fit.Limit) int {
 	for _, l := range limits {
 		refused := len(c.refused[l.Port])

@@ -3,6 +3,7 @@ package placer
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +20,8 @@ const maxListed = 1000
 // capacity is what the machines of a pool can hold.
 type capacity struct {
 	nodes   []resource.Vector // the resources of each node
+	rooms   []resource.Vector // the free resources of each node that takes instances
+	closed  int               // nodes that take none: they drain, or rejected a start
 	kinds   []api.PlacesKind  // of machines that may be added; nil: unknown
 	sizes   []api.MachineSize // of the nodes and of the kinds; nil: one of them is unknown
 	largest resource.Vector   // the largest value of each kind of resource
@@ -32,6 +35,11 @@ func capacityOf(nodes map[string]*node, kinds []api.PlacesKind) capacity {
 			continue
 		}
 		all.nodes = append(all.nodes, n.facts.Resources)
+		if n.facts.Draining || n.blocked {
+			all.closed++
+		} else {
+			all.rooms = append(all.rooms, n.room())
+		}
 		for k, x := range n.facts.Resources {
 			all.largest[k] = max(all.largest[k], x)
 		}
@@ -57,7 +65,7 @@ func (all capacity) whyNot(footprint resource.Vector) string {
 		return "no node of the pool reports"
 	}
 	if slices.ContainsFunc(all.nodes, footprint.Fits) {
-		return "no node has so much room now"
+		return all.noRoom(footprint)
 	}
 	if len(all.kinds) > 0 {
 		return "no node that exists can hold it, a further machine may"
@@ -72,6 +80,31 @@ func (all capacity) whyNot(footprint resource.Vector) string {
 		return fmt.Sprintf("no node can hold it: no node has all of %s", resource.Of(footprint))
 	}
 	return "no node can hold it: it needs " + strings.Join(short, ", and ")
+}
+
+// noRoom returns which resource the existing nodes lack: "no node has room: not enough cpus on 2 of 2 nodes
+// (it needs 0.6 cpus, at most 0.1 cpus are free)".
+func (all capacity) noRoom(footprint resource.Vector) string {
+	var short []string
+	for _, k := range resource.Kinds() {
+		lack, most := 0, 0.0
+		for _, room := range all.rooms {
+			if most = max(most, room[k]); footprint[k] > room[k]+resource.Slack {
+				lack++
+			}
+		}
+		if lack > 0 {
+			short = append(short, fmt.Sprintf("not enough %s on %d of %d nodes (it needs %s, at most %s are free)", k, lack, len(all.nodes),
+				fit.Amount(k, footprint[k]), fit.Amount(k, math.Floor((most+resource.Slack)*100)/100)))
+		}
+	}
+	if all.closed > 0 {
+		short = append(short, fmt.Sprintf("no more instances on %d of %d nodes, which drain or rejected a start", all.closed, len(all.nodes)))
+	}
+	if short == nil {
+		return "no node had room at the last attempt"
+	}
+	return "no node has room: " + strings.Join(short, ", ")
 }
 
 // pending returns the copies that wait for room, and those that nodes rejected.

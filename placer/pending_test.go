@@ -1,6 +1,7 @@
 package placer
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,11 @@ func TestWhyNotNamesWhatIsMissing(t *testing.T) {
 		}
 		return c
 	}
+	busy := func(closed int, rooms ...resource.Vector) capacity {
+		c := nodes(slices.Repeat([]resource.Vector{{4, 1000}}, len(rooms)+closed)...)
+		c.rooms, c.closed = rooms, closed
+		return c
+	}
 	for _, tt := range []struct {
 		name string
 		all  capacity
@@ -28,7 +34,10 @@ func TestWhyNotNamesWhatIsMissing(t *testing.T) {
 		want string
 	}{
 		{"no node", nodes(), resource.Vector{1}, "no node of the pool reports"},
-		{"busy", nodes(resource.Vector{4, 100}), resource.Vector{4, 100}, "no node has so much room now"},
+		{"busy", busy(0, resource.Vector{1 - 0.9, 100}, resource.Vector{0.0625, 200}), resource.Vector{0.6, 100}, "no node has room: not enough cpus on 2 of 2 nodes (it needs 0.6 cpus, at most 0.1 cpus are free)"},
+		{"one takes no more", busy(1, resource.Vector{4, 10}, resource.Vector{0, 70}), resource.Vector{1, 64},
+			"no node has room: not enough cpus on 1 of 3 nodes (it needs 1 cpus, at most 4 cpus are free), not enough mem on 1 of 3 nodes (it needs 64 MB of memory, at most 70 MB of memory are free), no more instances on 1 of 3 nodes, which drain or rejected a start"},
+		{"room since then", busy(0, resource.Vector{4, 100}), resource.Vector{1, 64}, "no node had room at the last attempt"},
 		{"cpus", nodes(resource.Vector{4, 100}), resource.Vector{8, 100}, "no node can hold it: it needs 8 cpus, the largest has 4 cpus"},
 		{"two kinds", nodes(resource.Vector{4, 100}), resource.Vector{8, 200}, "no node can hold it: it needs 8 cpus, the largest has 4 cpus, and 200 MB of memory, the largest has 100 MB of memory"},
 		{"none has all", nodes(resource.Vector{4, 100}, resource.Vector{1, 500}), resource.Vector{4, 500}, "no node can hold it: no node has all of cpus=4 mem=500"},

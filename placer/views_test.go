@@ -193,7 +193,7 @@ func TestCopiesThatNothingCanHold(t *testing.T) {
 		t.Errorf("cpus_pending is %v, pending %+v, want 3, and 50 that no machine can hold", got, p)
 	}
 	for _, one := range p.Copies {
-		if want := map[string]string{"typo": "it needs 50 cpus, the largest machine (group g) has 8 cpus", "web": "no node has so much room now"}[one.App]; one.Why != want || one.Never != (one.App == "typo") {
+		if want := map[string]string{"typo": "it needs 50 cpus, the largest machine (group g) has 8 cpus", "web": "no node has room: not enough cpus on 1 of 1 nodes (it needs 3 cpus, at most 1 cpus are free)"}[one.App]; one.Why != want || one.Never != (one.App == "typo") {
 			t.Errorf("%s: never %v, %q, want %q", one.App, one.Never, one.Why, want)
 		}
 	}

@@ -88,7 +88,7 @@ type FenceReply struct {
 type LogsRequest struct {
 	App   string `json:"app"`
 	Index *int   `json:"index,omitempty"` // nil: of every index
-	Lines int    `json:"lines"`           // at most, of each copy; 0: all stored lines
+	Lines int    `json:"lines"`           // at most, of each copy, without the result of an ended one; 0: all stored lines
 	// After has offsets, by instance. Of these copies the reply has the lines from the offset. Of the others it has the
 	// last lines.
 	After map[string]int64 `json:"after,omitempty"`
@@ -106,7 +106,7 @@ type CopyLog struct {
 	Version  string   `json:"version"`
 	Index    int      `json:"index"`
 	Ended    bool     `json:"ended"`
-	Lines    []string `json:"lines"`          // standard output and standard error in order of arrival; for an ended copy the last line is its result
+	Lines    []string `json:"lines"`          // standard output and standard error in order of arrival; the last line of an ended copy is its result
 	Next     int64    `json:"next,omitempty"` // offset after the last line, for LogsRequest.After
 	Lost     bool     `json:"lost,omitempty"` // lines before the first one no longer exist
 }

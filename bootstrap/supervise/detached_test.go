@@ -125,6 +125,30 @@ func TestDetachedChildOutlivesItsLauncher(t *testing.T) {
 	})
 }
 
+// TestChildWithoutCgroup stays in the cgroup of its launcher's process, and ends as others do.
+func TestChildWithoutCgroup(t *testing.T) {
+	withAndWithoutCgroups(t, func(t *testing.T, l *Launcher, _ func() error, _ bool) {
+		mark := newMark(t)
+		spec, path := detachedShell(t, "sleep 60 & echo up; wait", mark)
+		spec.NoCgroup = true
+		child := start(t, l, spec)
+		if id := identity(t, child); id.Cgroup != "" {
+			t.Errorf("cgroup %q, want none", id.Cgroup)
+		}
+		if got, own := membershipOf(child.PID()), membershipOf(os.Getpid()); got != own {
+			t.Errorf("it is in cgroup %q, want %q", got, own)
+		}
+		await.True(t, "it prints a line", func() bool { text, _ := os.ReadFile(path); return string(text) == "up\n" })
+		if err := l.Clear(spec.Detached); err != nil {
+			t.Error(err)
+		}
+		awaitEnd(t, child)
+		if left := marked(t, mark); len(left) != 0 {
+			t.Errorf("processes %v are left", left)
+		}
+	})
+}
+
 // TestDetachedChildOutlivesAKill kills the process of the launcher. Its keeper has nothing to do.
 func TestDetachedChildOutlivesAKill(t *testing.T) {
 	mark := newMark(t)

@@ -56,6 +56,7 @@ func TestStartRefuses(t *testing.T) {
 		{"no such file", Spec{Name: "x", Argv: []string{"/nonexistent/x"}}, "no such file"},
 		{"no such folder", Spec{Name: "x", Argv: []string{"/bin/sh"}, Dir: "/nonexistent"}, "no such file"},
 		{"limit", Spec{Name: "x", Argv: []string{"/bin/sh"}, Limits: Limits{AddressMB: 1023}}, "address space limit of 1023 MiB"},
+		{"limit without a cgroup", Spec{Name: "x", Argv: []string{"/bin/sh"}, NoCgroup: true, Limits: Limits{CPUs: 1}}, "limits need a cgroup"},
 		{"negative grace", Spec{Name: "x", Argv: []string{"/bin/sh"}, StopGrace: -1}, "negative"},
 		{"nil file", Spec{Name: "x", Argv: []string{"/bin/sh"}, ExtraFiles: []*os.File{nil}}, "an extra file is nil"},
 		{"too many files", Spec{Name: "x", Argv: []string{"/bin/sh"}, ExtraFiles: make([]*os.File, 198)}, "198 extra files, at most 197"},

@@ -27,6 +27,9 @@ func (l *Launcher) newPlacement(name string, spec Spec) *placement {
 		p.leave(l.noCgroup)
 		return p
 	}
+	if spec.NoCgroup {
+		return p
+	}
 	p.cgroup = l.cgroup.child(name)
 	if p.detached {
 		p.cgroup = l.detachedCgroup(spec.Detached)

@@ -83,6 +83,9 @@ type Spec struct {
 	// launcher adopts it by its Identity. Requires Stdout and Stderr, because pipes end with this process.
 	Detached string
 
+	// NoCgroup leaves the child in the cgroup of this process. Requires no Limits.
+	NoCgroup bool
+
 	// Isolated prevents the child from gaining privileges by executing a program (no_new_privs).
 	Isolated bool
 
@@ -117,6 +120,9 @@ func (s Spec) Validate() error {
 		if s.Stdout == nil || s.Stderr == nil {
 			errs = append(errs, errors.New("a detached child needs files for its output"))
 		}
+	}
+	if s.NoCgroup && s.Limits != (Limits{}) {
+		errs = append(errs, errors.New("limits need a cgroup"))
 	}
 	if s.StopGrace < 0 {
 		errs = append(errs, fmt.Errorf("stop grace %s is negative", s.StopGrace))

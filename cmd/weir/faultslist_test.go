@@ -40,10 +40,25 @@ func runningFaults() (all []fault) {
 	}
 	var free func()
 	return append(all,
-		fault{name: "disk full", begin: func(w *faultWorld) { free = smalldisk.Fill(w.T, w.data) }, end: func(*faultWorld) { free() }},
+		fault{name: "disk full", begin: func(w *faultWorld) { free = w.fillDisk() }, end: func(*faultWorld) { free() }},
 		fault{name: "file limit 64 while it runs", begin: (*faultWorld).limitFiles, end: (*faultWorld).again},
 		fault{name: "file limit 64 from the start", begin: (*faultWorld).startLimited, end: (*faultWorld).again},
 	)
+}
+
+// fillDisk fills the disk, and then what the bus had reserved of it. Without room, it had reserved nothing.
+func (w *faultWorld) fillDisk() (free func()) {
+	w.Helper()
+	first := smalldisk.Fill(w.T, w.data)
+	eventually(w.T, "the reserve of the bus is released", func() error {
+		info, err := os.Stat(filepath.Join(w.data, "bus", "reserve"))
+		if err == nil && info.Size() > 0 {
+			return fmt.Errorf("it has %d bytes", info.Size())
+		}
+		return nil
+	})
+	second := smalldisk.Fill(w.T, w.data)
+	return func() { first(); second() }
 }
 
 // of returns the processes of a role; the first one of each is enough for a fault.

@@ -9,12 +9,15 @@ import (
 	"io/fs"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
@@ -264,7 +267,7 @@ func (s site) local() (all []attempt) {
 	for id := range s.processes {
 		dir := "/proc/" + id
 		for _, name := range []string{"environ", "mem", "maps", "auxv", "io", "syscall", "stack"} {
-			try(filepath.Join(dir, name), "read")
+			try(filepath.Join(dir, name), "read a byte")
 		}
 		try(filepath.Join(dir, "mem"), "write")
 		try(filepath.Join(dir, "fd"), "list")
@@ -411,4 +414,27 @@ func (p process) role() string {
 		return "signal"
 	}
 	return "app"
+}
+
+// TestIntruderReadsNothingOfEndedProcess: a process of an application may end before its parent reads its status.
+func TestIntruderReadsNothingOfEndedProcess(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("/bin/true")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var info unix.Siginfo
+	if err := unix.Waitid(unix.P_PID, cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	maps := fmt.Sprintf("/proc/%d/maps", cmd.Process.Pid)
+	if got := (attempt{Do: "read a byte", On: maps}).make(); got != "" {
+		t.Errorf("read a byte of %s: %s, want a refusal", maps, got)
+	}
+	if got := (attempt{Do: "read a byte", On: "/proc/self/maps"}).make(); got != "granted" {
+		t.Errorf("read a byte of own maps: %q, want granted", got)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
 }

@@ -99,16 +99,18 @@ func attempts() map[string]func(on string) string {
 			path := filepath.Join(on, fmt.Sprintf("intruder-%d", os.Getpid()))
 			return granted(path, errors.Join(os.WriteFile(path, nil, 0o600), os.Remove(path)))
 		},
-		"enter":    func(on string) string { return granted(on, unix.Access(on, unix.X_OK)) },
-		"execute":  func(on string) string { return granted(on, unix.Access(on, unix.X_OK)) },
-		"read":     func(on string) string { return granted(readSome(on)) },
-		"write":    func(on string) string { return granted(on, openToWrite(on)) },
-		"follow":   func(on string) string { return granted(os.Readlink(on)) },
-		"connect":  connectUnix,
-		"listen":   banner,
-		"use NATS": useNATS,
-		"signal":   func(on string) string { return granted(on, syscall.Kill(number(on), 0)) },
-		"trace":    func(on string) string { return granted(on, trace(number(on))) },
+		"enter":   func(on string) string { return granted(on, unix.Access(on, unix.X_OK)) },
+		"execute": func(on string) string { return granted(on, unix.Access(on, unix.X_OK)) },
+		"read":    func(on string) string { return granted(readable(on)) },
+		// The kernel gives each user the empty "maps" of a process that has ended, until its parent reads its status.
+		"read a byte": func(on string) string { return granted(readByte(on)) },
+		"write":       func(on string) string { return granted(on, openToWrite(on)) },
+		"follow":      func(on string) string { return granted(os.Readlink(on)) },
+		"connect":     connectUnix,
+		"listen":      banner,
+		"use NATS":    useNATS,
+		"signal":      func(on string) string { return granted(on, syscall.Kill(number(on), 0)) },
+		"trace":       func(on string) string { return granted(on, trace(number(on))) },
 	}
 }
 
@@ -136,18 +138,23 @@ func number(text string) int {
 	return n
 }
 
-// readSome reads the first byte of a file; the end of an empty one counts.
-func readSome(path string) (int, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return 0, err
-	}
-	defer f.Close()
-	n, err := f.Read(make([]byte, 1))
+// readable opens and reads a file. An empty one is readable.
+func readable(path string) (any, error) {
+	_, err := readByte(path)
 	if errors.Is(err, io.EOF) {
 		err = nil
 	}
-	return n, err
+	return nil, err
+}
+
+func readByte(path string) (any, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	_, err = f.Read(make([]byte, 1))
+	return nil, err
 }
 
 func openToWrite(path string) error {

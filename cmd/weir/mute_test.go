@@ -92,6 +92,7 @@ func busCommands() map[string][]string {
 		"pool decide": {"--set", "scaling_limits.max_capacity=40", "--since", "1h"},
 		"app set":     {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
 		"app explain": {"web"}, "app crashes": {"web"}, "app retry": {"web"}, "app logs": {"web"}, "app history": {"web"},
+		"app apply": {"-f", "testdata/apps.yaml"}, "app diff": {"-f", "testdata/apps.yaml"},
 		"app restart": {"web"}, "app rollback": {"web"}, "app scale": {"web", "2"}, "app start": {"web"}, "app stop": {"web"},
 		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"}, "state aside": {"state", "--reason", "x"},
 		"state backup": {"none.tar", "--cluster", "none"}, "state restore": {"testdata/backup.tar", "--cluster", "other"},

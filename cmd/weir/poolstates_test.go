@@ -55,6 +55,8 @@ func stateRows() map[string]stateRow {
 		"harmonizer release": harmonizer("0 nothing is held"),
 		"app set":            change,
 		"app restart":        change, "app rollback": change, "app scale": change, "app start": change, "app stop": change,
+		"app apply":   {"0 1 application: ", "0 1 application: ", noBucketYet, "0 1 application: "},
+		"app diff":    {"0 1 application: 0 created", "0 1 application: 0 created", "2" + noBucketYet[1:], "0 1 application: 0 created"},
 		"app history": {"0 of the row", "0 of the row", noBucketYet, "0 of the row"},
 		"app get":     {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},
 		"app list":    {"0 web   default", "0 web   default", noBucketYet, "0 web   default"},

@@ -74,7 +74,7 @@ func runningOf(instances map[string]bool) (running int) {
 // setLater sets an application with one instance, and waits until it runs.
 func (w *busWorld) setLater(operator string) {
 	w.Helper()
-	w.command(operator, "app", "set", "later", "--instances", "1", "--cpus", "0", "--mem", "16",
+	w.command(operator, "app", "set", "later", "--instances", "1", "--cpus", "0", "--yes", "--mem", "16",
 		"--command", fmt.Sprintf("echo $$ >> %s/$$; exec sleep 100000", w.started))
 	eventually(w, "an instance of application later", func() error {
 		if got := runningOf(w.instances()); got != busInstances+1 {

@@ -212,6 +212,7 @@ func readingRows(node string) []roleRow {
 		{"node list", 0, node}, {"node status", 0, "mode observe"}, {"node history", 0, ""},
 		{"node evidence " + node, 1, "has no evidence"},
 		{"app list", 0, "web"}, {"app get web", 0, "web"}, {"app status", 0, "web"}, {"app explain web", 0, "2 running"}, {"app crashes web", 0, ""}, {"app history web", 0, "of the row"},
+		{"app diff -f testdata/apps-web.yaml", 1, "job: would be created"},
 		{"state check", 0, "no damage is reported"}, {"signal ps", 0, "running"}, {"signal shadow", 0, ""},
 		{"metrics get --app web load", 0, "web,load"}, {"decide --help", 0, "Recompute"},
 		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: start web/"},
@@ -224,6 +225,7 @@ func orderRows(node string) []roleRow {
 	return []roleRow{
 		{"app set api --instances 1 --command true", 0, "api: 1 instances"}, {"app logs web", 0, "begun"}, {"app retry web", 0, "web"},
 		{"app scale api 1", 0, "api: 1 instances"}, {"app restart api", 0, "api: 1 instances"}, {"app rollback api", 0, "api: 1 instances"},
+		{"app apply -f testdata/apps-web.yaml", 0, "job: created"}, {"app delete job", 0, "job: deleted"},
 		{"app stop api", 0, "api: 1 instances"}, {"app start api", 0, "api: 1 instances"},
 		{"harmonizer release", 0, "nothing is held"}, {"metrics put --app web load=3", 0, "1 values written"},
 		{"metrics import testdata/metrics.lp", 0, "values written"},

@@ -502,9 +502,22 @@ func (a *twin) says(mark int, text string) int {
 		if a.ended() {
 			a.world.Fatalf("%s has ended", a.name)
 		}
-		return errors.New(strings.Join(lines, "\n"))
+		return fmt.Errorf("%s\n%s", strings.Join(lines, "\n"), a.world.whoHolds())
 	})
 	return next
+}
+
+// whoHolds returns the newest claims of the lease, and which twins stand still.
+func (w *twins) whoHolds() string {
+	var said strings.Builder
+	terms := w.held()
+	for _, t := range terms[max(0, len(terms)-3):] {
+		fmt.Fprintf(&said, "%s the lease: %+v\n", t.at.Format("05.000"), t)
+	}
+	for _, a := range w.all {
+		fmt.Fprintf(&said, "%s is %s, stands still: %v\n", a.name, a.holder, standsStill(int(a.pid.Load())))
+	}
+	return said.String()
 }
 
 const (

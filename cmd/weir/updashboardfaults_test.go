@@ -31,7 +31,7 @@ func TestDashboardOfFaults(t *testing.T) {
 	w := &faultWorld{T: t, data: data, u: startUp(t, data)}
 	u := w.u
 	began := time.Now()
-	u.weir(t, "app", "set", "web", "--instances", "60", "--cpus", "0.5", "--mem", "16", "--command", "exec sleep 100000")
+	u.weir(t, "app", "set", "web", "--instances", "60", "--yes", "--cpus", "0.5", "--mem", "16", "--command", "exec sleep 100000")
 	firstLine := func(words string) {
 		t.Helper()
 		eventually(t, "a status with "+words, func() error {
@@ -42,7 +42,7 @@ func TestDashboardOfFaults(t *testing.T) {
 		})
 	}
 	firstLine("but scaling_limits.max_capacity is 20")
-	firstLine("instances wait for room")
+	firstLine(" waits since ")
 	firstLine("target 20, wanted 20, fulfilled 20, joined 20")
 	defer w.hang("signal")()
 	firstLine("signal of app apps")

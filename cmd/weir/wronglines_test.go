@@ -119,7 +119,7 @@ func wrongArguments() (rows []wrongInput) {
 		rows = append(rows, wrongInput{line, nil, 2, "See \"weir " + commandOf(line), "weir " + commandOf(line), fix})
 	}
 	for _, path := range []string{
-		"app list", "pool list", "state check", "version", "bootstrap", "autoscaler", "agent",
+		"app list", "app apply", "app diff", "pool list", "state check", "version", "bootstrap", "autoscaler", "agent",
 		"keep", "up", "metrics serve", "harmonizer release", "nats init", "context list",
 	} {
 		rows = append(rows, wrongInput{path + " extra", nil, 2, `takes no argument, but got "extra"`, "weir " + path, `See "weir ` + path + ` --help"`})

@@ -127,6 +127,8 @@ type slot struct {
 	noRoom  instant       // pending by the latest report that the start waits at its scheduler
 	grace   instant       // it was stopped: no start before this time
 	hold    api.AppRule   // the latest reported rule that it waits for
+	unready instant       // since then its copies run and none is ready; 0: not
+	slow    bool          // that is reported
 	silent  instant       // when it was lost with a silent node; 0: not. Owned by disruptionLimit
 
 	backoff

@@ -87,6 +87,18 @@ func (v View) Apps() []api.AppSummary {
 	return out
 }
 
+// Halted returns the apps whose update is halted, in order of name.
+func (v View) Halted() (all []api.HaltedApp) {
+	for _, a := range v.m.apps.list {
+		if a == nil || a.row != rowPresent || a.update.halted == nil {
+			continue
+		}
+		all = append(all, api.HaltedApp{App: a.name(), Pool: a.want.Pool, HaltedUpdate: *a.update.halted})
+	}
+	slices.SortFunc(all, func(a, b api.HaltedApp) int { return cmp.Compare(a.App, b.App) })
+	return all
+}
+
 // Explain returns the state of an app, and whether the app is known.
 func (v View) Explain(now time.Time, name string) (api.AppExplanation, bool) {
 	a := v.m.apps.lookup(name)

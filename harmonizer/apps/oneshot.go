@@ -26,7 +26,7 @@ func (m *Machine) finish(a *app, e api.Exited) {
 	m.journal.addIndexFinding(s, api.AppFinding{Kind: api.AppFindingDone, Why: api.WhyDone, Version: e.Version, Instance: e.Instance, Rule: api.AppRuleOneShot})
 }
 
-// keep keeps what is done of the same work: the version has not changed, and the row still has the index.
+// keep keeps the done indices of the same work: the version has not changed, and the row still has the index.
 func (o *oneShot) keep(same bool, instances int) {
 	if !same {
 		o.done = nil

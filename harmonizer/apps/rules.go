@@ -13,6 +13,7 @@ var verdictRules = [...]func(*evaluation){
 	(*evaluation).evacuation,   // a copy will end: start another, then stop it
 	(*evaluation).extraVersion, // copies of other versions, once the live one runs: stop
 	(*evaluation).duplicates,   // several copies of the live version: stop all but one, one by one
+	(*evaluation).readiness,    // none of them is ready: reported after a while
 }
 
 // startRules decide what the start of an index waits for. The first rule that holds counts.
@@ -98,6 +99,7 @@ type verdict struct {
 	surplus    []surplus
 	liveCopies []known.Copy  // duplicates, the survivor first
 	redundant  int           // copies that should not run
+	unready    bool          // copies of the live version run, and none of them is ready
 	again      time.Duration // evaluate again after this time; 0: when something changes
 }
 
@@ -109,7 +111,7 @@ type surplus struct {
 }
 
 func (v *verdict) troubled() bool {
-	return v.start != "" || len(v.surplus) > 0 || v.again > 0 || v.category == done
+	return v.start != "" || len(v.surplus) > 0 || v.again > 0 || v.category == done || v.unready
 }
 
 // evaluation is one index of an app, as the rules read it, and their verdict.

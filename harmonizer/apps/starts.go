@@ -49,6 +49,19 @@ func (l *evaluation) done() {
 	}
 }
 
+// readiness finds an index that runs without a ready copy: its copies are STARTING, or fail their check.
+func (l *evaluation) readiness() {
+	if l.copyCounts.serving == 0 {
+		return
+	}
+	for _, c := range l.copies {
+		if c.State() != api.CopyEvacuating && c.OfVersion(l.app.want.Version) && c.Ready() {
+			return
+		}
+	}
+	l.unready = true
+}
+
 // evacuation implements rule evacuation. An EVACUATING copy runs, but will end. Without
 // another copy of the live version, the index requests a start at once. When that copy is
 // ready, the EVACUATING copies are extra. Until then they are left alone.

@@ -5,8 +5,10 @@
 //	  job: {instances: 0, pool: default, command: ./work, state: STOPPED}
 //
 // The file is YAML, or the same in JSON, which may have more entries. A row has the fields of
-// api.App under their names; instances and pool are required. The default version is a
-// hash of the command, the release and the resources of one copy.
+// api.App under their names, without restarted and history; instances and pool are required.
+// The default version is a hash of what makes up one copy.
+//
+// Decode decodes such a file for "weir app apply", and returns all its mistakes.
 //
 // The package watches the file. The file may be replaced by a rename, by a changed link (as
 // Kubernetes does), or written in place. It is read only when it has not changed for a moment

@@ -15,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
-	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
 
 const (
@@ -275,5 +274,5 @@ type rows struct {
 // unreadable is an invalid row.
 type unreadable struct {
 	name string
-	err  *strictyaml.Problem
+	err  error // all its mistakes
 }

@@ -273,7 +273,7 @@ func TestOtherKindsOfFiles(t *testing.T) {
 	watchFile(t, dir).expect("failed: is not a regular file")
 	large := filepath.Join(dir, "large")
 	write(t, large, "")
-	if err := os.Truncate(large, maxFile+1); err != nil {
+	if err := os.Truncate(large, MaxFile+1); err != nil {
 		t.Fatal(err)
 	}
 	w := watchFile(t, large)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// maxFile bounds the file, in bytes.
-const maxFile = 16 << 20
+// MaxFile bounds the file, in bytes.
+const MaxFile = 16 << 20
 
 // errChanged: the file differs from the checked one.
 var errChanged = errors.New("changed during the read")
@@ -45,8 +45,8 @@ func stampFrom(path string, info fs.FileInfo) (stamp, error) {
 
 // read returns the content of the checked file, or errChanged if the file differs.
 func read(path string, seen stamp) ([]byte, error) {
-	if seen.size > maxFile {
-		return nil, fmt.Errorf("%s: is longer than %d bytes", path, maxFile)
+	if seen.size > MaxFile {
+		return nil, fmt.Errorf("%s: is longer than %d bytes", path, MaxFile)
 	}
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -61,6 +61,46 @@ apps:
 	}
 }
 
+// A row has the readiness, the environment and the update that "weir app set" sets.
+func TestDecodeOfAReadiness(t *testing.T) {
+	after := api.Duration(time.Second)
+	want := api.App{Name: "web", Pool: "p", Instances: 1, Env: map[string]string{"LEVEL": "debug", "N": "1"}, Update: &api.Update{MaxSurge: api.Share{Count: 2}, StopAfter: 3},
+		Ready: &api.Readiness{TCP: &api.TCPCheck{Port: api.PortRef{Number: 80}}, After: &after, Within: api.Duration(time.Minute), RestartUnready: true}}
+	want.Version = message.VersionOf(want)
+	for name, text := range map[string]string{
+		"YAML": "apps:\n  web:\n    instances: 1\n    pool: p\n    env: {LEVEL: debug, N: 1}\n    update: {max_surge: 2, stop_after: 3}\n" +
+			"    ready:\n      tcp: {port: 80}\n      after: 1s\n      within: 1m\n      restart_unready: true\n",
+		"JSON": `{"apps": {"web": {"instances": 1, "pool": "p", "env": {"LEVEL": "debug", "N": "1"}, "update": {"max_surge": "2", "stop_after": 3},
+			"ready": {"tcp": {"port": 80}, "after": "1s", "within": "1m", "restart_unready": true}}}}`,
+	} {
+		got, err := Decode("f", []byte(text))
+		if err != nil || len(got) != 1 {
+			t.Fatalf("%s: %+v, %v", name, got, err)
+		}
+		if diff := cmp.Diff(want, got[0].App); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Decode names all mistakes of a file beside the rows without one.
+func TestDecodeNamesAllMistakes(t *testing.T) {
+	text := "apps:\n  a.b: {instances: 1}\n  good: {instances: 1, pool: p}\n  web:\n    instances: -1\n    cpus: much\n    ready:\n      http: {port: 0}\n      often: 1\n" +
+		"  good: {instances: 2, pool: p}\nuser: 1\n"
+	got, err := Decode("f", []byte(text))
+	want := `f:2: app "a.b": want letters, digits, - and _, at most 63, beginning with a letter or digit
+f:4: app web: pool is missing
+f:5: app web: instances is -1, outside 0 to 100000
+f:6: app web: cpus is "much"; it must be a number
+f:8: app web: ready.http.port is 0, outside 1 to 65535
+f:9: app web: ready.often is unknown; use http, tcp, exec, after, within, timeout, period, failures, restart_unready
+f:10: app good is repeated; it is first on line 3
+f:11: unknown key "user"; the only key is apps`
+	if len(got) != 1 || got[0].App.Name != "good" || got[0].Line != 3 || err == nil || err.Error() != want {
+		t.Errorf("Decode = %v,\n%v\nwant\n%s", got, err, want)
+	}
+}
+
 func TestVersionIsHashOfCommandAndResources(t *testing.T) {
 	version := func(row string) string {
 		t.Helper()
@@ -135,6 +175,11 @@ func TestDecodeSkipsARow(t *testing.T) {
 		{"no map", "5", "f:2: app bad is a number; it must be a map"},
 		{"bad state", "{pool: p, instances: 1, state: started}", "f:2: app bad: state "},
 		{"bad time", "{pool: p, instances: 1, updated: yesterday}", "f:2: app bad: updated is \"yesterday\""},
+		{"bad check", "{pool: p, instances: 1, ready: {http: 80}}", "f:2: app bad: ready.http is a number; it must be a map with port, path, status"},
+		{"bad span", "{pool: p, instances: 1, ready: {after: 10}}", `f:2: app bad: ready.after is "10"; it must be a number with a unit, such as 10s`},
+		{"bad flag", "{pool: p, instances: 1, ready: {restart_unready: 1}}", `f:2: app bad: ready.restart_unready is "1"; it must be true or false`},
+		{"bad share", "{pool: p, instances: 1, update: {max_surge: 200%}}", `f:2: app bad: update.max_surge is "200%": want a number from 1`},
+		{"bad variable", "{pool: p, instances: 1, env: {WEIR_X: 1}}", `f:2: app bad: env has the name "WEIR_X"`},
 		{"bad label", "{pool: p, instances: 1, labels: {a: [1]}}", "f:2: app bad: labels has a, which is a list"},
 	}
 	for _, tt := range tests {
@@ -209,11 +254,15 @@ func FuzzDecode(f *testing.F) {
 func TestFaultsOfRows(t *testing.T) {
 	row := func(name string) string {
 		return `"` + name + `":{"instances":2,"pool":"p","version":"v1","command":"run","release":"shop/web@v1.0.0","cpus":0.5,"mem":64,"disk":10,"gpus":0,` +
-			`"updated":"2026-03-01T12:00:00Z","state":"STARTED","package_state":"STAGED","labels":{"team":"shop"}}`
+			`"updated":"2026-03-01T12:00:00Z","state":"STARTED","package_state":"STAGED","labels":{"team":"shop"},` +
+			`"ready":{"http":{"port":8080,"path":"/health","status":200},"after":"1s","within":"2m0s","timeout":"1s","period":"5s","failures":2,"restart_unready":true},` +
+			`"env":{"LEVEL":"debug"},"ports":[{"name":"http","port":8080},{"name":"admin","port":"auto"}],"update":{"max_surge":"25%","stop_after":2},` +
+			`"spread":{"by":"zone","at_most_per_node":2},"one_shot":false,"retries":5}`
 	}
 	file := `{"apps":{` + row("a") + "," + row("b") + "," + row("c") + `}}`
 	lacks := jsonfault.Lacks[api.App](`{"name":"b",` + strings.TrimPrefix(row("b"), `"b":{`))
-	if want := []string{"ready", "env", "ports", "update", "spread", "one_shot", "retries", "restarted", "history"}; !slices.Equal(lacks, want) { // only rows of the bucket have them
+	// Only commands set the last two. The others are checks beside that of the row.
+	if want := []string{"ready.tcp", "ready.exec", "restarted", "history"}; !slices.Equal(lacks, want) {
 		t.Errorf("the row lacks %q, want %q", lacks, want)
 	}
 	good, err := decode("f", []byte(file))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 )
@@ -16,7 +17,7 @@ const maxTokens = 1 << 18
 
 func bounds() strictyaml.Bounds {
 	return strictyaml.Bounds{
-		Bytes: maxFile, Tokens: maxTokens, Nesting: 16,
+		Bytes: MaxFile, Tokens: maxTokens, Nesting: 16,
 		TooMuch:  "the file has more than %d words and signs; write it as JSON, which has no such limit",
 		Indirect: "anchors, aliases, merge keys and tags are not supported; write the value out",
 	}
@@ -98,7 +99,7 @@ func (r *jsonReader) value(depth int) (strictyaml.Value, *strictyaml.Problem) {
 	case json.Number:
 		v.Kind, v.Text = strictyaml.Number, t.String()
 	case bool:
-		v.Kind = strictyaml.Flag
+		v.Kind, v.Text = strictyaml.Flag, strconv.FormatBool(t)
 	case json.Delim:
 		if depth >= bounds().Nesting {
 			return v, wrong(v.Line, "nests deeper than %d levels", bounds().Nesting)

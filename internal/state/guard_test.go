@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -173,6 +174,13 @@ func TestLostOrdersAreReported(t *testing.T) {
 					alarm, keys := alarmOf(t, js)
 					if alarm.Reader != "pool.web" || !slices.Contains(keys, key) || !slices.Contains(keys, "state") {
 						t.Errorf("alarm of %q for %q, want pool.web for %s and state", alarm.Reader, keys, key)
+					}
+					unknown := fmt.Sprintf(`{"digest":%q,"by":"ann","reason":"x","at":"2026-03-01T12:00:00Z","only":["pin"]}`, alarm.Digest)
+					if _, err := kvbucket.New(js, poolBucket).Put(t.Context(), "accept.damage", []byte(unknown)); err != nil {
+						t.Fatal(err)
+					}
+					if got, err := d.read(t, js); err == nil || !strings.Contains(err.Error(), `unknown field "only"`) {
+						t.Errorf("by an acceptance with an unknown key: %+v, %v, want an error with the key", got, err)
 					}
 					if err := integrity.PoolReader("here", "web").Accept(t.Context(), js, alarm, integrity.Acceptance{By: "ann", Reason: "x", At: time.Now()}); err != nil {
 						t.Fatal(err)

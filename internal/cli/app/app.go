@@ -28,7 +28,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -46,7 +45,7 @@ func Command(c *connect.CLI) *cobra.Command {
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.setCommand(), cli.getCommand(), cli.listCommand(), cli.deleteCommand(),
+	cmd.AddCommand(cli.setCommand(), files{cli}.applyCommand(), files{cli}.diffCommand(), cli.getCommand(), cli.listCommand(), cli.deleteCommand(),
 		cli.statusCommand(), cli.explainCommand(), cli.crashesCommand(), cli.retryCommand(), cli.logsCommand())
 	cmd.AddCommand(verbs{cli}.all()...)
 	return cmd
@@ -55,7 +54,8 @@ func Command(c *connect.CLI) *cobra.Command {
 func (cli *commands) setCommand() *cobra.Command {
 	var want api.App
 	var flags versionFlags
-	strict, wait := false, false
+	var checks checks
+	wait := false
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Create or change an application: its instances, resources and command",
@@ -87,14 +87,19 @@ runs the command, which finds the files in the folder $WEIR_RELEASE_DIR.
 If no machine of the pool can hold an instance, the command warns; with --strict it
 writes nothing and ends with exit code 1. A machine that a group can add counts too.
 Without a warning, a machine can hold it, or the machines of the pool are unknown:
---strict reports that, and the instance is written.`,
+--strict reports that, and the instance is written.
+
+An instance of 0 cpus, and more instances than the pool can hold at its maximum, are
+written only with --yes. If it is unknown what the pool can hold, the command warns, and
+writes.`,
 		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir app set web --release shop/web@v1.2.0 --command 'exec $WEIR_RELEASE_DIR/web'
   weir app set web --instances 20
   weir app set web --ready-http 8080/health --env LEVEL=debug --wait
   weir app set web --port http=auto --ready-http http/health
   weir app set report --one-shot --retries 5 --command './report' --wait
-  weir app set web --cpus 4 --strict`,
+  weir app set web --cpus 4 --strict
+  weir app set web --instances 5000 --yes`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want.Name = args[0]
@@ -102,7 +107,7 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
 				return badAppName(want.Name)
 			}
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				row, err := cli.setApp(ctx, b, want, &flags, strict, cmd.Flags().Changed)
+				row, err := cli.setApp(ctx, b, want, &flags, checks, cmd.Flags().Changed)
 				if err != nil || !wait {
 					return err
 				}
@@ -112,21 +117,32 @@ Without a warning, a machine can hold it, or the machines of the pool are unknow
 	}
 	f := cmd.Flags()
 	f.IntVarP(&want.Instances, "instances", "n", 1, "number of instances that should run")
-	f.Float64Var(&want.CPUs, "cpus", 0.1, "cores of one instance")
-	f.Float64Var(&want.Mem, "mem", 64, "MB of memory of one instance")
-	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance")
+	f.Float64Var(&want.CPUs, "cpus", defaultCPUs, "cores of one instance")
+	f.Float64Var(&want.Mem, "mem", defaultMem, "MB of memory of one instance")
+	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance; a machine with a full disk ends what uses more")
 	f.Float64Var(&want.GPUs, "gpus", 0, "GPUs of one instance")
 	f.StringVar(&want.Command, "command", "", "command of an instance, run by /bin/sh -c")
 	f.StringVar(&want.Release, "release", "", "NAMESPACE/NAME@VERSION in the bucket, whose files the command finds in $WEIR_RELEASE_DIR; empty: none")
-	f.BoolVar(&strict, "strict", false, "write nothing if no machine of the pool can hold an instance")
+	f.BoolVar(&checks.strict, "strict", false, "write nothing if no machine of the pool can hold an instance")
+	checks.bind(cmd)
 	f.BoolVar(&wait, "wait", false, "show the update until all instances are ready, or it halts")
 	flags.bind(f)
 	return cmd
 }
 
-// setApp writes a row; flags that are not changed keep an old row's value. If strict is set, it writes only what a machine may
-// hold.
-func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, flags *versionFlags, strict bool, changed func(string) bool) (api.App, error) {
+// checks are which changes a command writes.
+type checks struct {
+	strict bool // only what a machine may hold
+	yes    bool // also a probable mistake
+}
+
+// bind adds --yes.
+func (c *checks) bind(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "also write 0 cpus, and more instances than the pool can hold at its maximum")
+}
+
+// setApp writes a row; flags that are not changed keep an old row's value.
+func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, flags *versionFlags, c checks, changed func(string) bool) (api.App, error) {
 	if err := checkBucket(ctx, b, cli.Cluster); err != nil {
 		return want, err
 	}
@@ -148,31 +164,29 @@ func (cli *commands) setApp(ctx context.Context, b *bus.Bus, want api.App, flags
 		return want, err
 	}
 	want = withVersion(old, want, time.Now())
-	return want, cli.write(ctx, b, want, revision, strict)
+	return want, cli.write(ctx, b, old, want, revision, c)
 }
 
-// write writes a row, and warns if no machine can hold an instance. If strict is set, it writes only what a machine may hold.
-func (cli *commands) write(ctx context.Context, b *bus.Bus, want api.App, revision uint64, strict bool) error {
+// write writes a row in place of the old one, and warns if no machine can hold an instance.
+func (cli *commands) write(ctx context.Context, b *bus.Bus, old, want api.App, revision uint64, c checks) error {
 	if err := message.ValidateApp(want); err != nil {
 		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}
-	never, known := cli.whyNever(ctx, b, want)
-	if strict && never != "" {
+	pools := readPools(ctx, b, cli)
+	never := pools.whyNever(want)
+	if c.strict && never != "" {
 		return fmt.Errorf("application %s is not written: %s", want.Name, never)
 	}
-	if strict && !known {
-		fmt.Fprintf(cli.Stderr, "weir: warning: --strict checks nothing: the machines of pool %s are unknown\n", want.Pool)
+	if why := pools.absurd(old, want); why != "" {
+		if err := command.Confirm(c.yes, why); err != nil {
+			return err
+		}
 	}
 	if err := writeApp(ctx, b, cli.Cluster, want, revision); err != nil {
 		return err
 	}
-	fmt.Fprintf(cli.Stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
-	if _, err := view.Last(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
-		fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", err)
-	}
-	if never != "" {
-		fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", never)
-	}
+	fmt.Fprintf(cli.Stdout, "%s: %s\n", want.Name, instancesLine(want))
+	pools.warn(want, c.strict)
 	return nil
 }
 
@@ -246,8 +260,14 @@ func (cli *commands) listCommand() *cobra.Command {
 	return cmd
 }
 
-// warnOfWaiting prints for each application why instances wait.
+// warnOfWaiting prints which updates are halted, and for each application why instances wait.
 func (cli *commands) warnOfWaiting(ctx context.Context, b *bus.Bus, rows []api.App) {
+	// Without a response, the halted updates are unknown. "weir app status" reports that.
+	if s, err := view.Harmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{Totals: true}); err == nil {
+		for _, line := range view.HaltedLines(s, "") {
+			cli.warnFirst([]string{line})
+		}
+	}
 	var pools []string
 	for _, r := range rows {
 		pools = append(pools, r.Pool)

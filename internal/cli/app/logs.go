@@ -59,7 +59,7 @@ an agent, and after a connection to the bus was lost.`,
 		},
 	}
 	cmd.Flags().IntVar(&index, "index", 0, "this index only")
-	cmd.Flags().IntVar(&lines, "lines", 10, "lines of each instance; 0 prints all stored lines")
+	cmd.Flags().IntVar(&lines, "lines", 10, "lines of each instance, besides how it ended; 0 prints all stored lines")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new output until Ctrl-C")
 	cli.OutputFlag(cmd)
 	return cmd

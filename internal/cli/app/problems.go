@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
-	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
@@ -29,23 +29,27 @@ func missingPools(s api.HarmonizerStatus) (pools []string) {
 	return pools
 }
 
-// pendingOf requests what the instances of the applications wait for, and which nodes refused their ports, from the placers of these pools. A pool without a placer
-// has no lines.
+// pendingOf requests why the instances of the applications wait, from the placers of these pools and the last ticks. A pool
+// without a placer has no lines.
 func (cli *commands) pendingOf(ctx context.Context, b *bus.Bus, pools []string) map[string][]string {
 	pools = slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(pools))), func(pool string) bool { return pool == "" })
 	pools = pools[:min(len(pools), maxPoolsWaited)]
 	lines := map[string][]string{}
-	for _, p := range view.ForPools(pools, func(pool string) api.Pending { return cli.pending(ctx, b, pool) }) {
-		add := func(app, line string) {
-			if of := lines[app]; len(of) < view.MaxReasons && !slices.Contains(of, line) {
-				lines[app] = append(of, line)
+	for _, waits := range view.ForPools(pools, func(pool string) []view.Wait {
+		p := cli.pending(ctx, b, pool)
+		if len(p.Rejected)+len(p.Copies)+len(p.Taken) == 0 {
+			return nil
+		}
+		var last *api.TickRecord
+		if r, err := view.Last(ctx, b, cli.Cluster, pool); err == nil {
+			last = &r
+		}
+		return view.WaitReasons(time.Now(), p, last)
+	}) {
+		for _, w := range waits {
+			if of := lines[w.App]; len(of) < view.MaxReasons {
+				lines[w.App] = append(of, w.Line)
 			}
-		}
-		for _, c := range slices.Concat(p.Rejected, p.Copies) {
-			add(c.App, view.WaitsLine(c))
-		}
-		for _, t := range p.Taken {
-			add(t.App, view.TakenLine(t))
 		}
 	}
 	return lines
@@ -58,19 +62,6 @@ func (cli *commands) pending(ctx context.Context, b *bus.Bus, pool string) api.P
 	defer cancel()
 	p, _ := placerbus.GetPending(ctx, b.Conn(), cli.Cluster, pool)
 	return p
-}
-
-// whyNever returns a line if no machine of the pool can hold an instance of the application. It is empty if one can, or if the
-// machines are unknown. known is set if nothing is to be checked, too.
-func (cli *commands) whyNever(ctx context.Context, b *bus.Bus, row api.App) (never string, known bool) {
-	if row.Instances == 0 {
-		return "", true
-	}
-	sizes := cli.pending(ctx, b, row.Pool).Sizes
-	if why := fit.WhyNever(row.Footprint(), sizes); why != "" {
-		never = view.NeverLine(api.PlacesApp{App: row.Name, Why: why})
-	}
-	return never, sizes != nil
 }
 
 // Exit statuses of /bin/sh for a command that it cannot run.

@@ -100,11 +100,12 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 	waits := cli.pendingOf(ctx, b, missingPools(s))
 	cli.warnOfHarmonizer(s)
 	if s.App != nil {
-		for _, line := range append(missingCommands(s.Crashes), waits[s.App.Name]...) {
-			fmt.Fprintf(cli.Stdout, "! %s\n", line)
-		}
+		cli.warnOfApp(s, waits)
 		cli.printIndices(*s.App)
 		return nil
+	}
+	for _, line := range view.HaltedLines(s, "") {
+		cli.warnFirst([]string{line})
 	}
 	var rows [][]string
 	work := slices.ContainsFunc(s.Apps, func(one api.AppSummary) bool { return one.OneShot })
@@ -134,6 +135,13 @@ func doneCell(s api.AppSummary) string {
 		return "-"
 	}
 	return view.WorkOf(s.Count)
+}
+
+// warnOfApp prints why instances of one application wait, and on which nodes its command does not exist.
+func (cli *commands) warnOfApp(s api.HarmonizerStatus, waits map[string][]string) {
+	for _, line := range append(waits[s.App.Name], missingCommands(s.Crashes)...) {
+		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+	}
 }
 
 // warnFirst prints the first of the lines about an application.
@@ -288,7 +296,7 @@ for recorded events.`,
 		Args:    requireApp,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0]})
+				s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: args[0], Crashes: cli.Output != "json"})
 				if err != nil {
 					return err
 				}
@@ -297,9 +305,7 @@ for recorded events.`,
 				}
 				waits := cli.pendingOf(ctx, b, missingPools(s))
 				cli.warnOfHarmonizer(s)
-				for _, line := range waits[s.App.Name] {
-					fmt.Fprintf(cli.Stdout, "! %s\n", line)
-				}
+				cli.warnOfApp(s, waits)
 				cli.printReasons(*s.App)
 				return nil
 			})

@@ -21,6 +21,7 @@ import (
 type change struct {
 	use, short, long, example string
 	args                      cobra.PositionalArgs
+	grows                     bool // it may request more than the pool can hold, which needs --yes
 	// of changes the row; args are those after the name.
 	of func(ctx context.Context, b *bus.Bus, row *api.App, args []string) error
 }
@@ -33,7 +34,10 @@ func (cli verbs) all() []*cobra.Command {
 	var all []*cobra.Command
 	for _, c := range []change{
 		{
-			use: "scale NAME INSTANCES", short: "Change the number of instances of an application",
+			use: "scale NAME INSTANCES", short: "Change the number of instances of an application", grows: true,
+			long: `Change the number of instances of an application. More instances than the pool can hold at
+its maximum are written only with --yes. If it is unknown what the pool can hold, the
+command warns, and writes.`,
 			example: "  weir app scale web 5\n  weir app scale web 5 --wait", args: command.TwoArgs("the name of an application and a number of instances"),
 			of: func(_ context.Context, _ *bus.Bus, row *api.App, args []string) error {
 				n, err := strconv.Atoi(args[0])
@@ -91,7 +95,7 @@ func nameAndVersion(cmd *cobra.Command, args []string) error {
 }
 
 func (cli verbs) changeCommand(c change) *cobra.Command {
-	wait := false
+	wait, checks := false, checks{yes: !c.grows}
 	cmd := &cobra.Command{
 		Use: c.use, Short: c.short, Long: c.long, Example: c.example, Args: c.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,7 +105,7 @@ func (cli verbs) changeCommand(c change) *cobra.Command {
 					return err
 				}
 				row = withVersion(old, row, time.Now())
-				if err := cli.write(ctx, b, row, revision, false); err != nil || !wait || row.State == api.AppStopped {
+				if err := cli.write(ctx, b, old, row, revision, checks); err != nil || !wait || row.State == api.AppStopped {
 					return err
 				}
 				return waitReady(cmd.Context(), b, cli.commands, row)
@@ -109,6 +113,9 @@ func (cli verbs) changeCommand(c change) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&wait, "wait", false, "show the progress until all instances are ready, or an update halts")
+	if c.grows {
+		checks.bind(cmd)
+	}
 	return cmd
 }
 

@@ -239,11 +239,16 @@ func (f *versionFlags) applyEnv(row *api.App) error {
 }
 
 // withVersion completes a changed row: if its content has changed, and no earlier version was set, it gets the version of its content.
-// The version before goes to the history. The oldest ones are dropped if the row is too long.
 func withVersion(old, changed api.App, now time.Time) api.App {
 	if version := message.VersionOf(changed); changed.Version == old.Version && version != message.VersionOf(old) {
 		changed.Version = version
 	}
+	return withHistory(old, changed, now)
+}
+
+// withHistory completes a changed row that has its version. The version before goes to the history. The oldest ones are dropped if the row
+// is too long.
+func withHistory(old, changed api.App, now time.Time) api.App {
 	next := old.WithVersion(changed.Live())
 	next.Name, next.Pool, next.Instances, next.State, next.Package = changed.Name, changed.Pool, changed.Instances, changed.State, changed.Package
 	next.Labels, next.Update, next.Updated = changed.Labels, changed.Update, now.UTC()

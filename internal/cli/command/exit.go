@@ -45,10 +45,24 @@ func releaseCodes() []releaseCode {
 	}
 }
 
+// codeError is an error with an exit code of its own.
+type codeError struct {
+	error
+	code int
+}
+
+func (e codeError) Unwrap() error { return e.error }
+
+// WithCode returns the error with an exit code that is not that of its cause.
+func WithCode(code int, err error) error { return codeError{err, code} }
+
 // ExitCode returns the exit code for an error.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitOK
+	}
+	if e, ok := errors.AsType[codeError](err); ok {
+		return e.code
 	}
 	if _, ok := errors.AsType[*usage.Error](err); ok {
 		return ExitUsage

@@ -90,8 +90,8 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 	if err := checkWebAddress(o.WebAddr); err != nil {
 		return usage.New(err)
 	}
-	if full, is := errors.AsType[*api.FullDisk](diskspace.Check(data)); is {
-		return fmt.Errorf("start in data folder %s: %w; or give another folder with --data", data, full)
+	if err := checkSpace(data); err != nil {
+		return err
 	}
 	lock, err := lockFolder(data)
 	if err != nil {
@@ -125,6 +125,18 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		return nil // stopped by the user; interrupted work is not a failure
 	}
 	return err
+}
+
+// checkSpace returns an error if the disk of a data folder is full, also without what its bus has reserved there.
+func checkSpace(data string) error {
+	if _, is := errors.AsType[*api.FullDisk](diskspace.Check(data)); !is {
+		return nil
+	}
+	_, err := diskspace.Reserve(bus.Folder(data)).Keep()
+	if full, is := errors.AsType[*api.FullDisk](diskspace.Check(data)); is {
+		return errors.Join(fmt.Errorf("start in data folder %s: %w; or give another folder with --data", data, full), err)
+	}
+	return nil
 }
 
 func lockFolder(data string) (*flock.File, error) {

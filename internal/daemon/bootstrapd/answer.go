@@ -13,11 +13,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // maxLogsAnswer bounds a response in bytes of text. Its JSON, with up to six bytes for one, must fit a message of 1
 // MiB.
 const maxLogsAnswer = 64 << 10
+
+// maxRequest bounds a request of a command, in bytes.
+const maxRequest = 4 << 10
 
 // Bounds of the waiting requests of one subject.
 const (
@@ -50,7 +54,7 @@ func (r *reloader) answer() (stop func(), err error) {
 
 func (r *reloader) answerLogs(data []byte) any {
 	var request api.ProcessLogsRequest
-	if err := json.Unmarshal(data, &request); err != nil {
+	if err := strictjson.Within(data, maxRequest, &request); err != nil {
 		return api.ProcessLogsAnswer{Error: err.Error()}
 	}
 	tail, err := r.bootstrap.Logs(request.App)
@@ -88,7 +92,7 @@ func printable(text string) string {
 
 func (r *reloader) answerRestart(data []byte) any {
 	var request api.RestartRequest
-	err := json.Unmarshal(data, &request)
+	err := strictjson.Within(data, maxRequest, &request)
 	if err == nil {
 		err = r.bootstrap.Restart(request.App)
 	}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,10 +136,41 @@ func Action(now, tick time.Time, a api.Action) string {
 		a, clock(tick), Ago(now, tick), a.Error)
 }
 
-// Waiting describes app instances that wait for room.
-func Waiting(now time.Time, total int, app string, index int, first time.Time) string {
-	return fmt.Sprintf("%s for room%s, first %s/%d; the pool grows for them unless a limit or an order holds it; \"weir app status\" lists them, \"weir explain --why-not up\" shows what holds the pool",
-		plural(total, "instance waits", "instances wait"), since(now, first), app, index)
+// Waits describes an app instance that waits: since when, why, and what happens next. more is the number of further instances of the app that
+// wait for the same reason.
+func Waits(now time.Time, c api.PendingCopy, more int, next string) string {
+	text := fmt.Sprintf("%s/%d waits%s: %s", c.App, c.Index, since(now, c.Since), cmp.Or(c.Why, "no node has room"))
+	if more > 0 {
+		text += ", as for " + plural(more, "more instance", "more instances")
+	}
+	return text + "; " + next
+}
+
+// NextOfWait describes what happens next for an app instance that waits for room, by the last tick of its pool; nil: unknown.
+func NextOfWait(c api.PendingCopy, r *api.TickRecord) string {
+	switch {
+	case r == nil:
+		return "no tick of the pool is known, so nothing is known to add machines"
+	case r.Paused != nil:
+		return "the pool is paused, so no machine is added until \"weir resume\""
+	case r.Case == nil || r.Result == nil:
+		return "the last tick did not decide: " + r.Failed
+	}
+	if p := r.Case.Places; p != nil {
+		if i := slices.IndexFunc(p.Short, func(a api.PlacesApp) bool { return a.App == c.App }); i >= 0 {
+			return "no machine is added for it now: " + p.Short[i].Why
+		}
+	}
+	target, most := r.Result.Target, r.Case.Input.Policy.Limits.Max
+	switch {
+	case target > r.Snapshot.Joined:
+		return fmt.Sprintf("machines are added: target %s, %s joined", Number(target), Number(r.Snapshot.Joined))
+	case c.Since.After(r.At):
+		return "the next tick counts it"
+	case target >= most:
+		return fmt.Sprintf("the pool is at its maximum of %s: raise scaling_limits.max_capacity", Number(most))
+	}
+	return "\"weir explain --why-not up\" shows what holds the pool"
 }
 
 // Breaker describes an open breaker.

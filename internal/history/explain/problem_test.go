@@ -47,8 +47,8 @@ func TestProblems(t *testing.T) {
 			`raise blue failed at 12:04:00, 1m30s ago: AccessDenied; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
 		"action on a node": {Action(now, at, api.Action{Op: api.OpDrain, Group: "green", Node: "i-1", Error: "no agent responds"}),
 			`drain green i-1 failed at 12:04:00, 1m30s ago: no agent responds; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
-		"no room": {Waiting(now, 3, "web", 0, at),
-			`3 instances wait for room since 12:04:00, 1m30s ago, first web/0; the pool grows for them unless a limit or an order holds it; "weir app status" lists them, "weir explain --why-not up" shows what holds the pool`},
+		"no room": {Waits(now, api.PendingCopy{App: "web", Index: 3, Since: at, Why: "no node has room: not enough cpus on 2 of 2 nodes"}, 2, "the next tick counts it"),
+			"web/3 waits since 12:04:00, 1m30s ago: no node has room: not enough cpus on 2 of 2 nodes, as for 2 more instances; the next tick counts it"},
 		"crashes": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 1}, 0, nil),
 			`application web: 1 of 4 instances crash repeatedly; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
 		"breaker": {Breaker(now, api.Breaker{Pool: true, Since: at, Why: "6 of 6 nodes", CloseAt: 1, CloseAfter: 5 * time.Minute}),
@@ -63,6 +63,34 @@ func TestProblems(t *testing.T) {
 	for name, test := range tests {
 		if test.got != test.want {
 			t.Errorf("%s: %q, want %q", name, test.got, test.want)
+		}
+	}
+}
+
+// What happens next for an instance that waits is what the last tick shows.
+func TestNextOfAWait(t *testing.T) {
+	at := time.Now()
+	c := api.PendingCopy{App: "web", Since: at.Add(-time.Minute)}
+	record := func(f func(*api.TickRecord)) *api.TickRecord {
+		r := &api.TickRecord{At: at, Case: &api.Case{}, Result: &api.CaseResult{Target: 4}, Snapshot: api.Snapshot{Joined: 4}}
+		r.Case.Input.Policy.Limits.Max = 20
+		f(r)
+		return r
+	}
+	for want, r := range map[string]*api.TickRecord{
+		"no tick of the pool is known, so nothing is known to add machines": nil,
+		`the pool is paused, so no machine is added until "weir resume"`:    record(func(r *api.TickRecord) { r.Paused, r.Case = &api.Note{}, nil }),
+		"the last tick did not decide: no groups":                           record(func(r *api.TickRecord) { r.Failed, r.Case = "no groups", nil }),
+		"machines are added: target 6, 4 joined":                            record(func(r *api.TickRecord) { r.Result.Target = 6 }),
+		"no machine is added for it now: group a is at its maximum": record(func(r *api.TickRecord) {
+			r.Case.Places = &api.CasePlaces{Places: api.Places{Short: []api.PlacesApp{{App: "web", Why: "group a is at its maximum"}}}}
+		}),
+		"the next tick counts it": record(func(r *api.TickRecord) { r.At = at.Add(-time.Hour) }),
+		"the pool is at its maximum of 4: raise scaling_limits.max_capacity": record(func(r *api.TickRecord) { r.Case.Input.Policy.Limits.Max = 4 }),
+		`"weir explain --why-not up" shows what holds the pool`:              record(func(*api.TickRecord) {}),
+	} {
+		if got := NextOfWait(c, r); got != want {
+			t.Errorf("next is %q, want %q", got, want)
 		}
 	}
 }

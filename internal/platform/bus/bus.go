@@ -138,7 +138,7 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 		return c.reach(ctx)
 	}
 	if c.Serve == nil {
-		f := folder(filepath.Join(c.Data, folderName))
+		f := folder(Folder(c.Data))
 		return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.find(ctx, c) })
 	}
 	f, err := makeFolder(c.Data)
@@ -302,7 +302,7 @@ func makeFolder(data string) (folder, error) {
 	if err != nil {
 		return "", fmt.Errorf("data folder %s: %w", data, err)
 	}
-	f := folder(filepath.Join(abs, folderName))
+	f := folder(Folder(abs))
 	if err := os.MkdirAll(string(f), 0o700); err != nil {
 		return "", fmt.Errorf("make the data folder: %w", err)
 	}

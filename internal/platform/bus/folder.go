@@ -14,8 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
-// folderName is the bus's subfolder of a data folder.
-const folderName = "bus"
+// Folder returns the folder of the bus in a data folder.
+func Folder(data string) string { return filepath.Join(data, "bus") }
 
 // folder is the path of DATA/bus.
 type folder string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // shown is the maximum number of problems in an alarm.
@@ -155,5 +156,8 @@ func (r Reader) acceptance(ctx context.Context, js jetstream.JetStream) (Accepta
 	if err != nil {
 		return a, err
 	}
-	return a, decode(e.Value, &a)
+	if err := strictjson.Within(e.Value, maxAlarm, &a); err != nil { // an order of an operator: an unknown key may limit it
+		return Acceptance{}, fmt.Errorf("key %s in bucket %s: %w; accept again to replace it", acceptKey, r.Bucket, err)
+	}
+	return a, nil
 }

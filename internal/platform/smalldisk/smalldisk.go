@@ -96,8 +96,7 @@ func left(t *testing.T) string {
 // Fill uses all space of a file system. The returned function frees it.
 func Fill(t *testing.T, dir string) (free func()) {
 	t.Helper()
-	path := filepath.Join(dir, "filler")
-	file, err := os.Create(path)
+	file, err := os.CreateTemp(dir, "filler-*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +113,7 @@ func Fill(t *testing.T, dir string) (free func()) {
 		t.Fatal(err)
 	}
 	return func() {
-		if err := os.Remove(path); err != nil {
+		if err := os.Remove(file.Name()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,12 +19,9 @@ func TestWarnOfPlaces(t *testing.T) {
 	}{
 		{name: "nothing waits", c: api.Case{Places: &api.CasePlaces{}}},
 		{name: "no scheduler with this part", c: api.Case{NoPlaces: "the scheduler does not answer"}, want: []string{"the scheduler does not answer"}},
-		{name: "no room", c: api.Case{Places: &api.CasePlaces{Places: api.Places{Short: []api.PlacesApp{
-			{App: "web", Copies: 3, Why: "group a is at its maximum"}, {App: "mail", Copies: 1, Why: "group a is at its maximum"},
-		}}}}, want: []string{"3 copies of web wait: group a is at its maximum", "1 copy of mail waits: group a is at its maximum"}},
 		{name: "no machine", c: api.Case{Places: &api.CasePlaces{Places: api.Places{Never: []api.PlacesApp{
 			{App: "typo", Copies: 1, Why: "it needs 50 cpus, the largest machine (group a) has 1 cpus"},
-		}}}}, want: []string{`no machine of the pool can hold a copy of typo: it needs 50 cpus, the largest machine (group a) has 1 cpus` + remedy}},
+		}}}}, want: []string{`no machine of the pool can hold a copy of typo: it needs 50 cpus, the largest machine (group a) has 1 cpus; ` + remedy}},
 		{name: "max_capacity", steps: limit,
 			want: []string{"copies without a place need a target of 22, but scaling_limits.max_capacity is 20: raise it, or expect instances without room"}},
 	} {
@@ -36,5 +33,16 @@ func TestWarnOfPlaces(t *testing.T) {
 				t.Errorf("warnings %q, want %q", s.Warnings, tt.want)
 			}
 		})
+	}
+}
+
+// Without an answer of the placer, the status names the copies for which no group could add a machine.
+func TestWarnOfShort(t *testing.T) {
+	s := api.PoolStatus{LastTick: &api.TickRecord{Case: &api.Case{Places: &api.CasePlaces{Places: api.Places{Short: []api.PlacesApp{
+		{App: "web", Copies: 3, Why: "group a is at its maximum"}, {App: "mail", Copies: 1, Why: "group a is at its maximum"},
+	}}}}}}
+	warnOfShort(&s)
+	if want := []string{"3 copies of web wait: group a is at its maximum", "1 copy of mail waits: group a is at its maximum"}; !slices.Equal(s.Warnings, want) {
+		t.Errorf("warnings %q, want %q", s.Warnings, want)
 	}
 }

@@ -71,11 +71,13 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 				s.Decided = &now
 			}
 		}
+		var newest api.TickRecord // zero: no tick decided
 		if d := s.Newest(); d != nil {
-			var held []string
-			s.Silent, held = p.silentNodes(ctx, *d)
-			s.Warnings = append(held, s.Warnings...)
+			newest = *d
 		}
+		var held []string
+		s.Silent, held = p.silentNodes(ctx, newest)
+		s.Warnings = append(held, s.Warnings...)
 		warnOfNodes(&s, time.Now(), r)
 	}
 	p.warnOfOrders(ctx, &s)

@@ -46,27 +46,39 @@ func TestUnansweredLines(t *testing.T) {
 	}
 }
 
-func TestImpossibleNamesEachAppOnce(t *testing.T) {
-	const why, never = "no node can hold it: it needs 8 cpus, the largest has 4", "it needs 50 cpus, the largest machine (group a) has 4 cpus"
+// Instances that wait for one reason have one line, in every command the same: the first instance, since when, why, and what happens next.
+func TestWaitReasons(t *testing.T) {
+	const why, never, full = "no node can hold it: it needs 8 cpus, the largest has 4", "it needs 50 cpus, the largest machine (group a) has 4 cpus", "no node has room: not enough cpus on 2 of 2 nodes"
+	now := time.Now()
+	at := func(s int) time.Time { return now.Add(time.Duration(-s) * time.Second) }
 	p := api.Pending{Total: 6, Copies: []api.PendingCopy{
-		{App: "web", Index: 2, Why: why}, {App: "web", Index: 3, Why: why}, {App: "typo", Why: never, Never: true}, {App: "typo", Index: 1, Why: never, Never: true},
-		{App: "api", Index: 1, Why: "no node has so much room now"}, {App: "api", Index: 2, Why: "no node has so much room now"},
-	}}
+		{App: "web", Index: 2, Since: at(9), Why: why}, {App: "web", Index: 3, Since: at(9), Why: why}, {App: "typo", Why: never, Never: true}, {App: "typo", Index: 1, Why: never, Never: true},
+		{App: "api", Index: 1, Since: at(9), Why: full}, {App: "api", Index: 2, Since: at(8), Why: full}, {App: "new", Since: at(2), Why: full},
+	}, Rejected: []api.PendingCopy{{App: "api", Index: 7, Since: at(1), Why: "a node rejects its start: no space"}}}
+	r := &api.TickRecord{At: at(5), Every: 2 * time.Second, Case: &api.Case{}, Result: &api.CaseResult{Target: 20}, Snapshot: api.Snapshot{Joined: 20}}
+	r.Case.Input.Policy.Limits.Max = 20
+	since := func(s int) string {
+		return " waits since " + at(s).Local().Format(time.TimeOnly) + fmt.Sprintf(", %ds ago: ", s)
+	}
 	want := []string{
-		"web/2 waits for room: " + why + remedy,
-		`no machine of the pool can hold a copy of typo: ` + never + `; lower its resources with "weir app set", or add larger machines`,
+		"api/7" + since(1) + "a node rejects its start: no space; the placer tries it again",
+		"web/2" + since(9) + why + ", as for 1 more instance; " + remedy,
+		"no machine of the pool can hold a copy of typo: " + never + "; " + remedy,
+		"api/1" + since(9) + full + ", as for 1 more instance; the pool is at its maximum of 20: raise scaling_limits.max_capacity",
+		"new/0" + since(2) + full + "; the next tick counts it",
 	}
-	if got := impossible(p, nil); !slices.Equal(got, want) {
-		t.Errorf("lines %q, want %q", got, want)
+	var got []string
+	for _, w := range WaitReasons(now, p, r) {
+		got = append(got, w.Line)
 	}
-	if got := impossible(p, want[1:]); !slices.Equal(got, want[:1]) {
-		t.Errorf("lines %q beside a known one, want %q", got, want[:1])
+	if !slices.Equal(got, want) {
+		t.Errorf("lines\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if total, oldest := possible(p); total != 2 || oldest.App != "api" || oldest.Index != 1 {
-		t.Errorf("%d others wait, %s/%d first, want 2 and api/1", total, oldest.App, oldest.Index)
-	}
-	if total, _ := possible(api.Pending{Total: 1, Copies: p.Copies[2:3]}); total != 0 {
-		t.Errorf("%d others wait, want 0", total)
+	// The status of the pool has the first line of each application, without known ones and those that began within three ticks.
+	s := api.PoolStatus{LastTick: r, Warnings: []string{want[2]}}
+	warnOfWaits(&s, now, p)
+	if first := []string{want[2], want[0], want[1]}; !slices.Equal(s.Warnings, first) {
+		t.Errorf("warnings\n%s\nwant\n%s", strings.Join(s.Warnings, "\n"), strings.Join(first, "\n"))
 	}
 }
 
@@ -91,5 +103,25 @@ func TestWarnOfGivenUpInstances(t *testing.T) {
 		map[string]api.HarmonizerStatus{"web": {App: &api.AppExplanation{Indices: []api.IndexStatus{{GivenUp: true}, {Flapping: true}, {}}}}})
 	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "; 1 instance is given up and not started again: ") {
 		t.Errorf("warnings = %q, want one instance that is given up", s.Warnings)
+	}
+}
+
+// A halted update of the pool has a line with what serves and what to do.
+func TestHaltedLines(t *testing.T) {
+	s := api.HarmonizerStatus{HaltedApps: 9}
+	for i := range 7 {
+		s.Halted = append(s.Halted, api.HaltedApp{App: fmt.Sprintf("app%d", i), Pool: "p", HaltedUpdate: api.HaltedUpdate{Version: "v2", Serves: "v1", Why: "1 of its instances crashed, the last one exit status 1"}})
+	}
+	s.Halted[1].Pool = "q"
+	want := []string{
+		`version v2 of app0 halted: 1 of its instances crashed, the last one exit status 1; v1 serves; "weir app rollback app0", or set a new version`,
+		`version v2 of app2 halted: 1 of its instances crashed, the last one exit status 1; v1 serves; "weir app rollback app2", or set a new version`,
+	}
+	got := HaltedLines(s, "p")
+	if len(got) != MaxReasons+1 || !slices.Equal(got[:2], want) || got[MaxReasons] != "the updates of 3 more applications are halted" {
+		t.Errorf("lines\n%s", strings.Join(got, "\n"))
+	}
+	if got := HaltedLines(s, "r"); got != nil {
+		t.Errorf("of another pool: %q", got)
 	}
 }

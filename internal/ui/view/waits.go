@@ -64,6 +64,24 @@ func WrongLines(s api.HarmonizerStatus, pool string) (lines []string) {
 	return lines
 }
 
+// HaltedLines returns a line for each application whose update is halted: those of a pool, or all for an empty name.
+func HaltedLines(s api.HarmonizerStatus, pool string) (lines []string) {
+	more := s.HaltedApps - len(s.Halted)
+	for _, h := range s.Halted {
+		switch {
+		case pool != "" && h.Pool != pool:
+		case len(lines) == MaxReasons:
+			more++
+		default:
+			lines = append(lines, h.String(h.App))
+		}
+	}
+	if len(lines) > 0 && more > 0 {
+		lines = append(lines, fmt.Sprintf("the updates of %d more applications are halted", more))
+	}
+	return lines
+}
+
 // HeldLines returns a line for each reason that holds starts and stops after a mass loss.
 func HeldLines(b api.LimitStatus) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
@@ -99,16 +117,52 @@ func limitEffect(b api.LimitStatus) string {
 	return "starts continue at a tenth of the rate, stops are held"
 }
 
-// WaitsLine returns the reason why one app instance waits.
-func WaitsLine(c api.PendingCopy) string {
-	if c.Never {
-		return NeverLine(api.PlacesApp{App: c.App, Why: c.Why})
-	}
-	return fmt.Sprintf("%s/%d waits: %s", c.App, c.Index, cmp.Or(c.Why, "no node has room"))
+// Wait is why instances of one application wait, all for the same reason.
+type Wait struct {
+	App   string
+	Line  string    // for people
+	Since time.Time // of the first one
+	Lasts bool      // until a person changes something
 }
 
-// TakenLine returns why no instance with a fixed port goes to a node.
-func TakenLine(t api.TakenPort) string {
+// WaitReasons returns why instances of a pool wait: those that nodes reject, then the others, oldest first, then the ports that
+// nodes refused. r is the last tick of the pool; nil:
+// unknown.
+func WaitReasons(now time.Time, p api.Pending, r *api.TickRecord) (all []Wait) {
+	type reason struct{ app, why string }
+	more := map[reason]int{}
+	copies := slices.Concat(p.Rejected, p.Copies)
+	for _, c := range copies {
+		more[reason{c.App, c.Why}]++
+	}
+	for i, c := range copies {
+		of := reason{c.App, c.Why}
+		n := more[of]
+		if n == 0 {
+			continue // the first one has the line
+		}
+		more[of] = 0
+		w := Wait{App: c.App, Since: c.Since, Lasts: true}
+		switch {
+		case i < len(p.Rejected):
+			w.Line = explain.Waits(now, c, n-1, "the placer tries it again")
+		case c.Never:
+			w.Line = NeverLine(api.PlacesApp{App: c.App, Why: c.Why})
+		case strings.HasPrefix(c.Why, noNodeCan):
+			w.Line = explain.Waits(now, c, n-1, remedy)
+		default:
+			w.Line, w.Lasts = explain.Waits(now, c, n-1, explain.NextOfWait(c, r)), false
+		}
+		all = append(all, w)
+	}
+	for _, t := range p.Taken {
+		all = append(all, Wait{App: t.App, Line: takenLine(t), Lasts: true})
+	}
+	return all
+}
+
+// takenLine returns why no instance with a fixed port goes to a node.
+func takenLine(t api.TakenPort) string {
 	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
 }
 
@@ -133,54 +187,10 @@ func Waits(ctx context.Context, b *bus.Bus, cluster, pool string) map[string]str
 }
 
 // NeverLine returns the line about an application whose instances no machine can hold.
-func NeverLine(app api.PlacesApp) string { return app.NeverText() + remedy }
+func NeverLine(app api.PlacesApp) string { return app.NeverText() + "; " + remedy }
 
-const remedy = "; lower its resources with \"weir app set\", or add larger machines"
+const remedy = "lower its resources with \"weir app set\", or add larger machines"
 
 // noNodeCan begins the reason of a scheduler for an instance that no node can hold, while the machines that the pool can add
 // are unknown to it.
 const noNodeCan = "no node can hold it"
-
-// impossible returns a line for each application that no machine can hold, except those lines that are known.
-func impossible(p api.Pending, known []string) (lines []string) {
-	seen, more := map[string]bool{}, 0
-	for _, c := range p.Copies {
-		if !isImpossible(c) || seen[c.App] {
-			continue
-		}
-		seen[c.App] = true
-		line := WaitsLine(c)
-		if !c.Never {
-			line = fmt.Sprintf("%s/%d waits for room: %s%s", c.App, c.Index, c.Why, remedy)
-		}
-		switch {
-		case slices.Contains(known, line):
-		case len(lines) == MaxReasons:
-			more++
-		default:
-			lines = append(lines, line)
-		}
-	}
-	if more > 0 {
-		lines = append(lines, fmt.Sprintf("no machine can hold instances of %d more applications", more))
-	}
-	return lines
-}
-
-func isImpossible(c api.PendingCopy) bool { return c.Never || strings.HasPrefix(c.Why, noNodeCan) }
-
-// possible returns the number of the other app instances that wait for room, and the oldest of them.
-func possible(p api.Pending) (total int, oldest api.PendingCopy) {
-	total = p.Total
-	for _, c := range slices.Backward(p.Copies) {
-		if isImpossible(c) {
-			total--
-		} else {
-			oldest = c
-		}
-	}
-	if oldest.App == "" {
-		return 0, oldest
-	}
-	return total, oldest
-}

@@ -97,24 +97,50 @@ func givenUp(e *api.AppExplanation) (n int) {
 	return n
 }
 
-// warnOfPending adds a warning for instances that wait for room longer than three ticks.
+// warnOfPending adds the first reason of each application whose instances wait. One that a machine ends is added after three ticks.
 func (p Pool) warnOfPending(ctx context.Context, s *api.PoolStatus) {
 	pending, err := placerbus.GetPending(ctx, p.Bus.Conn(), p.Cluster, p.Name)
-	if err != nil {
-		return // without a placer, a cloud controller places instances
-	}
-	for _, c := range pending.Rejected[:min(len(pending.Rejected), MaxReasons)] {
-		warn(s, "%s", WaitsLine(c))
-	}
-	for _, t := range pending.Taken[:min(len(pending.Taken), MaxReasons)] {
-		warn(s, "%s", TakenLine(t))
-	}
-	if pending.Total == 0 || s.LastTick == nil {
+	if err != nil { // without a placer, a cloud controller places instances
+		warnOfShort(s)
 		return
 	}
-	s.Warnings = append(s.Warnings, impossible(pending, s.Warnings)...)
-	if total, oldest := possible(pending); total > 0 && time.Since(oldest.Since) > 3*max(s.LastTick.Every, time.Second) {
-		warn(s, "%s", explain.Waiting(time.Now(), total, oldest.App, oldest.Index, oldest.Since))
+	warnOfWaits(s, time.Now(), pending)
+}
+
+func warnOfWaits(s *api.PoolStatus, now time.Time, p api.Pending) {
+	patience := 3 * time.Second
+	if s.LastTick != nil {
+		patience = 3 * max(s.LastTick.Every, time.Second)
+	}
+	known := slices.Clone(s.Warnings)
+	seen, more := map[string]bool{}, false
+	for _, w := range WaitReasons(now, p, s.LastTick) {
+		switch {
+		case seen[w.App], !w.Lasts && now.Sub(w.Since) <= patience, slices.Contains(known, w.Line):
+		case len(seen) == MaxReasons:
+			more = true
+		default:
+			seen[w.App] = true
+			warn(s, "%s", w.Line)
+		}
+	}
+	if more {
+		warn(s, "instances of further applications wait; \"weir app status\" lists them")
+	}
+}
+
+// warnOfShort adds for which copies no group could add a machine at the last tick.
+func warnOfShort(s *api.PoolStatus) {
+	if s.LastTick == nil || s.LastTick.Case == nil || s.LastTick.Case.Places == nil {
+		return
+	}
+	short := s.LastTick.Case.Places.Short
+	for _, app := range short[:min(len(short), MaxReasons)] {
+		copies := fmt.Sprintf("%d copies of %s wait", app.Copies, app.App)
+		if app.Copies == 1 {
+			copies = "1 copy of " + app.App + " waits"
+		}
+		warn(s, "%s: %s", copies, app.Why)
 	}
 }
 
@@ -134,18 +160,18 @@ func warnOfSilence(s *api.PoolStatus, now time.Time, r api.TickRecord) {
 }
 
 // silentNodes requests from the harmonizer the nodes that are silent just now, and returns
-// those that run as of that tick, and what keeps it from starts and stops. That includes
-// requests of this pool without an answer.
+// those that run as of that tick, halted updates, and what keeps it from starts and stops. That
+// includes requests of this pool without an answer.
 func (p Pool) silentNodes(ctx context.Context, r api.TickRecord) (silent []api.SilentNode, held []string) {
 	h, err := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{Totals: true})
 	if err != nil {
 		return nil, nil // the counts have the warning that the harmonizer does not answer
 	}
 	return slices.DeleteFunc(h.Silent, func(n api.SilentNode) bool {
-		return n.Pool != p.Name || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
+		return n.Pool != p.Name || r.Case == nil || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
 			return c.ID == n.Node && c.Instance == api.InstanceRunning
 		})
-	}), slices.Concat(WrongLines(h, p.Name), HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name))
+	}), slices.Concat(HaltedLines(h, p.Name), WrongLines(h, p.Name), HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name))
 }
 
 // warnOfNodes adds one warning for the nodes that are silent now, and one for the nodes
@@ -211,21 +237,13 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 	warnOfPlaces(s, c)
 }
 
-// warnOfPlaces adds why it is not known where copies fit, for which copies no group can add a machine now, and which ones no
-// machine can hold.
+// warnOfPlaces adds why it is not known where copies fit, and which ones no machine can hold.
 func warnOfPlaces(s *api.PoolStatus, c api.Case) {
 	if c.NoPlaces != "" {
 		warn(s, "%s", c.NoPlaces)
 	}
 	if c.Places == nil {
 		return
-	}
-	for _, app := range c.Places.Short[:min(len(c.Places.Short), MaxReasons)] {
-		copies := fmt.Sprintf("%d copies of %s wait", app.Copies, app.App)
-		if app.Copies == 1 {
-			copies = "1 copy of " + app.App + " waits"
-		}
-		warn(s, "%s: %s", copies, app.Why)
 	}
 	for _, app := range c.Places.Never[:min(len(c.Places.Never), MaxReasons)] {
 		warn(s, "%s", NeverLine(app))

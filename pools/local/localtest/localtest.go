@@ -28,6 +28,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 )
@@ -56,6 +57,9 @@ func Main(m *testing.M) {
 	}
 	if len(os.Args) > 2 && os.Args[1] == "owner" {
 		exit(runOwner(os.Args[2]))
+	}
+	if _, err := smalldisk.Mount(); err != nil {
+		exit(err)
 	}
 	// With the race detector each process would sleep for a second at its exit.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {

@@ -4,7 +4,8 @@
 //
 // A server listens on a free port of 127.0.0.1, accepts only clients that know its secret,
 // and stores its streams in one folder. If the disk of the folder is full, the server
-// stops accepting writes to a stream. It accepts them again after there is free space.
+// stops accepting writes to a stream. It accepts them again after there is free space. The server of
+// ServeRoles reserves space in its folder, and releases it then.
 //
 // All functions and methods may be called concurrently.
 package natsserver
@@ -56,7 +57,7 @@ func serve(folder string, log *slog.Logger, users *authenticator) (bus.Server, e
 	if s.server, err = start(o, s.lines, users); err != nil {
 		return nil, fmt.Errorf("run NATS in %s: %w", folder, err)
 	}
-	s.restorer.Go(s.restore)
+	s.restorer.Go(s.watchSpace)
 	return s, nil
 }
 
@@ -74,36 +75,58 @@ func (s *runningServer) Stop() {
 	s.server.WaitForShutdown()
 }
 
-// restoreEvery is the interval between two checks of a store without free space.
-const restoreEvery = time.Second
+// spaceEvery is the interval between two checks of the free space.
+const spaceEvery = time.Second
 
-// restore restarts JetStream after failed writes, as soon as there is free space. Until
-// a restart the server rejects all writes to a stream with a failed one. It returns
-// with Stop.
-func (s *runningServer) restore() {
-	check := time.NewTicker(restoreEvery)
+// watchSpace keeps the reserve, and restores the store. It returns with Stop.
+func (s *runningServer) watchSpace() {
+	check := time.NewTicker(spaceEvery)
 	defer check.Stop()
+	failed := ""
 	for {
+		if s.roles {
+			failed = s.keepReserve(failed)
+		}
+		if s.lines.full.Load() && diskspace.Check(s.folder) == nil {
+			s.restore()
+		}
 		select {
 		case <-s.ended:
 			return
 		case <-check.C:
 		}
-		if !s.lines.full.Load() || diskspace.Check(s.folder) != nil {
-			continue
-		}
-		s.lines.full.Store(false)
-		err := s.server.ShutdownJetStream()
-		if err == nil {
-			err = s.server.EnableJetStream(jetStreamConfig(options(s.folder)))
-		}
-		if err != nil {
-			s.lines.full.Store(true) // the next check tries again
-			s.log.Error("bus rejects writes: JetStream does not restart", "err", err)
-			continue
-		}
-		s.log.Warn("bus accepts writes again after a full disk")
 	}
+}
+
+// keepReserve keeps the reserve of the disk. It returns the error, which it logs if it is not that of before.
+func (s *runningServer) keepReserve(before string) (failed string) {
+	change, err := diskspace.Reserve(s.folder).Keep()
+	if change != "" {
+		s.log.Info("reserve of the disk changed", "folder", s.folder, "change", change)
+	}
+	if err == nil {
+		return ""
+	}
+	if err.Error() != before {
+		s.log.Warn("reserve of the disk not kept: processes that fill the disk stop the bus", "folder", s.folder, "err", err)
+	}
+	return err.Error()
+}
+
+// restore restarts JetStream after failed writes. Until a restart the server rejects all writes to a stream with a
+// failed one.
+func (s *runningServer) restore() {
+	s.lines.full.Store(false)
+	err := s.server.ShutdownJetStream()
+	if err == nil {
+		err = s.server.EnableJetStream(jetStreamConfig(options(s.folder)))
+	}
+	if err != nil {
+		s.lines.full.Store(true) // the next check tries again
+		s.log.Error("bus rejects writes: JetStream does not restart", "err", err)
+		return
+	}
+	s.log.Warn("bus accepts writes again after a full disk")
 }
 
 // jetStreamConfig returns the configuration that the server derives from its options.

@@ -19,7 +19,7 @@ type refusal struct {
 const (
 	whyIncomplete  = "the expected state is not loaded yet"
 	whyLast        = "no other copy serves the index"
-	whyNotReplaced = "no copy of the app's version is ready at the index yet"
+	whyNotReplaced = "no other copy of a version of the app is ready at the index yet"
 )
 
 // stop processes a nudge and returns the rejected stops. It checks each one against the rows, as a
@@ -88,7 +88,7 @@ func (c *core) keepReason(now time.Time, cp *copyOf) string {
 	case live != cp.slot && c.rows.apps[cp.app].OneShot:
 		return ""
 	case live != cp.slot:
-		if !(substitutes{c}).ready(cp, live) {
+		if !(substitutes{c}).ready(cp, live) && !(substitutes{c}).earlier(now, cp) {
 			return whyNotReplaced
 		}
 	case !(substitutes{c}).same(now, cp) && !(substitutes{c}).earlier(now, cp):
@@ -110,12 +110,12 @@ func (c substitutes) ready(old *copyOf, live slot) bool {
 	return false
 }
 
-// earlier reports whether a copy of an earlier version of the row can replace this one on its index: the harmonizer halted the
-// update to this version.
+// earlier reports whether another copy of an earlier version of the row can replace this one on its index: the harmonizer halted the
+// update to the version of the row, and decides which earlier one serves.
 func (c substitutes) earlier(now time.Time, cp *copyOf) bool {
 	for _, v := range c.rows.apps[cp.app].History {
 		for _, other := range c.bySlot[slot{cp.app, v.Version, cp.index}] {
-			if other.asked.IsZero() && other.node.fresh(now, c.cfg.Heartbeat) && other.replaces(cp) && (!other.node.facts.Draining || cp.node.facts.Draining) {
+			if other.instance != cp.instance && other.asked.IsZero() && other.node.fresh(now, c.cfg.Heartbeat) && other.replaces(cp) && (!other.node.facts.Draining || cp.node.facts.Draining) {
 				return true
 			}
 		}

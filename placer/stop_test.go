@@ -206,6 +206,23 @@ func TestHaltedUpdateKeepsTheEarlierVersion(t *testing.T) {
 	w.expect("stopped", "stop x on a", "stop y on b")
 }
 
+// While an update is halted, copies of versions before the one that serves are stopped too.
+func TestHaltedUpdateLeavesNoOldCopies(t *testing.T) {
+	w := newWorld(t)
+	w.row(func(r *api.App) {
+		r.Version = "v3"
+		r.History = []api.AppVersion{{Version: "v2", Command: "serves", CPUs: 1}, {Version: "v1", Command: "old", CPUs: 1}}
+	})
+	w.node("a", false, "0/x@v1=RUNNING")
+	w.node("b", false, "0/y@v2=RUNNING!")
+	w.stop("the one that serves is not ready", []string{"x"}, "x: "+whyNotReplaced)
+	w.node("b", false, "0/y@v2=RUNNING")
+	w.node("c", false, "0/z@v0=RUNNING")
+	w.stop("the one that serves is ready", []string{"x", "z"})
+	w.expect("stopped", "stop x on a", "stop z on c")
+	w.stop("no other is left", []string{"y"}, "y: "+whyNotReplaced)
+}
+
 // A copy is replaced by a ready one only. A copy that is not ready itself is replaced by one that is up.
 func TestOnlyAReadyCopyReplaces(t *testing.T) {
 	for _, test := range []struct {

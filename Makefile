@@ -61,14 +61,16 @@ VERSION ?= 0.0.0-dev
 SOAK   ?= 100000
 FAULTS ?= 1h
 HOSTS  ?= 20m
+RELEASES ?= 20m
 
-soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool, of two autoscalers and of places; then faults of one and of three hosts
+soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool, of two autoscalers and of places; then bad releases, and faults of one and of three hosts
 	$(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAK)x ./harmonizer/apps
 	SOAK=$(SOAK) $(GO) test -run 'TestSoak$$' -v -timeout 0 ./nodehealth/judge
 	$(GO) test -run '^(TestDay|TestLongDay)$$' -v -timeout 0 ./autoscaler -rapid.checks=$(SOAK)
 	SOAK=$(SOAK) $(GO) test -run '^TestParseTimeFindsTheLastMoment$$' -v -timeout 0 ./internal/cli/command
 	SOAK=$(SOAK) $(GO) test -run '^TestTwoAutoscalers$$' -v -timeout 0 ./internal/state
 	SOAK=$(SOAK) $(GO) test -run '^TestAutoscaledWorlds$$' -v -timeout 0 ./placer
+	RELEASES=$(RELEASES) $(GO) test -run '^(TestBadReleases|TestDamagedRows)$$' -v -timeout 0 ./cmd/weir
 	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 	HOSTS=$(HOSTS) $(GO) test -run 'TestThreeHosts$$' -v -timeout 0 ./cmd/weir
 

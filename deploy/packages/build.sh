@@ -28,11 +28,15 @@ env -i SOURCE_DATE_EPOCH="$SOURCE_DATE_EPOCH" "$STAGE/weir-host" man "$STAGE/man
 gzip -9n "$STAGE"/man/*.1
 cp deploy/systemd/*.service "$STAGE/units/"
 
+# "weir signal init --offline" copies the SDK from it.
+"$go" run ./deploy/packages/sdk "v${VERSION#v}" "$STAGE/sdk.zip"
+
 # "weir doctor" compares the installed files with these digests.
 ( cd "$STAGE"
   sums() { sha256sum "$1" | sed "s|  .*|  $2|"; }
   sums weir usr/bin/weir
   sums weir-local usr/bin/weir-local
+  sums sdk.zip usr/share/weir/sdk.zip
   for unit in units/*; do sums "$unit" "usr/lib/systemd/system/${unit#units/}"; done ) >"$STAGE/sha256sums"
 
 for kind in deb rpm; do

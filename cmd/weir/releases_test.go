@@ -74,17 +74,21 @@ func TestPublishOnTag(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	dir := filepath.Join(t.TempDir(), "rps")
 	const version = "v0.9.0"
-	u.weir(t, "signal", "init", "rps", "--dir", dir, "--sdk-version", version)
+	proxy := sdkProxy(t, version)
+	program := []string{"PATH=" + os.Getenv("WEIR_TEST_BIN") + ":" + os.Getenv("PATH"), asWeir + "=1", "WEIR_DATA=" + u.data}
+	write := exec.CommandContext(t.Context(), filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), "signal", "init", "rps", "--dir", dir, "--sdk-version", version)
+	write.Env = slices.Concat(os.Environ(), proxy, program)
+	if out, err := offspring.CombinedOutput(write); err != nil {
+		t.Fatalf("%v: %v\n%s", write.Args, err, out)
+	}
 	python := filepath.Join(t.TempDir(), "depth")
 	u.weir(t, "signal", "init", "depth", "--dir", python, "--lang", "python")
-	proxy := sdkProxy(t, version)
 	key := filepath.Join(t.TempDir(), "publish.key")
 	u.weir(t, "release", "keygen", key)
 	for _, folder := range []string{dir, dir, python, python} { // a job that is run again publishes the same bytes
 		cmd := exec.CommandContext(t.Context(), "./publish.sh")
 		cmd.Dir = folder
-		cmd.Env = append(append(os.Environ(), proxy...), "PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1", "WEIR_DATA="+u.data,
-			"NAMESPACE=shop", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
+		cmd.Env = append(slices.Concat(os.Environ(), proxy, program), "NAMESPACE=shop", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
 		if out, err := offspring.CombinedOutput(cmd); err != nil {
 			t.Fatalf("publish.sh in %s: %v\n%s", folder, err, out)
 		}

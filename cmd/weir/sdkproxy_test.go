@@ -58,6 +58,6 @@ func sdkProxy(t *testing.T, version string) []string {
 	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
 	return []string{
 		"GOPROXY=file://" + dir + ",file://" + downloaded, "GOSUMDB=off",
-		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-mod=mod -modcacherw -trimpath -tags=grpcnotrace", "CGO_ENABLED=0",
+		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath -tags=grpcnotrace", "CGO_ENABLED=0",
 	}
 }

@@ -169,7 +169,7 @@ func wrongNames() []wrongInput {
 		{"signal shadow a/b", nil, 2, `"a/b"`, "app", rule},
 		{"signal run best", nil, 2, "is built in", `"best"`, "want one of default"},
 		{"signal init 9·x --sdk-version v1.0.0", nil, 2, `"9 x"`, "name", "want"},
-		{"signal init rps --lang ruby --sdk-version v1.0.0", nil, 2, `"ruby"`, "lang", "want"},
+		{"signal init rps --language ruby --sdk-version v1.0.0", nil, 2, `"ruby"`, "language", "want"},
 		{"signal init rps --sdk-version latest", nil, 2, `"latest"`, "version", "want one like v1.2.3"},
 		{"signal test DIR/none", nil, 2, "no such file", "DIR/none", "build it"},
 		{"signal test DIR/text", map[string]string{"text": "x"}, 2, "is not an executable file", "DIR/text", "chmod +x"},

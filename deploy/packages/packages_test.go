@@ -87,6 +87,18 @@ func TestPackages(t *testing.T) {
 			t.Errorf("weir config validate of the examples prints %q", out)
 		}
 	})
+	// The folder of a signal is complete: the Go command has neither a module cache nor a proxy.
+	t.Run("SDK", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "requests")
+		alone := append(testprograms.Flags(), "GOPROXY=off", "GOMODCACHE="+t.TempDir())
+		if out := run(t, t.TempDir(), alone, weir, "signal", "init", "requests", "--offline", "--dir", dir); !strings.Contains(out, "from "+filepath.Join(root, "usr/share/weir/sdk.zip")) {
+			t.Errorf("weir signal init --offline prints\n%s", out)
+		}
+		run(t, dir, alone, "go", "test", "./...")
+		if mod, err := os.ReadFile(filepath.Join(dir, "go.mod")); err != nil || !strings.Contains(string(mod), "weirkeeper v1.2.3\n") {
+			t.Errorf("go.mod: %s, %v, want the version of the package", mod, err)
+		}
+	})
 	// Code that keeps the linker from dropping what is unused, such as html/template or a whole client of a cloud, shows here.
 	t.Run("program is small", func(t *testing.T) {
 		if info, err := os.Stat(weir); err != nil || info.Size() > maxBinary {
@@ -160,7 +172,7 @@ func wanted(t *testing.T) []string {
 		"usr/bin/weir", "usr/bin/weir-local", "usr/lib/sysusers.d/weir.conf", "usr/lib/tmpfiles.d/weir.conf", "etc/weir/weir.env", "etc/weir/agent.env",
 		"usr/share/man/man1/weir.1.gz", "usr/share/man/man1/weir-agent.1.gz", "usr/share/man/man1/weir-bootstrap.1.gz",
 		"usr/share/zsh/vendor-completions/_weir", "usr/share/fish/vendor_completions.d/weir.fish", "usr/share/doc/weir/copyright",
-		"usr/share/doc/weir/examples/weir.yaml", "usr/share/doc/weir/examples/pools/everywhere-prod-default.env",
+		"usr/share/weir/sdk.zip", "usr/share/doc/weir/examples/weir.yaml", "usr/share/doc/weir/examples/pools/everywhere-prod-default.env",
 	}
 	for _, unit := range units(t) {
 		all = append(all, "usr/lib/systemd/system/"+filepath.Base(unit))

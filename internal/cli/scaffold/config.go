@@ -25,11 +25,31 @@ type Config struct {
 	Name string // of the signal, as in namespace/NAME@version
 	Lang Lang   // empty: Go
 
-	// SDKVersion is the version of this module that a Go signal requires. It is empty if SDK is set.
-	SDKVersion string
+	// SDK is where a Go signal gets this module from.
+	SDK SDK
+}
 
-	// SDK is a source tree of this module that replaces a version. Empty: the Go command downloads SDKVersion.
-	SDK string
+// SDK has exactly one field that is not empty.
+type SDK struct {
+	Version string // released version, which the Go command fetches
+	Tree    string // source tree, for a replace line in go.mod
+	Archive string // file that deploy/packages/sdk wrote; its content becomes part of the signal's folder
+}
+
+func (s SDK) validate() error {
+	set := 0
+	for _, from := range []string{s.Version, s.Tree, s.Archive} {
+		if from != "" {
+			set++
+		}
+	}
+	switch {
+	case set > 1:
+		return errors.New("the SDK has two of a version, a source tree and an archive: choose one of them")
+	case s.Tree == "" && s.Archive == "" && (!semver.IsValid(s.Version) || semver.Canonical(s.Version) != s.Version):
+		return fmt.Errorf("version %q of the SDK is not a module version: want one like v1.2.3", s.Version)
+	}
+	return nil
 }
 
 // Validate returns every problem of the configuration, joined. It does not read the source tree.
@@ -45,11 +65,8 @@ func (c Config) Validate() error {
 		if err := module.CheckPath(c.module()); err != nil && names.ValidRelease(c.Name) {
 			errs = append(errs, fmt.Errorf("module path: %w: choose another name", err))
 		}
-		switch {
-		case c.SDK != "" && c.SDKVersion != "":
-			errs = append(errs, errors.New("the SDK has a source tree and a version: choose one of them"))
-		case c.SDK == "" && (!semver.IsValid(c.SDKVersion) || semver.Canonical(c.SDKVersion) != c.SDKVersion):
-			errs = append(errs, fmt.Errorf("version %q of the SDK is not a module version: want one like v1.2.3", c.SDKVersion))
+		if err := c.SDK.validate(); err != nil {
+			errs = append(errs, err)
 		}
 	default:
 		errs = append(errs, fmt.Errorf("language %q: want go or python", c.Lang))

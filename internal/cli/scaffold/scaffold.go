@@ -3,6 +3,7 @@ package scaffold
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -25,9 +26,10 @@ var templates embed.FS
 var ErrExists = errors.New("file already exists")
 
 // Write writes the module of a new signal into dir and returns the names of its files, in order. It creates a missing
-// dir. It writes all files or none. If a file exists, it returns ErrExists. If the configured source tree is not the
-// SDK's, it returns ErrNoSource.
-func Write(dir string, c Config) ([]string, error) {
+// dir. It writes all files or none. Of the folders sdk and vendor it returns the name of the folder only. If a file
+// exists, it returns ErrExists. If the configured source tree or archive is not the SDK's, it returns ErrNoSource. If the
+// Go command cannot fetch the SDK, it returns ErrFetch with the output of that command.
+func Write(ctx context.Context, dir string, c Config) ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -36,12 +38,21 @@ func Write(dir string, c Config) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := slices.Sorted(maps.Keys(texts))
-	for _, name := range names {
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-			return nil, fmt.Errorf("%w: %s: choose another folder", ErrExists, filepath.Join(dir, name))
-		}
+	names := slices.Collect(maps.Keys(texts))
+	if c.Lang == Go {
+		names = append(names, "go.mod", "go.sum", sdkFolder, vendorFolder)
 	}
+	if err := absent(dir, names); err != nil {
+		return nil, err
+	}
+	if c.Lang == Go {
+		files, err := goModule(ctx, c, texts)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(texts, files)
+	}
+	names = slices.Sorted(maps.Keys(texts))
 	for i, name := range names {
 		if err := create(filepath.Join(dir, name), texts[name]); err != nil {
 			for _, written := range names[:i] {
@@ -50,7 +61,30 @@ func Write(dir string, c Config) ([]string, error) {
 			return nil, err
 		}
 	}
-	return names, nil
+	return folded(names), nil
+}
+
+// absent returns ErrExists if dir has one of the files or folders.
+func absent(dir string, names []string) error {
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+			return fmt.Errorf("%w: %s: choose another folder", ErrExists, filepath.Join(dir, name))
+		}
+	}
+	return nil
+}
+
+// folded replaces the files of a folder from the archive by the folder.
+func folded(names []string) (all []string) {
+	for _, name := range names {
+		for _, folder := range []string{sdkFolder, vendorFolder} {
+			if strings.HasPrefix(name, folder+"/") {
+				name = folder
+			}
+		}
+		all = append(all, name)
+	}
+	return slices.Compact(all)
 }
 
 // create writes a new file, in a new folder if needed. A script is executable.
@@ -76,16 +110,9 @@ func create(path string, text []byte) error {
 	return nil
 }
 
-// render returns the text of each file by its name.
+// render returns the text of each template by the name of its file.
 func render(c Config) (map[string][]byte, error) {
 	texts := map[string][]byte{}
-	if c.Lang == Go {
-		files, err := goModule(c)
-		if err != nil {
-			return nil, err
-		}
-		texts = files
-	}
 	folder := "templates/" + string(c.Lang)
 	entries, err := templates.ReadDir(folder)
 	if err != nil {

@@ -39,12 +39,11 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	}
 }
 
-// A Go module with a source tree builds and passes its own test without a network. The first command completes
-// go.mod; later ones do not change it.
+// A Go module with a source tree builds and passes its own test without a network, and without another command before.
 func TestGo(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "requests")
-	names, err := Write(dir, Config{Name: "requests", SDK: sourceTree(t)})
+	names, err := Write(t.Context(), dir, Config{Name: "requests", SDK: SDK{Tree: sourceTree(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,22 +51,78 @@ func TestGo(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
+	run(t, dir, nil, "go", "test", "./...")
+	run(t, dir, nil, "go", "vet", "./...")
+	run(t, dir, nil, "go", "build", "-o", "requests", ".")
+	run(t, dir, nil, "sh", "-c", `test -z "$(gofmt -l .)" || { gofmt -d .; exit 1; }`)
+	mod := filepath.Join(dir, "go.mod")
+	if err := os.WriteFile(mod, requiring(Config{Name: "requests"}, "v0.0.0"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	publish := exec.CommandContext(t.Context(), "./publish.sh")
 	publish.Dir, publish.Env = dir, slices.Concat(os.Environ(), testprograms.Flags(), []string{"GOPROXY=off", "NAMESPACE=shop", "TAG=v1"})
 	if out, err := publish.CombinedOutput(); err == nil || !strings.Contains(string(out), `run "go test -mod=mod ./..."`) {
 		t.Errorf("publish.sh with an incomplete go.mod: %v, want the command that completes it:\n%s", err, out)
 	}
-	run(t, dir, nil, "go", "test", "-mod=mod", "./...")
-	run(t, dir, nil, "go", "vet", "./...")
-	run(t, dir, nil, "go", "build", "-o", "requests", ".")
-	run(t, dir, nil, "sh", "-c", `test -z "$(gofmt -l .)" || { gofmt -d .; exit 1; }`)
+}
+
+// A signal with the SDK of an archive needs no proxy and no module cache.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	archive := filepath.Join(t.TempDir(), "sdk.zip")
+	run(t, sourceTree(t), nil, "go", "run", "./deploy/packages/sdk", "v1.2.3", archive)
+	dir := filepath.Join(t.TempDir(), "requests")
+	names, err := Write(t.Context(), dir, Config{Name: "requests", SDK: SDK{Archive: archive}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{".github/workflows/publish.yml", ".gitignore", "README.md", "go.mod", "go.sum", "main.go", "main_test.go", "pool.yaml", "publish.sh", "sdk", "vendor"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil || !strings.HasPrefix(string(mod), "module example.com/requests\n") || !strings.Contains(string(mod), Module+" v1.2.3\n") {
+		t.Errorf("go.mod: %s, %v", mod, err)
+	}
+	empty := []string{"GOMODCACHE=" + t.TempDir()}
+	run(t, dir, empty, "go", "test", "./...")
+	run(t, dir, empty, "go", "vet", "./...")
+	if err := os.WriteFile(archive, []byte("PK"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(t.Context(), filepath.Join(dir, "other"), Config{Name: "x", SDK: SDK{Archive: archive}}); !errors.Is(err, ErrNoSource) {
+		t.Errorf("Write from a file that is no archive = %v, want ErrNoSource", err)
+	}
+}
+
+// Without a module proxy that has the SDK, nothing is written, and the error has the output of the Go command.
+func TestFetchFails(t *testing.T) {
+	t.Setenv("GOPROXY", "off")
+	t.Setenv("GOMODCACHE", t.TempDir())
+	dir := filepath.Join(t.TempDir(), "requests")
+	_, err := Write(t.Context(), dir, Config{Name: "requests", SDK: SDK{Version: "v1.2.3"}})
+	if !errors.Is(err, ErrFetch) || !strings.Contains(err.Error(), "GOPROXY=off") {
+		t.Errorf("Write = %v, want ErrFetch with the reason", err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is there: %v", err)
+	}
+}
+
+func TestSourceTree(t *testing.T) {
+	tree := sourceTree(t)
+	for dir, want := range map[string]string{tree: tree, filepath.Join(tree, "docs", "adr"): tree, t.TempDir(): "", "/": ""} {
+		if got := SourceTree(dir); got != want {
+			t.Errorf("SourceTree(%q) = %q, want %q", dir, got, want)
+		}
+	}
 }
 
 // A Python program passes its own test, and the kit's.
 func TestPython(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	names, err := Write(dir, Config{Name: "requests", Lang: Python})
+	names, err := Write(t.Context(), dir, Config{Name: "requests", Lang: Python})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +144,7 @@ func TestPoolFile(t *testing.T) {
 	for _, lang := range []Lang{Go, Python} {
 		t.Run(string(lang), func(t *testing.T) {
 			dir := t.TempDir()
-			if _, err := Write(filepath.Join(dir, "signal"), Config{Name: "requests", Lang: lang, SDK: sourceTree(t)}); err != nil {
+			if _, err := Write(t.Context(), filepath.Join(dir, "signal"), Config{Name: "requests", Lang: lang, SDK: SDK{Tree: sourceTree(t)}}); err != nil {
 				t.Fatal(err)
 			}
 			lines, err := os.ReadFile(filepath.Join(dir, "signal", "pool.yaml"))
@@ -119,7 +174,7 @@ func TestNothingIsOverwritten(t *testing.T) {
 			if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			_, err := Write(dir, Config{Name: "requests", Lang: Python})
+			_, err := Write(t.Context(), dir, Config{Name: "requests", Lang: Python})
 			if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), path) {
 				t.Errorf("Write = %v, want ErrExists with the path", err)
 			}
@@ -143,13 +198,13 @@ func TestInvalidConfig(t *testing.T) {
 		{"dash", Config{Name: "-signal", Lang: Python}, `"signal"`},
 		{"language", Config{Name: "x", Lang: "cobol"}, "want go or python"},
 		{"no SDK", Config{Name: "x"}, `version "" of the SDK is not a module version`},
-		{"version", Config{Name: "x", SDKVersion: "latest"}, `version "latest" of the SDK is not a module version`},
-		{"tree and version", Config{Name: "x", SDK: "/x", SDKVersion: "v1.0.0"}, "choose one of them"},
-		{"module", Config{Name: "x.", SDKVersion: "v1.0.0"}, "module path"},
+		{"version", Config{Name: "x", SDK: SDK{Version: "latest"}}, `version "latest" of the SDK is not a module version`},
+		{"tree and version", Config{Name: "x", SDK: SDK{Tree: "/x", Version: "v1.0.0"}}, "choose one of them"},
+		{"module", Config{Name: "x.", SDK: SDK{Version: "v1.0.0"}}, "module path"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new")
-			if _, err := Write(dir, test.config); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := Write(t.Context(), dir, test.config); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("Write = %v, want an error with %q", err, test.want)
 			}
 			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -177,24 +232,11 @@ func TestSourceTreeOfAnotherModule(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(other, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for tree, want := range map[string]string{other: `is "example.com/other", want ` + sdkModule, "/nowhere": "no such file"} {
-		_, err := Write(filepath.Join(t.TempDir(), "x"), Config{Name: "x", SDK: tree})
+	for tree, want := range map[string]string{other: `is "example.com/other", want ` + Module, "/nowhere": "no such file"} {
+		_, err := Write(t.Context(), filepath.Join(t.TempDir(), "x"), Config{Name: "x", SDK: SDK{Tree: tree}})
 		if !errors.Is(err, ErrNoSource) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), tree) {
 			t.Errorf("Write with the SDK of %s = %v, want ErrNoSource with %q", tree, err, want)
 		}
-	}
-}
-
-// With a version, go.mod requires that version and has no replace line. A test in cmd/weir builds it with its publish.sh.
-func TestSDKVersion(t *testing.T) {
-	dir := t.TempDir()
-	names, err := Write(dir, Config{Name: "requests", SDKVersion: "v1.2.3"})
-	if err != nil || slices.Contains(names, "go.sum") {
-		t.Errorf("Write = %q, %v, want no go.sum", names, err)
-	}
-	got, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-	if want := "module example.com/requests\n\ngo " + goVersion + "\n\nrequire " + sdkModule + " v1.2.3\n"; err != nil || string(got) != want {
-		t.Errorf("go.mod: %q, %v, want %q", got, err, want)
 	}
 }
 
@@ -209,7 +251,7 @@ func TestGoVersionIsThatOfTheSDK(t *testing.T) {
 // No placeholder of a template remains.
 func TestTemplatesAreFilledIn(t *testing.T) {
 	for _, lang := range []Lang{Go, Python} {
-		texts, err := render(Config{Name: "requests", Lang: lang, SDKVersion: "v1.2.3"})
+		texts, err := render(Config{Name: "requests", Lang: lang})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,18 +6,19 @@
 package signal
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/mod/semver"
+	"github.com/spf13/pflag"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/scaffold"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
@@ -46,73 +47,92 @@ published signal.`,
 	return cmd
 }
 
+// initFlags are those of "weir signal init".
+type initFlags struct {
+	language, dir string
+	sdk           scaffold.SDK
+	offline       bool
+}
+
+func (f *initFlags) flags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.language, "language", string(scaffold.Go), "go or python")
+	flags.StringVar(&f.sdk.Tree, "sdk", os.Getenv("WEIR_SDK"), "source tree of weir, for a replace line in go.mod (WEIR_SDK)")
+	flags.StringVar(&f.sdk.Version, "sdk-version", "", "version of weir that go.mod requires (default: that of this weir)")
+	flags.BoolVar(&f.offline, "offline", false, "copy the SDK that is installed with this weir; the Go command then needs no network")
+	flags.StringVar(&f.dir, "dir", "", "folder to write (default: NAME)")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "lang" { // its earlier name
+			name = "language"
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
 func (cli *commands) initCommand() *cobra.Command {
-	var c scaffold.Config
-	var lang, dir string
+	var f initFlags
 	cmd := &cobra.Command{
 		Use:   "init NAME",
 		Short: "Write a new signal with a test that passes",
 		Long: `Write a new signal into a folder of its name: one function from metrics to
 resources, its test, and the next commands. It overwrites nothing.
 
-A signal in Go requires the SDK in the version of this weir, or in that of
---sdk-version; the Go command fetches it. With --sdk it takes a source tree.`,
+A signal in Go requires the SDK. If this weir was built in a source tree, go.mod
+has a replace line for that tree. A release requires its own version, which the
+Go command fetches now. With --offline the folder gets the copy of the SDK that a
+package of weir installs. The command prints its choice; --sdk-version and --sdk
+select another version or tree.
+
+A signal in Python gets the module weirsignal, one file of the standard library.`,
 		Example: `  weir signal init requests
+  weir signal init requests --offline
   weir signal init requests --sdk-version v1.2.3
   weir signal init requests --sdk ~/src/weirkeeper
-  weir signal init queue --lang python --dir ./signals/queue`,
+  weir signal init queue --language python --dir ./signals/queue`,
 		Args: command.OneArg("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c.Name, c.Lang = args[0], scaffold.Lang(lang)
-			if c.SDKVersion != "" && !cmd.Flags().Changed("sdk") {
-				c.SDK = "" // the flag wins over WEIR_SDK
-			}
-			if c.Lang == scaffold.Go && c.SDK == "" && c.SDKVersion == "" {
-				version, ok := releasedVersion()
-				if !ok {
-					return usage.New(fmt.Errorf("write signal %s: this weir was built without a version (%s), so the version of the SDK is unknown: "+
-						"name a released version with --sdk-version, or a source tree of weir with --sdk", c.Name, version))
-				}
-				c.SDKVersion = version
-			}
-			if err := c.Validate(); err != nil {
-				return usage.New(err)
-			}
-			if dir == "" {
-				dir = c.Name
-			}
-			files, err := scaffold.Write(dir, c)
-			if errors.Is(err, scaffold.ErrNoSource) {
-				return usage.New(fmt.Errorf("--sdk: %w", err))
-			}
-			if errors.Is(err, scaffold.ErrExists) {
-				return usage.New(err)
-			}
-			if err != nil {
-				return err
-			}
-			for _, f := range files {
-				fmt.Fprintln(cli.Stdout, filepath.Join(dir, f))
-			}
-			fmt.Fprintf(cli.Stdout, "Next: cd %s, and follow its README.md\n", dir)
-			return nil
+			return cli.initSignal(cmd.Context(), args[0], f, cmd.Flags().Changed("sdk"))
 		},
 	}
-	cmd.Flags().StringVar(&lang, "lang", string(scaffold.Go), "go or python")
-	cmd.Flags().StringVar(&c.SDK, "sdk", os.Getenv("WEIR_SDK"), "source tree of weir, for a replace line in go.mod (WEIR_SDK)")
-	cmd.Flags().StringVar(&c.SDKVersion, "sdk-version", "", "version of weir that go.mod requires (default: that of this weir)")
-	cmd.Flags().StringVar(&dir, "dir", "", "folder to write (default: NAME)")
+	f.flags(cmd)
 	return cmd
 }
 
-// releasedVersion returns the version of this binary, and whether the Go command
-// can fetch it: a tag or a commit, without changes to the tree.
-func releasedVersion() (version string, ok bool) {
-	version = daemon.BuildVersion()
-	return version, isReleased(version)
-}
-
-// isReleased reports whether a version has no "+dirty" or other build suffix.
-func isReleased(version string) bool {
-	return semver.IsValid(version) && semver.Build(version) == ""
+// initSignal writes a new signal. A flag wins over WEIR_SDK, which treeNamed tells apart.
+func (cli *commands) initSignal(ctx context.Context, name string, f initFlags, treeNamed bool) error {
+	c := scaffold.Config{Name: name, Lang: scaffold.Lang(f.language), SDK: f.sdk}
+	if (f.offline || c.SDK.Version != "") && !treeNamed {
+		c.SDK.Tree = ""
+	}
+	if f.offline && c.SDK != (scaffold.SDK{}) {
+		return usage.New(fmt.Errorf("write signal %s: --offline has the SDK of this installation: omit --sdk and --sdk-version", name))
+	}
+	why := ""
+	if c.Lang == scaffold.Go && c.SDK == (scaffold.SDK{}) {
+		var err error
+		if c.SDK, why, err = thisInstallation().sdk(f.offline); err != nil {
+			return usage.New(fmt.Errorf("write signal %s: %w", name, err))
+		}
+	}
+	if err := c.Validate(); err != nil {
+		return usage.New(err)
+	}
+	dir := cmp.Or(f.dir, name)
+	files, err := scaffold.Write(ctx, dir, c)
+	switch {
+	case errors.Is(err, scaffold.ErrNoSource), errors.Is(err, scaffold.ErrExists):
+		return usage.New(fmt.Errorf("write signal %s: %w", name, err))
+	case errors.Is(err, scaffold.ErrFetch):
+		return fmt.Errorf("write signal %s: %w\nset GOPROXY to a module proxy that has it, or use the SDK of an installed package with --offline, or a source tree with --sdk", name, err)
+	case err != nil:
+		return err
+	}
+	for _, f := range files {
+		fmt.Fprintln(cli.Stdout, filepath.Join(dir, f))
+	}
+	if why != "" {
+		fmt.Fprintln(cli.Stdout, why)
+	}
+	fmt.Fprintf(cli.Stdout, "Next: cd %s, and follow its README.md\n", dir)
+	return nil
 }

@@ -58,7 +58,7 @@ var house = []room{
 	{"nodehealth", floors{rules: "judge", machinery: "replay senlin", loop: ".", adapter: "events probes workflow"}},
 	{"harmonizer", floors{vocabulary: "message", rules: "wheel queue known apps cloudfoundry cloudfoundry/shadow cloudfoundry/report", machinery: "replay", loop: ".", adapter: "cloudfoundry/bulkapi cloudfoundry/varz natsbus rowfile", support: "cloudfoundry/bulkapi/bulktest"}},
 	{"bootstrap", floors{vocabulary: "release release/keyfile release/shareddir", machinery: "supervise/... control", loop: ".", adapter: "release/s3store"}},
-	{"signals", floors{loop: ". builtin plugin signaltest"}},
+	{"signals", floors{ground: "python", loop: ". builtin plugin signaltest"}},
 	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},
 	{"placer", floors{loop: ".", support: "schedulertest"}},
 	{"agent", floors{contracts: ". wire metadata measure readiness", support: "forgertest"}},

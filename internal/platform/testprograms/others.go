@@ -51,15 +51,9 @@ func Chromium(ctx context.Context) (path string, env []string, err error) {
 		return path, nil, nil
 	}
 	path, err = cached(ctx, "chromium", filepath.Join("usr", "lib", "chromium", "chromium"), func(ctx context.Context, work, tree string) error {
-		plan, err := run(ctx, work, nil, "apt-get", "--simulate", "--no-install-recommends", "install", "chromium")
+		packages, err := missing(ctx, work, "chromium")
 		if err != nil {
 			return err
-		}
-		var packages []string
-		for line := range strings.Lines(plan) {
-			if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Inst" {
-				packages = append(packages, fields[1])
-			}
 		}
 		return unpack(ctx, work, tree, packages...)
 	})
@@ -107,6 +101,47 @@ func Botocore(ctx context.Context) (string, error) {
 		return unpack(ctx, work, tree, "python3-botocore", "python3-jmespath", "python3-dateutil", "python3-six", "python3-urllib3",
 			"python3-requests", "python3-chardet", "python3-charset-normalizer", "python3-idna", "python3-certifi")
 	})
+}
+
+// Python3 returns the path of python3: of the machine, or else of Debian's package.
+func Python3(ctx context.Context) (string, error) {
+	if path, err := exec.LookPath("python3"); err == nil {
+		return path, nil
+	}
+	return cached(ctx, "python3", filepath.Join("usr", "bin", "python3"), func(ctx context.Context, work, tree string) error {
+		packages, err := missing(ctx, work, "python3")
+		if err != nil {
+			return err
+		}
+		return unpack(ctx, work, tree, packages...)
+	})
+}
+
+// Pip returns the path of a Python with pip, and the variables that it needs beside the own environment: of the machine, or
+// else with Debian's package of pip.
+func Pip(ctx context.Context) (path string, env []string, err error) {
+	path, err = Python3(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	if _, err := run(ctx, "", nil, path, "-c", "import pip"); err == nil {
+		return path, nil, nil
+	}
+	folder, err := cached(ctx, "pip", filepath.Join("usr", "lib", "python3", "dist-packages"), func(ctx context.Context, work, tree string) error {
+		return unpack(ctx, work, tree, "python3-pip")
+	})
+	return path, []string{"PYTHONPATH=" + folder}, err
+}
+
+// missing returns a package of Debian and what it needs, as far as this machine does not have it.
+func missing(ctx context.Context, work, name string) (packages []string, err error) {
+	plan, err := run(ctx, work, nil, "apt-get", "--simulate", "--no-install-recommends", "install", name)
+	for line := range strings.Lines(plan) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Inst" {
+			packages = append(packages, fields[1])
+		}
+	}
+	return packages, err
 }
 
 // unpack downloads packages of Debian, and unpacks them into a folder. It needs no root.

@@ -1,5 +1,5 @@
 // Package testprograms provides the programs that tests run beside the test binary: those of other projects (influxd,
-// Prometheus, Chromium, axe-core, systemd, botocore), and some of this module.
+// Prometheus, Chromium, axe-core, systemd, botocore, pip), and some of this module.
 //
 // Each function returns a path. The first call of a user downloads or builds the program into the user's cache, which
 // takes up to a few minutes. "make test" calls [Prepare] before the first test starts, so that its tests only find the
@@ -37,6 +37,7 @@ func Programs() []Program {
 		{"axe-core", "internal/ui/web/webtest", Axe},
 		{"systemd", "deploy/packages", Systemd},
 		{"botocore", "pools/aws/awstest", Botocore},
+		{"pip", "signals/python", func(ctx context.Context) (string, error) { path, _, err := Pip(ctx); return path, err }},
 	}
 }
 

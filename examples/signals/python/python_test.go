@@ -1,20 +1,25 @@
 package python_test
 
 import (
+	"os"
 	"os/exec"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 const program = "requests_per_second.py"
 
+// module is the folder of the module that the example imports.
+const module = "PYTHONPATH=../../../signals/python"
+
 func python3(t *testing.T) string {
 	t.Helper()
-	path, err := exec.LookPath("python3")
+	path, err := testprograms.Python3(t.Context())
 	if err != nil {
-		t.Fatalf("this example needs python3 3.9 or newer in PATH: %v", err)
+		t.Fatal(err)
 	}
 	return path
 }
@@ -22,8 +27,9 @@ func python3(t *testing.T) string {
 func TestUnittest(t *testing.T) {
 	t.Parallel()
 	// -B prevents __pycache__ in the source folder.
-	out, err := exec.CommandContext(t.Context(), python3(t), "-B", "-W", "error", "-m", "unittest").CombinedOutput()
-	if err != nil {
+	cmd := exec.CommandContext(t.Context(), python3(t), "-B", "-W", "error", "-m", "unittest")
+	cmd.Env = append(os.Environ(), module)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("python3 -m unittest: %v\n%s", err, out)
 	}
 }
@@ -32,7 +38,8 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	signaltest.RunTarget(t, signaltest.Target{
 		Path: python3(t),
-		Args: []string{program},
+		Args: []string{"-B", program},
+		Env:  []string{module},
 		App:  "web",
 		Sample: sigproto.Evaluation{
 			Timestamp: 1_700_000_120,

@@ -17,7 +17,7 @@ type Lang string
 
 const (
 	Go     Lang = "go"     // with the SDK, as a go-plugin; the default
-	Python Lang = "python" // with the standard library
+	Python Lang = "python" // with the module weirsignal
 )
 
 // Config selects the files to write.

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/signals/python"
 )
 
 // templates has a folder for each language. A file's name is that of the result plus ".tmpl", without a leading dot or folder.
@@ -131,6 +133,9 @@ func render(c Config) (map[string][]byte, error) {
 			name = filepath.Join(".github", "workflows", name)
 		}
 		texts[name] = bytes.ReplaceAll(text, []byte("{{.Name}}"), []byte(c.Name))
+	}
+	if c.Lang == Python {
+		texts["weirsignal.py"] = python.Module()
 	}
 	return texts, nil
 }

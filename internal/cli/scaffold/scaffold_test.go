@@ -126,7 +126,7 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{".github/workflows/publish.yml", ".gitignore", "README.md", "main.py", "pool.yaml", "publish.sh", "test_main.py"}
+	want := []string{".github/workflows/publish.yml", ".gitignore", "README.md", "main.py", "pool.yaml", "publish.sh", "test_main.py", "weirsignal.py"}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}

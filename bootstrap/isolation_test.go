@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -192,6 +193,45 @@ func TestReleaseOfItsOwnUser(t *testing.T) {
 	})
 	if uid := userOf(t, now.PID); uid != now.User || uid < firstCounted {
 		t.Errorf("the release runs as user %d, its status has %d", uid, now.User)
+	}
+}
+
+// A release of two files runs as its own user if that user can reach the cache. Otherwise it runs as bootstrap's user.
+func TestReleaseOfTwoFilesReadsTheOther(t *testing.T) {
+	missing, err := supervise.MissingCapabilities()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missing) > 0 {
+		return // TestSignalsOfTheirOwnUsers covers this case
+	}
+	for name, own := range map[string]bool{"reachable": true, "unreachable": false} {
+		plan := released("two" + name)
+		s := newStore(t, plan)
+		plan = pinned(plan, "v7")
+		if own {
+			if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: filepath.Join(openFolder(t), "releases")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		folder := t.TempDir()
+		for file, text := range map[string]string{"run": "#!/bin/sh\n. \"$(dirname \"$(readlink \"$0\")\")/other\"\n", "other": "exec sleep 1000\n"} {
+			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		source := release.Source{Path: folder, Entry: "run", Created: time.Unix(1_700_000_000, 0)}
+		if _, err := release.Publish(t.Context(), s.bucket, plan.Signals[1].Ref(), release.Host(), source); err != nil {
+			t.Fatal(err)
+		}
+		p := startWith(t, plan, s, func(c *bootstrap.Config) { c.Users = newUsers() })
+		now := p.awaitProcess(t, "web", "the other file read", func(p api.Process) bool {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)) // empty: not yet executed
+			return strings.HasPrefix(string(line), "sleep\x00")
+		})
+		if uid := userOf(t, now.PID); (uid >= firstCounted) != own || strings.Contains(now.SameUser, "could not execute it") == own {
+			t.Errorf("%s: the release runs as user %d, its status has the reason %q", name, uid, now.SameUser)
+		}
 	}
 }
 

@@ -37,6 +37,9 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 		executed = spec.Argv[0]
 	case len(installed.Args) == 0:
 		spec.Argv = append([]string{sig.plan.Name}, words...)
+		if len(installed.Manifest.Files) > 1 {
+			executed = filepath.Dir(installed.Dir) // the program reads other files of its release
+		}
 	default:
 		spec.Dir, executed = installed.Dir, filepath.Dir(installed.Dir) // open permits the user to read Dir itself
 		spec.Argv = slices.Concat([]string{filepath.Join(installed.Dir, installed.Entry)}, installed.Args, words)

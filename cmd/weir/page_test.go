@@ -17,7 +17,8 @@ import (
 )
 
 // TestPages types what each page with console blocks shows, in its order, and compares
-// the output with the page.
+// the output with the page. It types as a user of a clone with an empty home. No module
+// proxy has the module of the clone.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	tree, err := filepath.Abs(filepath.Join("..", ".."))
@@ -28,6 +29,7 @@ func TestPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	home := newStranger(t, tree)
 	for _, file := range append(files, filepath.Join(tree, "README.md")) {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -40,7 +42,7 @@ func TestPages(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			installations.Take(t)
-			p := &page{t: t, dir: t.TempDir(), tree: tree}
+			p := &page{t: t, dir: t.TempDir(), env: home.env(t)}
 			for _, b := range blocks {
 				p.follow(b)
 			}
@@ -81,9 +83,9 @@ func blocksOf(text string) (blocks []block) {
 // ends in "^C" runs on, until the page is through. A block "LANGUAGE FILE" is
 // written to that file. Other blocks are only read.
 type page struct {
-	t    *testing.T
-	dir  string
-	tree string // of the sources
+	t   *testing.T
+	dir string
+	env []string // beside the own environment
 }
 
 func (p *page) follow(b block) {
@@ -169,9 +171,7 @@ func (p *page) shell(ctx context.Context, command string) *exec.Cmd {
 	cmd.Dir = p.dir
 	cmd.WaitDelay = 10 * time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Env = append(os.Environ(),
-		"PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1",
-		"WEIR_DATA="+filepath.Join(p.dir, "data"), "WEIR_SDK="+p.tree)
+	cmd.Env = slices.Concat(os.Environ(), p.env, []string{asWeir + "=1", "WEIR_DATA=" + filepath.Join(p.dir, "data")})
 	return cmd
 }
 

@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"golang.org/x/mod/module"
@@ -51,13 +49,8 @@ func sdkProxy(t *testing.T, version string) []string {
 	if err := zip.CreateFromDir(archive, module.Version{Path: path, Version: version}, tree); err != nil {
 		t.Fatal(err)
 	}
-	cache, err := exec.CommandContext(t.Context(), "go", "env", "GOMODCACHE").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	downloaded := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
 	return []string{
-		"GOPROXY=file://" + dir + ",file://" + downloaded, "GOSUMDB=off",
+		"GOPROXY=file://" + dir + ",file://" + downloaded(t), "GOSUMDB=off",
 		"GOMODCACHE=" + t.TempDir(), "GOFLAGS=-modcacherw -trimpath -tags=grpcnotrace", "CGO_ENABLED=0",
 	}
 }

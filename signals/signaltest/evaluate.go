@@ -8,7 +8,7 @@ import (
 )
 
 // Evaluate starts the target's program, sends one request as the autoscaler does, and ends the program. An error
-// contains the last lines that the program wrote to standard error.
+// contains the first and the last lines that the program wrote to standard error.
 func Evaluate(ctx context.Context, t Target, e sigproto.Evaluation, hello sigproto.Hello) (sigproto.Response, error) {
 	if err := t.Validate(); err != nil {
 		return sigproto.Response{}, err

@@ -1,12 +1,15 @@
 package signaltest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,10 +21,13 @@ import (
 const (
 	// pipeLimit bounds the wait for the last output, if a process outside the group holds the pipes.
 	pipeLimit = time.Second
-	// maxOutput is how much of each output is stored, in bytes.
-	maxOutput = 64 << 10
-	// maxLines is the number of the signal's last lines in an error.
-	maxLines = 5
+	// maxOutput is how much of the beginning and of the end of each output is stored, in bytes.
+	maxOutput = 32 << 10
+	// firstLines and lastLines are the numbers of the signal's lines in an error. A program in Go that panics writes the
+	// reason first, one in Python last.
+	firstLines, lastLines = 5, 10
+	// endLimit bounds the wait for the end of a process that closed its connection.
+	endLimit = time.Second
 )
 
 // process is a program that the kit started. Callers must call kill or stop.
@@ -122,37 +128,58 @@ type outputError struct{ error }
 
 func (e *outputError) Unwrap() error { return e.error }
 
-// explain adds the process's end and its last output to an error that does not have them yet.
+// explain adds the process's end and its output to an error that does not have them yet. It ends the process, so that the
+// output is complete.
 func (p *process) explain(err error) error {
 	if _, done := errors.AsType[*outputError](err); err == nil || done {
 		return err
 	}
+	if closed(err) { // a process that crashes closes its connections before it has ended
+		_ = p.wait(context.Background(), endLimit)
+	}
 	if how, over := p.ended(); over {
 		err = fmt.Errorf("%w; the signal ended: %s", err, how)
 	}
-	if lines := p.stderr.last(maxLines); lines != "" {
-		err = fmt.Errorf("%w\nits last lines:\n    %s", err, strings.ReplaceAll(lines, "\n", "\n    "))
+	p.stop(context.Background())
+	if lines := p.stderr.excerpt(); lines != "" {
+		err = fmt.Errorf("%w\nits standard error:\n    %s", err, strings.ReplaceAll(lines, "\n", "\n    "))
 	}
 	return &outputError{err}
 }
 
-// output stores the first bytes of a stream, and signals the end of its first line.
+// closed reports whether the other end closed the connection.
+func closed(err error) bool {
+	for _, end := range []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE} {
+		if errors.Is(err, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// output stores the first and the last bytes of a stream, and signals the end of its first line.
 type output struct {
-	mu    sync.Mutex
-	bytes []byte
-	line  chan struct{} // closed after the first line
+	mu   sync.Mutex
+	head []byte
+	tail []byte        // after head; without what was dropped between them
+	line chan struct{} // closed after the first line
 }
 
 func newOutput() *output { return &output{line: make(chan struct{})} }
 
-// Write implements io.Writer. It accepts everything, and stores up to maxOutput bytes.
+// Write implements io.Writer. It accepts everything, and stores up to maxOutput bytes of both ends.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	had := strings.Contains(string(o.bytes), "\n")
-	o.bytes = append(o.bytes, b[:min(len(b), maxOutput-len(o.bytes))]...)
-	if !had && strings.Contains(string(o.bytes), "\n") {
+	had := bytes.Contains(o.head, []byte("\n"))
+	n := min(len(b), maxOutput-len(o.head))
+	o.head = append(o.head, b[:n]...)
+	if !had && bytes.Contains(o.head, []byte("\n")) {
 		close(o.line)
+	}
+	o.tail = append(o.tail, b[n:]...)
+	if len(o.tail) > 2*maxOutput {
+		o.tail = append([]byte(nil), o.tail[len(o.tail)-maxOutput:]...)
 	}
 	return len(b), nil
 }
@@ -161,11 +188,14 @@ func (o *output) Write(b []byte) (int, error) {
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return string(o.bytes)
+	return string(o.head) + string(o.tail)
 }
 
-// last returns the last n lines.
-func (o *output) last(n int) string {
+// excerpt returns the first and the last lines.
+func (o *output) excerpt() string {
 	lines := strings.Split(strings.TrimRight(o.String(), "\n"), "\n")
-	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+	if dropped := len(lines) - firstLines - lastLines; dropped > 1 {
+		lines = slices.Replace(lines, firstLines, firstLines+dropped, "...")
+	}
+	return strings.Join(lines, "\n")
 }

@@ -149,7 +149,7 @@ func TestAdvice(t *testing.T) {
 		{"explanation_list", "verdict", "Explanation: ", "is a string"},
 		{"stale_with_value", "verdict", "beside Resources.cpus", "with no resource"},
 		{"small_buffer", "huge_window", "refused", "8 MiB"},
-		{"pid_file", "restart", "exit status 1\nits last lines:\n    is another one running?", "no lock file"},
+		{"pid_file", "restart", "exit status 1\nits standard error:\n    is another one running?", "no lock file"},
 	} {
 		t.Run(test.mistake, func(t *testing.T) {
 			t.Parallel()
@@ -167,7 +167,7 @@ func TestAdvice(t *testing.T) {
 				if r.Result != signaltest.Failed || !strings.Contains(r.Problem, test.problem) || !strings.Contains(r.Fix, test.fix) {
 					t.Errorf("report %+v, want a failure with problem %q and advice %q", r, test.problem, test.fix)
 				}
-				if n := strings.Count(r.Problem, "its last lines"); n > 1 {
+				if n := strings.Count(r.Problem, "its standard error"); n > 1 {
 					t.Errorf("the last lines stand there %d times: %s", n, r.Problem)
 				}
 				return
@@ -315,6 +315,46 @@ func TestEvaluate(t *testing.T) {
 	if _, err := request("nonsense"); err == nil || !strings.Contains(err.Error(), "the first argument is one of") {
 		t.Errorf("Ask of a program that ends = %v, want an error with its last line", err)
 	}
+}
+
+// The standard error of a program that ends at once is in the error: with the reason of a panic, which is the beginning,
+// and that of a traceback, which is the end. It is also there if the program ends after it has accepted a connection.
+func TestStandardErrorIsNotLost(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		script string
+		want   []string
+	}{
+		"one line":    {"echo no such table >&2; exit 3", []string{"exit status 3", "no such table"}},
+		"closed pipe": {"echo no such table >&2; exec 2>&-; exit 3", []string{"exit status 3", "no such table"}},
+		"long": {"echo panic: first >&2; i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done >&2; echo last >&2; exit 2",
+			[]string{"exit status 2", "panic: first", "...", "last"}},
+		"after a connection": {"exec python3 -c '\nimport socket, sys\ns = socket.socket(socket.AF_UNIX)\ns.bind(\"\\0\" + \"-\".join(sys.argv[1:]) + \"-socket\")\ns.listen()\ns.accept()\ns.accept()\nraise ValueError(\"no such table\")' \"$@\"",
+			[]string{"exit status 1", "ValueError: no such table"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "signal")
+			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+test.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_, err := signaltest.Evaluate(t.Context(), signaltest.Target{Path: path, Env: []string{"PATH=" + pathWithPython(t)}}, requestBody(1, 2), sigproto.Hello{})
+			for _, want := range test.want {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("Evaluate = %v, want an error with %q", err, want)
+				}
+			}
+		})
+	}
+}
+
+func pathWithPython(t *testing.T) string {
+	t.Helper()
+	python, err := testprograms.Python3(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return os.Getenv("PATH") + ":" + filepath.Dir(python)
 }
 
 func TestBench(t *testing.T) {

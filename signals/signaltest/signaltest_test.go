@@ -357,6 +357,25 @@ func pathWithPython(t *testing.T) string {
 	return os.Getenv("PATH") + ":" + filepath.Dir(python)
 }
 
+// A plugin declares its parameters. Other programs do not.
+func TestParameters(t *testing.T) {
+	t.Parallel()
+	plugin, err := testprograms.Own(t.Context(), t.TempDir(), "examples/signals/instance_count")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, declared, err := signaltest.Parameters(t.Context(), signaltest.Target{Path: plugin})
+	if err != nil || !declared || !slices.Contains(names, "headroom") {
+		t.Errorf("Parameters of a plugin = %q, %v, %v, want headroom among them", names, declared, err)
+	}
+	for _, plain := range []string{"none", "prints_as_plugin"} {
+		names, declared, err = signaltest.Parameters(t.Context(), signaltest.Target{Path: program(t, "broken"), Args: []string{plain}})
+		if err != nil || declared || len(names) > 0 {
+			t.Errorf("Parameters of %s = %q, %v, %v, want none declared", plain, names, declared, err)
+		}
+	}
+}
+
 func TestBench(t *testing.T) {
 	t.Parallel()
 	target := signaltest.Target{Path: program(t, "broken"), Args: []string{"none"}}

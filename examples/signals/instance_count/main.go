@@ -46,6 +46,10 @@ func (instanceCount) About() plugin.About {
 		},
 		Parameters: []plugin.Parameter{
 			{Name: "headroom", Type: plugin.Number, Default: 1, About: "factor on the resources of the expected instances"},
+			{Name: "app", Type: plugin.Text, Default: "", About: "count only the instances of this application"},
+			{Name: "min_cpus", Type: plugin.Number, Default: 0, About: "the least cores"},
+			{Name: "min_mem", Type: plugin.Number, Default: 0, About: "the least megabytes of memory"},
+			{Name: "min_disk", Type: plugin.Number, Default: 0, About: "the least megabytes of disk"},
 		},
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -41,7 +43,7 @@ type requestFlags struct {
 func (a *requestFlags) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&a.app, "app", "", "application of the signal (default: that of the recorded windows)")
-	f.StringArrayVar(&a.parameters, "param", nil, "parameter for the signal, NAME=VALUE in YAML; may be given again")
+	f.StringArrayVar(&a.parameters, "param", nil, "parameter that the signal declares, NAME=VALUE in YAML; may be given again")
 	f.StringVar(&a.metrics, "metrics", "", `recorded windows, as "weir metrics get" writes them; - is standard input`)
 }
 
@@ -77,6 +79,24 @@ func (a *requestFlags) target(cli *commands, args []string) (signaltest.Target, 
 	}
 	t.App = a.app
 	return t, t.Validate()
+}
+
+// checked is target for a running kit: it refuses a parameter that the program does not declare.
+func (a *requestFlags) checked(ctx context.Context, cli *commands, args []string) (signaltest.Target, error) {
+	t, err := a.target(cli, findProgram(args))
+	if err != nil || len(a.parameters) == 0 {
+		return t, err
+	}
+	names, declared, err := signaltest.Parameters(ctx, t)
+	if err != nil || !declared {
+		return t, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Hello.Parameters)) {
+		if !slices.Contains(append(names, "cluster", "pool"), name) {
+			return t, usage.New(fmt.Errorf("--param %s: the program declares no such parameter%s", name, spelling.Suggest(name, names)))
+		}
+	}
+	return t, nil
 }
 
 // decodeParameter decodes a parameter's value: one document of YAML within bounds, without
@@ -173,7 +193,7 @@ again. Each check detects one kind of mistake and prints how to correct it.`,
   weir signal test python3 signal.py`,
 		Args: program,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := a.target(cli, findProgram(args))
+			target, err := a.checked(cmd.Context(), cli, args)
 			if err != nil {
 				return err
 			}
@@ -283,7 +303,7 @@ the limit of this machine, and the ratio compares the signal with it.`,
 		Example: `  weir signal bench ./bin/rps`,
 		Args:    program,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			target, err := a.target(cli, findProgram(args))
+			target, err := a.checked(cmd.Context(), cli, args)
 			if err != nil {
 				return err
 			}
@@ -373,7 +393,7 @@ func (cli *commands) requestOnce(ctx context.Context, a requestFlags, args []str
 	if a.metrics == "" {
 		return usage.New(errors.New(`--metrics is missing: name a file of recorded windows; "weir metrics get --output json" writes one`))
 	}
-	target, err := a.target(cli, findProgram(args))
+	target, err := a.checked(ctx, cli, args)
 	if err != nil {
 		return err
 	}

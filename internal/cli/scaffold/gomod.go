@@ -85,16 +85,17 @@ func fromTree(c Config) (map[string][]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoSource, tree, err)
 	}
-	var requires strings.Builder
+	var requires []string
 	for _, r := range own.Require {
 		if slices.Contains(needs, r.Mod.Path) {
-			fmt.Fprintf(&requires, "\t%s %s // indirect\n", r.Mod.Path, r.Mod.Version)
+			requires = append(requires, fmt.Sprintf("\t%s %s // indirect\n", r.Mod.Path, r.Mod.Version))
 		}
 	}
+	slices.Sort(requires)
 	mod := fmt.Appendf(nil, "%s\nrequire (\n%s)\n\n"+
 		"// The SDK is this source tree, the one of the weir that wrote this file. Other machines do not have it: for them,\n"+
 		"// delete this line, and require a released version with \"go get %s@VERSION\".\n"+
-		"replace %s => %s\n", requiring(c, "v0.0.0"), requires.String(), Module, Module, modfile.AutoQuote(tree))
+		"replace %s => %s\n", requiring(c, "v0.0.0"), strings.Join(requires, ""), Module, Module, modfile.AutoQuote(tree))
 	if mod, err = formatted(mod); err != nil {
 		return nil, err
 	}
@@ -131,6 +132,9 @@ func fromArchive(c Config) (map[string][]byte, error) {
 
 // fetched lets the Go command fetch the SDK for the program, in a temporary folder, and returns its go.mod and go.sum.
 func fetched(ctx context.Context, c Config, texts map[string][]byte) (files map[string][]byte, err error) {
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, fmt.Errorf("SDK %s %s: %w: %w: install Go %s or later", Module, c.SDK.Version, ErrFetch, err, goVersion)
+	}
 	dir, err := os.MkdirTemp("", "weir-signal-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
@@ -151,7 +155,8 @@ func fetched(ctx context.Context, c Config, texts map[string][]byte) (files map[
 	var stderr bytes.Buffer
 	list.Stderr = &stderr
 	if err := list.Run(); err != nil {
-		return nil, fmt.Errorf("SDK %s %s: %w: %s: %w\n%s", Module, c.SDK.Version, ErrFetch, strings.Join(list.Args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+		return nil, fmt.Errorf("SDK %s %s: %w: %s: %w\n%s\nset GOPROXY to a module proxy that has it, or use the SDK of an installed package with --offline, "+
+			"or a source tree with --sdk", Module, c.SDK.Version, ErrFetch, strings.Join(list.Args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	files = map[string][]byte{}
 	for _, name := range []string{"go.mod", "go.sum"} {

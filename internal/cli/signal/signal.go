@@ -122,10 +122,8 @@ func (cli *commands) initSignal(ctx context.Context, name string, f initFlags, t
 	switch {
 	case errors.Is(err, scaffold.ErrNoSource), errors.Is(err, scaffold.ErrExists):
 		return usage.New(fmt.Errorf("write signal %s: %w", name, err))
-	case errors.Is(err, scaffold.ErrFetch):
-		return fmt.Errorf("write signal %s: %w\nset GOPROXY to a module proxy that has it, or use the SDK of an installed package with --offline, or a source tree with --sdk", name, err)
 	case err != nil:
-		return err
+		return fmt.Errorf("write signal %s: %w", name, err)
 	}
 	for _, f := range files {
 		fmt.Fprintln(cli.Stdout, filepath.Join(dir, f))

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -147,46 +148,47 @@ func writeModules(root, dir, version string, requires map[string]string) error {
 	if err != nil {
 		return err
 	}
-	var needs bytes.Buffer
-	sorted := make([]string, 0, len(requires))
-	for path := range requires {
-		sorted = append(sorted, path)
-	}
-	slices.Sort(sorted)
-	for _, path := range sorted {
-		fmt.Fprintf(&needs, "\t%s %s // indirect\n", path, requires[path])
-	}
-	head := "module %s\n\ngo " + own.Go.Version + "\n\n"
-	mod := fmt.Sprintf(head+"require %s %s\n\nrequire (\n%s)\n\n"+
-		"// The SDK of this version is in the folder sdk, and what it imports in the folder vendor. To fetch it from a module\n"+
-		"// proxy instead, delete both folders and this line, and run \"go mod tidy\".\n"+
-		"replace %s => ./sdk\n", "example.com/signal", module, version, needs.String(), module)
-	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
+	sums, err := sumsOf(root, requires)
 	if err != nil {
 		return err
 	}
-	var kept bytes.Buffer
+	var direct, indirect strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(requires)) {
+		fmt.Fprintf(&direct, "\t%s %s\n", path, requires[path])
+		fmt.Fprintf(&indirect, "\t%s %s // indirect\n", path, requires[path])
+	}
+	signal := fmt.Appendf(nil, "module example.com/signal\n\ngo %s\n\nrequire %s %s\n\nrequire (\n%s)\n\n"+
+		"// The SDK of this version is in the folder sdk, and what it imports in the folder vendor. To fetch it from a module\n"+
+		"// proxy instead, delete both folders and this line, and run \"go mod tidy\".\n"+
+		"replace %s => ./sdk\n", own.Go.Version, module, version, indirect.String(), module)
+	sdk := fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire (\n%s)\n", module, own.Go.Version, direct.String())
+	return errors.Join(
+		write(filepath.Join(dir, "go.mod"), signal),
+		write(filepath.Join(dir, "go.sum"), sums),
+		write(filepath.Join(dir, "sdk", "go.mod"), sdk),
+	)
+}
+
+// sumsOf returns the lines of go.sum for those modules.
+func sumsOf(root string, requires map[string]string) (kept []byte, err error) {
+	sums, err := os.ReadFile(filepath.Join(root, "go.sum"))
 	for line := range strings.Lines(string(sums)) {
 		f := strings.Fields(line)
 		if len(f) == 3 && requires[f[0]] != "" && requires[f[0]] == strings.TrimSuffix(f[1], "/go.mod") {
-			kept.WriteString(line)
+			kept = append(kept, line...)
 		}
 	}
-	return errors.Join(
-		write(filepath.Join(dir, "go.mod"), []byte(mod)),
-		write(filepath.Join(dir, "go.sum"), kept.Bytes()),
-		write(filepath.Join(dir, "sdk", "go.mod"), []byte(fmt.Sprintf(head+"require (\n%s)\n", module, strings.ReplaceAll(needs.String(), " // indirect", "")))),
-	)
+	return kept, err
 }
 
 // vendor lets the Go command fill the folder vendor for a program that imports all offered packages.
 func vendor(ctx context.Context, dir string) error {
 	program := filepath.Join(dir, "main.go")
-	text := "package main\n\n"
+	text := []byte("package main\n\n")
 	for _, p := range offered {
-		text += fmt.Sprintf("import _ %q\n", module+"/"+p)
+		text = fmt.Appendf(text, "import _ %q\n", module+"/"+p)
 	}
-	if err := write(program, []byte(text+"\nfunc main() {}\n")); err != nil {
+	if err := write(program, append(text, "\nfunc main() {}\n"...)); err != nil {
 		return err
 	}
 	if _, err := command(ctx, dir, "go", "mod", "vendor"); err != nil {

@@ -32,8 +32,8 @@ var needs = []string{"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text"
 var (
 	// ErrNoSource: the configured source tree or archive is not the SDK's.
 	ErrNoSource = errors.New("not the SDK")
-	// ErrFetch: the Go command did not fetch the SDK.
-	ErrFetch = errors.New("the Go command did not fetch it")
+	// errFetch: the Go command did not fetch the SDK.
+	errFetch = errors.New("the Go command did not fetch it")
 )
 
 // goModule returns go.mod, go.sum and the other files of the module, by name. texts are the program's files.
@@ -133,7 +133,7 @@ func fromArchive(c Config) (map[string][]byte, error) {
 // fetched lets the Go command fetch the SDK for the program, in a temporary folder, and returns its go.mod and go.sum.
 func fetched(ctx context.Context, c Config, texts map[string][]byte) (files map[string][]byte, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return nil, fmt.Errorf("SDK %s %s: %w: %w: install Go %s or later", Module, c.SDK.Version, ErrFetch, err, goVersion)
+		return nil, fmt.Errorf("SDK %s %s: %w: %w: install Go %s or later", Module, c.SDK.Version, errFetch, err, goVersion)
 	}
 	dir, err := os.MkdirTemp("", "weir-signal-*")
 	if err != nil {
@@ -156,7 +156,7 @@ func fetched(ctx context.Context, c Config, texts map[string][]byte) (files map[
 	list.Stderr = &stderr
 	if err := list.Run(); err != nil {
 		return nil, fmt.Errorf("SDK %s %s: %w: %s: %w\n%s\nset GOPROXY to a module proxy that has it, or use the SDK of an installed package with --offline, "+
-			"or a source tree with --sdk", Module, c.SDK.Version, ErrFetch, strings.Join(list.Args, " "), err, bytes.TrimSpace(stderr.Bytes()))
+			"or a source tree with --sdk", Module, c.SDK.Version, errFetch, strings.Join(list.Args, " "), err, bytes.TrimSpace(stderr.Bytes()))
 	}
 	files = map[string][]byte{}
 	for _, name := range []string{"go.mod", "go.sum"} {

@@ -30,7 +30,7 @@ var ErrExists = errors.New("file already exists")
 // Write writes the module of a new signal into dir and returns the names of its files, in order. It creates a missing
 // dir. It writes all files or none. Of the folders sdk and vendor it returns the name of the folder only. If a file
 // exists, it returns ErrExists. If the configured source tree or archive is not the SDK's, it returns ErrNoSource. If the
-// Go command cannot fetch the SDK, it returns ErrFetch with the output of that command.
+// Go command cannot fetch the SDK, the error has the output of that command.
 func Write(ctx context.Context, dir string, c Config) ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

@@ -103,8 +103,8 @@ func TestFetchFails(t *testing.T) {
 	for path, want := range map[string]string{os.Getenv("PATH"): "GOPROXY=off", t.TempDir(): "install Go " + goVersion} {
 		t.Setenv("PATH", path)
 		_, err := Write(t.Context(), dir, Config{Name: "requests", SDK: SDK{Version: "v1.2.3"}})
-		if !errors.Is(err, ErrFetch) || !strings.Contains(err.Error(), want) {
-			t.Errorf("Write with PATH %s = %v, want ErrFetch with %q", path, err, want)
+		if !errors.Is(err, errFetch) || !strings.Contains(err.Error(), want) {
+			t.Errorf("Write with PATH %s = %v, want errFetch with %q", path, err, want)
 		}
 		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the folder is there: %v", err)

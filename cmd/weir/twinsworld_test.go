@@ -515,6 +515,9 @@ func (w *twins) whoHolds() string {
 		fmt.Fprintf(&said, "%s the lease: %+v\n", t.at.Format("05.000"), t)
 	}
 	for _, a := range w.all {
+		if a == nil { // the ward of a health test has one
+			continue
+		}
 		fmt.Fprintf(&said, "%s is %s, stands still: %v\n", a.name, a.holder, standsStill(int(a.pid.Load())))
 	}
 	return said.String()

@@ -127,7 +127,7 @@ grep -rlI "$HOSTS/$HOST/" $HOSTS/$to/etc | xargs -r sed -i "s|$HOSTS/$HOST/|$HOS
 	p.texts = []string{
 		"n1=n1.example.org", "n1=127.0.0.1", "n2=n2.example.org", "n2=127.0.0.2", "n3=n3.example.org", "n3=127.0.0.3",
 		"influx.example.org:8086", p.influx.Address(t),
-		"region: us-east-1,", fmt.Sprintf("region: us-east-1, endpoint_url: %q, path_style: true,", p.cloud.WithS3(t, bucket.Endpoint)),
+		"region: us-east-1,", fmt.Sprintf("region: us-east-1, endpoint_url: %q, path_style: true,", awstest.WithS3(t, p.cloud, bucket.Endpoint)),
 	}
 	t.Setenv("INFLUX_PASSWORD", strings.TrimPrefix(string(influxtest.Token), "admin:"))
 	return p

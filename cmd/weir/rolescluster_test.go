@@ -80,7 +80,7 @@ func newRoleWorld(t *testing.T) *roleWorld {
 	}
 	const bucket = "releases"
 	w.aws = fmt.Sprintf("aws: {region: %s, endpoint_url: %q, path_style: true, access_key_file: %s, signals_bucket: %s}\n",
-		w.cloud.Region(), w.cloud.WithS3(t, s3test.Serve(t, bucket).Endpoint), keys, bucket)
+		w.cloud.Region(), awstest.WithS3(t, w.cloud, s3test.Serve(t, bucket).Endpoint), keys, bucket)
 	return w
 }
 

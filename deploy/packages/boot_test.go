@@ -96,7 +96,7 @@ func (c *cluster) configure(t *testing.T) {
 	t.Cleanup(target.Close)
 	urls := fmt.Sprintf("%q", servers.URLs)
 	urls = strings.ReplaceAll(strings.Trim(urls, "[]"), " ", ", ")
-	c.write("/etc/weir/weir.yaml", fmt.Sprintf(settings, urls, cloud.WithS3(t, s3test.Serve(t, "releases").Endpoint), target.URL))
+	c.write("/etc/weir/weir.yaml", fmt.Sprintf(settings, urls, awstest.WithS3(t, cloud, s3test.Serve(t, "releases").Endpoint), target.URL))
 	c.write("/etc/weir/agent/weir.yaml", fmt.Sprintf(agentSettings, urls))
 	c.write("/etc/weir/aws.json", fmt.Sprintf(`{"accessKeyId": %q, "secretAccessKey": %q}`, s3test.AccessKey, s3test.SecretKey))
 	c.write("/etc/weir/prod/web.yaml", pool)

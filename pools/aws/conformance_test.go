@@ -77,7 +77,7 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			pooltest.Run(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.Harness {
-				s := awstest.New(t, awstest.Config{Direct: true})
+				s := awstest.NewDirect(t, awstest.Config{})
 				if kind.kind == AutoScaling {
 					s.AddGroup(awstest.ASG{
 						Name: setup.ID, Tags: map[string]string{tag: named}, ProtectNew: kind.name != "group, unprotected",

@@ -20,7 +20,7 @@ import (
 // A fault in an event of EventBridge drops at most what it is about: of a list of instances the one that cannot be read, and
 // otherwise the event, which is named. Only the type and the instances decide; the rest describes the event.
 func TestFaultsOfEvents(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{Queue: "events"})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	var log bytes.Buffer
 	cfg := configFor(s, AutoScaling)

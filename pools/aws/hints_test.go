@@ -14,7 +14,7 @@ import (
 // withQueue returns a group whose events arrive in the queue.
 func withQueue(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools.Notice) {
 	t.Helper()
-	s := awstest.New(t, awstest.Config{Queue: "events", Changes: true, Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{Queue: "events", Changes: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	s.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1})
 	cfg := configFor(s, AutoScaling)
@@ -106,7 +106,7 @@ func testHintsOnceAndOurs(t *testing.T) {
 func TestHintsWithoutReceiver(t *testing.T) { synctest.Test(t, testHintsWithoutReceiver) }
 
 func testHintsWithoutReceiver(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{Queue: "events"})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = "events"

@@ -34,8 +34,8 @@ func configFor(s *awstest.Server, kinds ...Kind) Config {
 		Cluster: "c", Pool: "p", Region: s.Region(), Endpoint: s.URL(), Keys: awssdk.Fixed("AKID", "SECRET"),
 		Reads: 1e4, Writes: 1e4, Now: s.Now,
 	}
-	if s.Direct() {
-		cfg.Client = s
+	if client, ok := awstest.Direct(s); ok {
+		cfg.Client = client
 	}
 	for _, k := range kinds {
 		cfg.Groups = append(cfg.Groups, Selector{Kind: k, Tag: tag})

@@ -15,7 +15,7 @@ import (
 func TestNotices(t *testing.T) { synctest.Test(t, testNotices) }
 
 func testNotices(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Queue: "warnings", Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{Queue: "warnings"})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	s.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, Spot: true})
 	cfg := configFor(s, AutoScaling)
@@ -54,7 +54,7 @@ func testNotices(t *testing.T) {
 func TestNoticeIsRepeated(t *testing.T) { synctest.Test(t, testNoticeIsRepeated) }
 
 func testNoticeIsRepeated(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = s.QueueURL()

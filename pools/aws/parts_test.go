@@ -125,7 +125,7 @@ type partsWorld struct {
 const partsTick = 10 * time.Second
 
 func newPartsWorld(t *testing.T) *partsWorld {
-	s := awstest.New(t, awstest.Config{Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{})
 	for _, name := range []string{"a", "b"} {
 		s.AddGroup(awstest.ASG{Name: name, Max: 8, Desired: 2, ProtectNew: true, Tags: map[string]string{tag: ours}})
 	}

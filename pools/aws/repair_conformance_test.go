@@ -32,7 +32,7 @@ type repaired struct {
 // newRepaired returns a group. heals: the group owns its repairs.
 func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, ownsRepair bool) repaired {
 	t.Helper()
-	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{Queue: "events"})
 	s.AddTargetGroup(front)
 	if kind == AutoScaling {
 		s.AddGroup(awstest.ASG{

@@ -64,7 +64,7 @@ func TestRightsWithoutInstance(t *testing.T) {
 }
 
 // deaf is a server that carries out dry runs.
-type deaf struct{ *awstest.Server }
+type deaf struct{ awstest.Client }
 
 func (d deaf) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
@@ -73,15 +73,15 @@ func (d deaf) Do(r *http.Request) (*http.Response, error) {
 	}
 	body = bytes.ReplaceAll(body, []byte("DryRun=true&"), nil)
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	return d.Server.Do(r)
+	return d.Client.Do(r)
 }
 
 // A server that carries out the dry run of a read receives no dry run of a write.
 func TestRightsOfServerWithoutDryRuns(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Direct: true})
+	s := awstest.NewDirect(t, awstest.Config{})
 	s.AddFleet(awstest.SpotFleet{ID: "sfr-web", Tags: map[string]string{tag: named}, Target: 3, Specs: small})
 	cfg := configFor(s, SpotFleet)
-	cfg.Client = deaf{s}
+	cfg.Client = deaf{awstest.Client{Server: s}}
 	if r := rightsOf(t, open(t, cfg), true)["ec2:TerminateInstances"]; r.Result != provider.Untested || !strings.Contains(r.Why, "dry run of a read") {
 		t.Errorf("right %+v, want untested", r)
 	}

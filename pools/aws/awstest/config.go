@@ -12,8 +12,6 @@ type Config struct {
 	Queue   string    // name of the one SQS queue; default weir-notices
 	Start   time.Time // start time of the clock; default 2024-01-02 00:00 UTC
 
-	// Direct: the server does not listen. Its clients call Do.
-	Direct bool
 	// PageSize is the maximum page size for all requests. 0: as AWS does.
 	PageSize int
 

@@ -4,20 +4,18 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"testing"
 )
 
 // locked is the cloud with the server's only mutex.
 type locked struct {
-	t       testing.TB
-	mu      sync.Mutex // guards the fields below, and the faults and calls of the server
+	missing func(error) // receives the error of a control for a missing thing
+	mu      sync.Mutex  // guards the fields below, and the faults and calls of the server
 	cloud   *cloud
 	changed chan struct{} // closed and replaced when time passes or a message arrives
 }
 
-// with calls what for an instance. A missing instance fails the test.
+// with calls what for an instance, or missing without one.
 func (s *locked) with(id string, what func(*cloud, *instance)) {
-	s.t.Helper()
 	found := false
 	s.do(func(c *cloud) {
 		if i := c.instance(id); i != nil {
@@ -27,7 +25,7 @@ func (s *locked) with(id string, what func(*cloud, *instance)) {
 		}
 	})
 	if !found {
-		s.t.Errorf("awstest: no instance %s", id)
+		s.missing(fmt.Errorf("no instance %s", id))
 	}
 }
 
@@ -42,18 +40,17 @@ func (s *locked) wakeLocked() {
 	s.changed = make(chan struct{})
 }
 
-// about calls what for a group or a fleet. A missing one fails the test.
+// about calls what for a group or a fleet, or missing without one.
 func (s *locked) about(owner string, what func(*cloud, *group, *fleet)) {
-	s.t.Helper()
-	err := fmt.Errorf("awstest: no group or fleet %s", owner)
+	found := false
 	s.do(func(c *cloud) {
 		if g, f := c.group(owner), c.fleet(owner); g != nil || f != nil {
 			what(c, g, f)
-			err = nil
+			found = true
 		}
 	})
-	if err != nil {
-		s.t.Error(err)
+	if !found {
+		s.missing(fmt.Errorf("no group or fleet %s", owner))
 	}
 }
 
@@ -71,14 +68,12 @@ func (s *groupControls) AddFleet(f SpotFleet) (id string) {
 
 // CancelFleet cancels a fleet, with or without its instances.
 func (s *groupControls) CancelFleet(id string, terminate bool) {
-	s.t.Helper()
 	s.about(id, func(c *cloud, _ *group, f *fleet) { c.spot.cancel(f, terminate) })
 }
 
 // SetBounds changes MinSize and MaxSize of a group, as another user does. The desired capacity
 // changes if it must.
 func (s *groupControls) SetBounds(name string, minSize, maxSize int) {
-	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
 		g.Min, g.Max = minSize, maxSize
 		c.scaling.desire(g, min(max(g.Desired, minSize), maxSize), fmt.Sprintf("update of AutoScalingGroup constraints to min: %d, max: %d", minSize, maxSize))
@@ -88,7 +83,6 @@ func (s *groupControls) SetBounds(name string, minSize, maxSize int) {
 // SetTarget changes the desired capacity of a group or the target capacity of a fleet, as another
 // user does.
 func (s *groupControls) SetTarget(owner string, target int) {
-	s.t.Helper()
 	s.about(owner, func(c *cloud, g *group, f *fleet) {
 		if f != nil {
 			c.spot.modify(f, target, f.keep)
@@ -101,7 +95,6 @@ func (s *groupControls) SetTarget(owner string, target int) {
 // Suspend suspends processes of a group, or resumes all without arguments. Launch, Terminate,
 // HealthCheck and ReplaceUnhealthy have an effect. Others are only listed.
 func (s *groupControls) Suspend(name string, processes ...string) {
-	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
 		c.scaling.suspend(g, slices.Clone(processes))
 	})
@@ -109,7 +102,6 @@ func (s *groupControls) Suspend(name string, processes ...string) {
 
 // StartRefresh begins an instance refresh of a group. It replaces all instances in sequence.
 func (s *groupControls) StartRefresh(name string) {
-	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) { c.scaling.startRefresh(g) })
 }
 
@@ -136,7 +128,6 @@ func (s *balancerControls) AddTargetGroup(name string) (arn string) {
 
 // Register makes an instance a healthy target of the group with that name.
 func (s *balancerControls) Register(name, id string) {
-	s.t.Helper()
 	s.with(id, func(c *cloud, _ *instance) {
 		c.balancing.register(c.targetGroup(name), registration{id: id})
 		c.targetGroup(name).set(id, 0, targetHealthy, "")
@@ -145,7 +136,6 @@ func (s *balancerControls) Register(name, id string) {
 
 // SetTargetHealth sets the health of a registered instance in the target group with that name.
 func (s *balancerControls) SetTargetHealth(name, id, state, reason string) {
-	s.t.Helper()
 	found := false
 	s.do(func(c *cloud) {
 		if g := c.targetGroup(name); g != nil && g.find(id, 0) >= 0 {
@@ -154,7 +144,7 @@ func (s *balancerControls) SetTargetHealth(name, id, state, reason string) {
 		}
 	})
 	if !found {
-		s.t.Errorf("awstest: no target %s in a group %s", id, name)
+		s.missing(fmt.Errorf("no target %s in a target group %s", id, name))
 	}
 }
 

@@ -21,7 +21,6 @@ func (s *machineControls) SetQuota(q Quota, vcpus int) {
 
 // Protect sets or removes the protection of an instance from scale-in. Without it, its group may scale in.
 func (s *machineControls) Protect(id string, on bool) {
-	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) {
 		i.protected = on
 		if g := c.group(i.owner); g != nil {
@@ -32,33 +31,28 @@ func (s *machineControls) Protect(id string, on bool) {
 
 // Tag sets a tag of an instance, as an operator does.
 func (s *machineControls) Tag(id, key, value string) {
-	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.tag(key, value) })
 }
 
 // Interrupt sends an interruption warning about a spot instance, and terminates it after two
 // minutes.
 func (s *machineControls) Interrupt(id string) {
-	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) { c.compute.interrupt(i) })
 }
 
 // Rebalance sends a rebalance recommendation about a spot instance.
 func (s *machineControls) Rebalance(id string) {
-	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) { c.queue.warn(i, "EC2 Instance Rebalance Recommendation", "") })
 }
 
 // Lose terminates an instance at once, without a request. Its group or fleet detects it later.
 func (s *machineControls) Lose(id string) {
-	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) { c.compute.endAlone(i, ByLoss) })
 }
 
 // Print sets the console output of an instance. xen means that the instance is not on the Nitro
 // system, so its latest output is not available.
 func (s *machineControls) Print(id, text string, xen bool) {
-	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.console, i.xen = text, xen })
 }
 
@@ -66,19 +60,16 @@ func (s *machineControls) Print(id, text string, xen bool) {
 // (impaired, insufficient-data, and so on). Empty: ok, some time after the start. A reboot repairs
 // the instance, and another host repairs both.
 func (s *machineControls) Impair(id, machine, host string) {
-	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.machine, i.host = machine, host })
 }
 
 // Plan sets a scheduled event of an instance. Empty: none.
 func (s *machineControls) Plan(id, code string) {
-	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.event = code })
 }
 
 // Stop stops an instance without its owner, as its operating system does.
 func (s *machineControls) Stop(id string) {
-	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) {
 		if i.state == running {
 			c.compute.stop(i)
@@ -88,7 +79,6 @@ func (s *machineControls) Stop(id string) {
 
 // HoldStopping keeps a stopping instance in the state stopping while on.
 func (s *machineControls) HoldStopping(id string, on bool) {
-	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) {
 		if i.stuck = on; !on {
 			c.compute.halted(i)

@@ -2,15 +2,9 @@ package awstest
 
 import (
 	"errors"
-	"io"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"slices"
-	"strings"
-	"testing"
 	"time"
 )
 
@@ -28,30 +22,23 @@ type Server struct {
 	calls    []Call // guarded by the lock
 }
 
-// New starts a server on loopback. It ends with the test.
-func New(t testing.TB, c Config) *Server {
+// NewServer returns a server for the address url, at which its owner serves it until Close. missing receives the error of a
+// control for an instance, a group or a target that does not exist.
+func NewServer(url string, c Config, missing func(error)) *Server {
 	c = c.withDefaults()
-	l := &locked{t: t, cloud: newCloud(c), changed: make(chan struct{})}
-	s := &Server{
+	l := &locked{missing: missing, cloud: newCloud(c), changed: make(chan struct{})}
+	l.cloud.url = url
+	return &Server{
 		locked: l, groupControls: groupControls{l}, machineControls: machineControls{l}, balancerControls: balancerControls{l}, queueControls: queueControls{l},
 		faults: faults{locked: l, guard: newGuard()}, region: c.Region, services: services(), closing: make(chan struct{}),
 	}
-	s.cloud.url = "http://aws.test"
-	if !c.Direct {
-		listener := httptest.NewUnstartedServer(s)
-		s.cloud.url = "http://" + listener.Listener.Addr().String()
-		listener.Start()
-		t.Cleanup(listener.Close)
-	}
-	t.Cleanup(func() { close(s.closing) }) // ends the requests that wait for messages
-	return s
 }
+
+// Close ends the requests that wait for messages.
+func (s *Server) Close() { close(s.closing) }
 
 // URL is the endpoint of all services.
 func (s *Server) URL() string { return s.cloud.url }
-
-// Direct reports whether the server has no listener.
-func (s *Server) Direct() bool { return s.cloud.config.Direct }
 
 // QueueURL is the address of the queue.
 func (s *Server) QueueURL() string {
@@ -91,24 +78,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var id string
 	s.do(func(c *cloud) { id = c.uuid() })
 	s.write(w, in, id, answer, err)
-}
-
-// Do responds to a request as ServeHTTP does, without a network, for tests in a bubble of
-// testing/synctest. A closed connection is io.ErrUnexpectedEOF.
-func (s *Server) Do(r *http.Request) (answer *http.Response, err error) {
-	defer func() {
-		if cut := recover(); cut == http.ErrAbortHandler {
-			err = io.ErrUnexpectedEOF
-		} else if cut != nil {
-			panic(cut)
-		}
-	}()
-	w := httptest.NewRecorder()
-	s.ServeHTTP(w, r)
-	if err := r.Context().Err(); err != nil {
-		return nil, err
-	}
-	return w.Result(), nil
 }
 
 // serve admits and performs a request. A request that waits for messages blocks until there is one.
@@ -190,26 +159,4 @@ func (s *Server) logLocked(in incoming, err error) {
 func (s *Server) Calls() (calls []Call) {
 	s.do(func(*cloud) { calls = slices.Clone(s.calls) })
 	return calls
-}
-
-// WithS3 returns the address of one endpoint for an S3 server and for s, as AWS has for all its services, until the test ends.
-func (s *Server) WithS3(t testing.TB, address string) string {
-	t.Helper()
-	target, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bucket := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(target)
-		r.Out.Host = r.In.Host // the signature includes it
-	}}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.Header.Get("Authorization"), "/s3/aws4_request") {
-			bucket.ServeHTTP(w, r)
-			return
-		}
-		s.ServeHTTP(w, r)
-	}))
-	t.Cleanup(front.Close)
-	return front.URL
 }

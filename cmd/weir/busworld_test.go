@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -57,7 +58,7 @@ type busWorld struct {
 	busUsers
 	servers *bustest.Processes
 	wires   []*bustest.Wire // to each server: the paths of the hosts
-	cloud   *awstest.Server
+	cloud   *awsfake.Server
 	daemons []*busDaemon
 	started string // folder with a file for each instance that has started
 	running int    // instances of all applications, as wanted
@@ -96,10 +97,10 @@ func startBusWorld(t *testing.T, agents int) *busWorld {
 	installations.Take(t)
 	w := &busWorld{busUsers: busUsers{T: t}, started: t.TempDir()}
 	t.Cleanup(func() { endBelow(filepath.Dir(w.started)) }) // instances outlive their agents
-	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
-	w.cloud.AddGroup(awstest.ASG{
+	w.cloud = awstest.New(t, awsfake.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
+	w.cloud.AddGroup(awsfake.ASG{
 		Name: busPool, Tags: map[string]string{"weir:pool": busCluster + "/" + busPool}, Min: 1, Max: 6, Desired: busNodes,
-		Types: []awstest.Type{{Name: "m5.xlarge"}}, // 4 cpus
+		Types: []awsfake.Type{{Name: "m5.xlarge"}}, // 4 cpus
 	})
 	w.every(200*time.Millisecond, func() { w.cloud.Advance(max(0, time.Since(w.cloud.Now()))) })
 	nodes := w.nodes()

@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -45,8 +46,8 @@ const (
 
 // dayGroup is one group of the pool. No two have a market in common.
 type dayGroup struct {
-	awstest.ASG
-	specs []awstest.LaunchSpec // of a fleet
+	awsfake.ASG
+	specs []awsfake.LaunchSpec // of a fleet
 	stock int                  // of each of its markets
 }
 
@@ -54,20 +55,20 @@ type dayGroup struct {
 func dayGroups() []dayGroup {
 	three, tags := []string{zoneA, zoneB, zoneC}, map[string]string{dayTag: dayOwner}
 	return []dayGroup{
-		{ASG: awstest.ASG{
-			Name: "even", Min: 40, Max: 260, Desired: 120, Zones: three, Types: []awstest.Type{{Name: "m5.large"}}, ProtectNew: true,
+		{ASG: awsfake.ASG{
+			Name: "even", Min: 40, Max: 260, Desired: 120, Zones: three, Types: []awsfake.Type{{Name: "m5.large"}}, ProtectNew: true,
 		}},
-		{ASG: awstest.ASG{
-			Name: "lone", Min: 10, Max: 160, Desired: 80, Zones: []string{zoneA}, Types: []awstest.Type{{Name: "m4.large"}}, ProtectNew: true,
+		{ASG: awsfake.ASG{
+			Name: "lone", Min: 10, Max: 160, Desired: 80, Zones: []string{zoneA}, Types: []awsfake.Type{{Name: "m4.large"}}, ProtectNew: true,
 		}},
-		{ASG: awstest.ASG{
+		{ASG: awsfake.ASG{
 			Name: "mixed", Min: 0, Max: 300, Desired: 200, Zones: three, ProtectNew: true,
-			Types: []awstest.Type{{Name: "m5.xlarge", Weight: 2}, {Name: "m5.2xlarge", Weight: 4}},
+			Types: []awsfake.Type{{Name: "m5.xlarge", Weight: 2}, {Name: "m5.2xlarge", Weight: 4}},
 		}},
-		{ASG: awstest.ASG{
-			Name: "spot", Min: 20, Max: 300, Desired: 200, Zones: three, Spot: true, Types: []awstest.Type{{Name: "c5.xlarge", Weight: 2}},
+		{ASG: awsfake.ASG{
+			Name: "spot", Min: 20, Max: 300, Desired: 200, Zones: three, Spot: true, Types: []awsfake.Type{{Name: "c5.xlarge", Weight: 2}},
 		}},
-		{ASG: awstest.ASG{Name: "sfr-day", Desired: 150, Tags: tags}, stock: 40, specs: []awstest.LaunchSpec{
+		{ASG: awsfake.ASG{Name: "sfr-day", Desired: 150, Tags: tags}, stock: 40, specs: []awsfake.LaunchSpec{
 			{Type: "r5.large", Zone: zoneA, Weight: 1}, {Type: "r5.xlarge", Zone: zoneA, Weight: 2},
 			{Type: "r5.large", Zone: zoneB, Weight: 1}, {Type: "r5.xlarge", Zone: zoneB, Weight: 2},
 		}},
@@ -85,7 +86,7 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 	t.Cleanup(b.Close)
 	d := &day{
 		t: t, log: log, seed: seed, random: rand.New(rand.NewPCG(seed, 4)), js: b.JetStream(), store: &metricstest.Memory{}, groups: dayGroups(), config: dayConfig(),
-		server: awstest.New(t, awstest.Config{Start: dayStart, Modify: modifying}), spikes: []spike{{3, 6.5, 170}, {14.5, 18, 220}},
+		server: awstest.New(t, awsfake.Config{Start: dayStart, Modify: modifying}), spikes: []spike{{3, 6.5, 170}, {14.5, 18, 220}},
 		intent: map[string]bool{}, warned: map[string]bool{}, taken: map[string]bool{}, removed: map[string]bool{},
 		chosen: map[string]bool{}, drains: map[string]api.Drain{}, reads: map[string]int{}, book: newBook(),
 	}
@@ -101,10 +102,10 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 	for _, g := range d.groups {
 		g.Max, g.Desired, g.stock = g.Max*scale, g.Desired*scale, g.stock*scale
 		for _, s := range g.specs {
-			d.server.SetStock(awstest.Market{Type: s.Type, Zone: s.Zone}, g.stock)
+			d.server.SetStock(awsfake.Market{Type: s.Type, Zone: s.Zone}, g.stock)
 		}
 		if g.specs != nil {
-			d.server.AddFleet(awstest.SpotFleet{ID: g.Name, Tags: g.Tags, Specs: g.specs, Target: g.Desired})
+			d.server.AddFleet(awsfake.SpotFleet{ID: g.Name, Tags: g.Tags, Specs: g.specs, Target: g.Desired})
 			continue
 		}
 		g.Tags = map[string]string{dayTag: dayOwner}
@@ -274,13 +275,13 @@ func (d *day) setZone(more int) {
 	}
 }
 
-func (g dayGroup) markets() (out []awstest.Market) {
+func (g dayGroup) markets() (out []awsfake.Market) {
 	for _, s := range g.specs {
-		out = append(out, awstest.Market{Type: s.Type, Zone: s.Zone})
+		out = append(out, awsfake.Market{Type: s.Type, Zone: s.Zone})
 	}
 	for _, t := range g.Types {
 		for _, zone := range g.Zones {
-			out = append(out, awstest.Market{Type: t.Name, Zone: zone})
+			out = append(out, awsfake.Market{Type: t.Name, Zone: zone})
 		}
 	}
 	return out
@@ -505,17 +506,7 @@ func (d *day) checkRaise(at time.Time, had map[string]float64, group, target str
 func (d *day) checkEndings() (lost float64) {
 	endings := d.server.Endings()
 	for _, e := range endings[d.book.ended:] {
-		d.count("end by " + string(e.By))
-		switch e.By {
-		case awstest.ByTerminate, awstest.ByGroup:
-			if !d.chosen[e.Instance] {
-				d.problem("%s of %s was ended, and nobody has chosen it", e.Instance, e.Owner)
-			}
-		case awstest.ByScaleIn:
-			d.problem("%s of %s was ended by Amazon's choice", e.Instance, e.Owner)
-		default:
-			lost += d.weights[e.Instance]
-		}
+		lost += d.checkEnding(e)
 	}
 	d.book.ended = len(endings)
 	if d.weights == nil {
@@ -525,6 +516,22 @@ func (d *day) checkEndings() (lost float64) {
 		d.weights[i.ID] = i.Weight
 	}
 	return lost
+}
+
+// checkEnding returns the weight that was lost with one instance.
+func (d *day) checkEnding(e awsfake.Ending) (lost float64) {
+	d.count("end by " + string(e.By))
+	switch e.By {
+	case awsfake.ByTerminate, awsfake.ByGroup:
+		if !d.chosen[e.Instance] {
+			d.problem("%s of %s was ended, and nobody has chosen it", e.Instance, e.Owner)
+		}
+	case awsfake.ByScaleIn:
+		d.problem("%s of %s was ended by Amazon's choice", e.Instance, e.Owner)
+	default:
+		return d.weights[e.Instance]
+	}
+	return 0
 }
 
 func (d *day) checkReleases() {

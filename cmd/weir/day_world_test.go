@@ -34,7 +34,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws"
-	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -111,7 +111,7 @@ func (dayDirectory) Listing() ask.Listing {
 // dayNodes is the scheduler: a node joins some time after its instance is up, but for
 // some that never do, and its tasks leave it one after the other once it is cordoned.
 type dayNodes struct {
-	server *awstest.Server
+	server *awsfake.Server
 	seed   uint64
 
 	mu       sync.Mutex
@@ -128,11 +128,11 @@ func (n *dayNodes) luck(id, of string, below uint64) uint64 {
 
 // orphan reports whether the node never joins. Those that were there from the
 // beginning all have.
-func (n *dayNodes) orphan(i awstest.Instance) bool {
+func (n *dayNodes) orphan(i awsfake.Instance) bool {
 	return i.Launched.After(dayStart) && n.luck(i.ID, "orphan", 40) == 0
 }
 
-func (n *dayNodes) joined(i awstest.Instance, now time.Time) bool {
+func (n *dayNodes) joined(i awsfake.Instance, now time.Time) bool {
 	delay := time.Duration(60+n.luck(i.ID, "join", 120)) * time.Second
 	return i.State == "running" && !n.orphan(i) && (!i.Launched.After(dayStart) || now.Sub(i.Launched) >= delay)
 }
@@ -524,7 +524,7 @@ type day struct {
 	t      testing.TB
 	log    *slog.Logger
 	seed   uint64
-	server *awstest.Server
+	server *awsfake.Server
 	js     jetstream.JetStream
 	ledger *state.Ledger
 	orders *state.Orders

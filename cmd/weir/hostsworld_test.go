@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -62,7 +63,7 @@ type hostsWorld struct {
 	busUsers
 	hostsSize
 	random   *rand.Rand
-	cloud    *awstest.Server
+	cloud    *awsfake.Server
 	hosts    []*netHost
 	agents   []*unit
 	units    []*unit
@@ -96,14 +97,14 @@ func newHostsWorld(t *testing.T, size hostsSize, seed uint64) *hostsWorld {
 		w.hosts = append(w.hosts, w.newHost(i+1))
 		addresses = append(addresses, w.hosts[i].address)
 	}
-	w.cloud = awstest.New(t, awstest.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
+	w.cloud = awstest.New(t, awsfake.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
 	w.every(100*time.Millisecond, func() { w.cloud.Advance(max(0, time.Since(w.cloud.Now()))) })
 	var cluster natsconf.Cluster
 	cluster.Name = busCluster
 	for _, pool := range hostsPools() {
-		w.cloud.AddGroup(awstest.ASG{
+		w.cloud.AddGroup(awsfake.ASG{
 			Name: pool, Tags: map[string]string{"weir:pool": busCluster + "/" + pool}, Min: 1, Max: 40, Desired: size.nodes,
-			Types: []awstest.Type{{Name: "m5.xlarge"}}, // 4 cpus
+			Types: []awsfake.Type{{Name: "m5.xlarge"}}, // 4 cpus
 		})
 		cluster.Pools = append(cluster.Pools, natsconf.Pool{Name: pool, Nodes: w.machines(pool)})
 		w.first = append(w.first, w.machines(pool)...)

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/metrics/influx/influxtest"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -71,7 +72,7 @@ type production struct {
 	*testing.T
 	tree, hosts, bin string
 	influx           influxtest.Server
-	cloud            *awstest.Server
+	cloud            *awsfake.Server
 	nats             *bustest.Installed
 	restarted        int                 // hosts on which nats-server was started
 	texts            []string            // pairs of a text of the page and that of the test
@@ -119,8 +120,8 @@ grep -rlI "$HOSTS/$HOST/" $HOSTS/$to/etc | xargs -r sed -i "s|$HOSTS/$HOST/|$HOS
 	}
 	t.Cleanup(func() { endBelow(p.hosts) }) // instances outlive their agents
 	bucket := s3test.Start(t, "weir-signals")
-	p.cloud = awstest.New(t, awstest.Config{Region: "us-east-1", Start: time.Now(), Boot: time.Second, Leave: time.Second})
-	p.cloud.AddGroup(awstest.ASG{
+	p.cloud = awstest.New(t, awsfake.Config{Region: "us-east-1", Start: time.Now(), Boot: time.Second, Leave: time.Second})
+	p.cloud.AddGroup(awsfake.ASG{
 		Name: productionGroup, Tags: map[string]string{"weir:pool": "prod/web"}, Min: 1, Max: 20, Desired: 2, ProtectNew: true,
 	})
 	t.Cleanup(p.influx.Stop)

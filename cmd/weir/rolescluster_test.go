@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -45,7 +46,7 @@ type roleWorld struct {
 	*testing.T
 	folder string // of "weir nats init"
 	nats   *bustest.Installed
-	cloud  *awstest.Server
+	cloud  *awsfake.Server
 	nodes  []string
 	aws    string // the block of weir.yaml
 
@@ -59,8 +60,8 @@ func newRoleWorld(t *testing.T) *roleWorld {
 	t.Helper()
 	installations.Take(t)
 	w := &roleWorld{T: t, folder: filepath.Join(t.TempDir(), "nats"), logs: map[string][]string{}}
-	w.cloud = awstest.New(t, awstest.Config{Region: "us-east-1", Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
-	w.cloud.AddGroup(awstest.ASG{Name: "g", Tags: map[string]string{"weir:pool": rolesCluster + "/" + rolesPoolName}, Min: 1, Max: 4, Desired: 2})
+	w.cloud = awstest.New(t, awsfake.Config{Region: "us-east-1", Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
+	w.cloud.AddGroup(awsfake.ASG{Name: "g", Tags: map[string]string{"weir:pool": rolesCluster + "/" + rolesPoolName}, Min: 1, Max: 4, Desired: 2})
 	w.cloud.Advance(time.Second)
 	var agents strings.Builder
 	for _, i := range w.cloud.Instances("g") {

@@ -36,6 +36,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -65,7 +66,7 @@ type twins struct {
 	bus     string // URL of NATS, beside the doors
 	nc      *nats.Conn
 	js      jetstream.JetStream
-	cloud   *awstest.Server
+	cloud   *awsfake.Server
 	demand  atomic.Int64 // machines that the signal requests
 	all     [2]*twin
 
@@ -102,12 +103,12 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 	installations.Take(t)
 	w := &twins{
 		T: t, cluster: fmt.Sprintf("twins-%s-%d", name, os.Getpid()), ttl: ttl, bus: "nats://" + bus, nodes: map[string]*twinNode{},
-		cloud: awstest.New(t, awstest.Config{Start: time.Now(), Boot: 200 * time.Millisecond, Leave: 200 * time.Millisecond}),
+		cloud: awstest.New(t, awsfake.Config{Start: time.Now(), Boot: 200 * time.Millisecond, Leave: 200 * time.Millisecond}),
 	}
 	w.demand.Store(int64(size))
-	w.cloud.AddGroup(awstest.ASG{
+	w.cloud.AddGroup(awsfake.ASG{
 		Name: twinGroup, Tags: map[string]string{"weir:pool": w.cluster + "/default"}, Min: 1, Max: 40, Desired: size,
-		Types: []awstest.Type{{Name: "m5.4xlarge"}}, // more than 10 cpus
+		Types: []awsfake.Type{{Name: "m5.4xlarge"}}, // more than 10 cpus
 	})
 	w.nc = bustest.Connect(t, w.bus)
 	store := t.TempDir() // before the cleanup below: it is removed after the store is closed
@@ -677,7 +678,7 @@ func (w *twins) expectOneWriter() {
 		}
 	}
 	for _, e := range w.cloud.Endings() {
-		if e.By != awstest.ByGroup {
+		if e.By != awsfake.ByGroup {
 			w.Errorf("instance %s was ended by %s", e.Instance, e.By)
 		}
 	}

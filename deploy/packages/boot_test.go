@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -89,8 +90,8 @@ func (c *cluster) configure(t *testing.T) {
 		t.Fatal(err)
 	}
 	servers := bustest.ServeInstalled(t, folder, natsinit.InstallFolder, natsinit.StoreFolder)
-	cloud := awstest.New(t, awstest.Config{Region: "us-east-1", Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
-	cloud.AddGroup(awstest.ASG{Name: "g", Tags: map[string]string{"weir:pool": "prod/web"}, Min: 1, Max: 3, Desired: 1})
+	cloud := awstest.New(t, awsfake.Config{Region: "us-east-1", Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
+	cloud.AddGroup(awsfake.ASG{Name: "g", Tags: map[string]string{"weir:pool": "prod/web"}, Min: 1, Max: 3, Desired: 1})
 	cloud.Advance(time.Second)
 	target := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { c.notified.Add(1) }))
 	t.Cleanup(target.Close)

@@ -26,12 +26,13 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 func TestAuthoritiesOfTheEnvironment(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
+	s := awstest.New(t, awsfake.Config{})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
 	front := httptest.NewTLSServer(s)
 	t.Cleanup(front.Close)
 	bundle := filepath.Join(t.TempDir(), "ca.pem")
@@ -89,8 +90,8 @@ func TestRotatedKeys(t *testing.T) {
 		{"shared credentials file, no keys in the configuration", shared, awssdk.Fixed("", "")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := awstest.New(t, awstest.Config{})
-			s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
+			s := awstest.New(t, awsfake.Config{})
+			s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
 			var mu sync.Mutex
 			signed := make(map[string]bool) // by access key
 			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -158,7 +159,7 @@ func TestEndpoints(t *testing.T) {
 }
 
 func TestThrottledUntilTheContextEnds(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 3})
 	s.Throttle("", 1<<30)
 	for _, tc := range []struct{ name, word string }{
 		{"this call", "Throttling: Rate exceeded"},
@@ -182,7 +183,7 @@ func TestThrottledUntilTheContextEnds(t *testing.T) {
 }
 
 func TestMayHaveSucceeded(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 3})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	desire := func(ctx context.Context) error {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
@@ -33,7 +34,7 @@ func (f fresh) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 type within struct {
 	pools.Group
 	min, max int
-	server   *awstest.Server
+	server   *awsfake.Server
 	mu       *sync.Mutex
 }
 
@@ -77,16 +78,16 @@ func TestConformance(t *testing.T) {
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			pooltest.Run(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.Harness {
-				s := awstest.NewDirect(t, awstest.Config{})
+				s := awstest.NewDirect(t, awsfake.Config{})
 				if kind.kind == AutoScaling {
-					s.AddGroup(awstest.ASG{
+					s.AddGroup(awsfake.ASG{
 						Name: setup.ID, Tags: map[string]string{tag: named}, ProtectNew: kind.name != "group, unprotected",
 						Min: setup.Min, Max: setup.Max, Desired: setup.Target,
 					})
 				} else {
-					s.AddFleet(awstest.SpotFleet{
+					s.AddFleet(awsfake.SpotFleet{
 						ID: setup.ID, Tags: map[string]string{tag: ours}, Target: setup.Target,
-						Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}, {Type: "m5.large", Zone: "us-west-2b"}},
+						Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}, {Type: "m5.large", Zone: "us-west-2b"}},
 					})
 				}
 				s.LagFor(kind.lag)
@@ -117,10 +118,10 @@ func TestConformance(t *testing.T) {
 }
 
 // dry limits each market to the present number of instances.
-func dry(s *awstest.Server) {
-	have := make(map[awstest.Market]int)
+func dry(s *awsfake.Server) {
+	have := make(map[awsfake.Market]int)
 	for _, zone := range []string{"us-west-2a", "us-west-2b", "us-west-2c"} {
-		have[awstest.Market{Type: "m5.large", Zone: zone}] = 0
+		have[awsfake.Market{Type: "m5.large", Zone: zone}] = 0
 	}
 	for _, i := range s.Instances("") {
 		have[i.Market]++
@@ -131,7 +132,7 @@ func dry(s *awstest.Server) {
 }
 
 // deny rejects all writes while on.
-func deny(s *awstest.Server, on bool) {
+func deny(s *awsfake.Server, on bool) {
 	s.Allow()
 	if on {
 		for _, action := range []string{
@@ -143,7 +144,7 @@ func deny(s *awstest.Server, on bool) {
 }
 
 // refresh begins an instance refresh, or ends it.
-func refresh(s *awstest.Server, group string, on bool) {
+func refresh(s *awsfake.Server, group string, on bool) {
 	if on {
 		s.StartRefresh(group)
 		return

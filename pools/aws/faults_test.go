@@ -14,14 +14,15 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 // A fault in an event of EventBridge drops at most what it is about: of a list of instances the one that cannot be read, and
 // otherwise the event, which is named. Only the type and the instances decide; the rest describes the event.
 func TestFaultsOfEvents(t *testing.T) {
-	s := awstest.NewDirect(t, awstest.Config{Queue: "events"})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
+	s := awstest.NewDirect(t, awsfake.Config{Queue: "events"})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	var log bytes.Buffer
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = "events"

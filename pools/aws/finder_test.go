@@ -12,12 +12,13 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 func TestOpen(t *testing.T) {
-	asg := func(name string, tags ...string) awstest.ASG {
-		g := awstest.ASG{Name: name, Max: 3, Desired: 1, Tags: map[string]string{}}
+	asg := func(name string, tags ...string) awsfake.ASG {
+		g := awsfake.ASG{Name: name, Max: 3, Desired: 1, Tags: map[string]string{}}
 		for n := 0; n < len(tags); n += 2 {
 			g.Tags[tags[n]] = tags[n+1]
 		}
@@ -25,27 +26,27 @@ func TestOpen(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name   string
-		groups []awstest.ASG
+		groups []awsfake.ASG
 		change func(*Config)
 		want   []string
 		err    error
 		words  []string
 	}{
-		{"by tag", []awstest.ASG{asg("b", tag, named), asg("a", tag, ours), asg("other", tag, "c/q"), asg("bare")}, nil, []string{"a", "b"}, nil, nil},
+		{"by tag", []awsfake.ASG{asg("b", tag, named), asg("a", tag, ours), asg("other", tag, "c/q"), asg("bare")}, nil, []string{"a", "b"}, nil, nil},
 		{"nothing there", nil, nil, nil, errNothingFound, []string{tag, "c/p", "it finds no group"}},
-		{"only others'", []awstest.ASG{asg("x", tag, "c/q"), asg("y", tag, "d/p")}, nil, nil, errNothingFound,
+		{"only others'", []awsfake.ASG{asg("x", tag, "c/q"), asg("y", tag, "d/p")}, nil, nil, errNothingFound,
 			[]string{"x is of c/q", "y is of d/p"}},
-		{"another pool claims it", []awstest.ASG{asg("a", tag, ours, "q:pool", "c/q")},
+		{"another pool claims it", []awsfake.ASG{asg("a", tag, ours, "q:pool", "c/q")},
 			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, nil, errTwoPools, []string{"a", "c/p", "c/q", "q:pool"}},
-		{"another pool's tag, not a claim", []awstest.ASG{asg("a", tag, ours, "q:pool", "nonsense")},
+		{"another pool's tag, not a claim", []awsfake.ASG{asg("a", tag, ours, "q:pool", "nonsense")},
 			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, []string{"a"}, nil, nil},
-		{"one selector finds none", []awstest.ASG{asg("a", tag, ours)},
+		{"one selector finds none", []awsfake.ASG{asg("a", tag, ours)},
 			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, []string{"a"}, nil, nil},
-		{"our selectors agree", []awstest.ASG{asg("a", tag, ours, "two", named)},
+		{"our selectors agree", []awsfake.ASG{asg("a", tag, ours, "two", named)},
 			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, []string{"a"}, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := awstest.New(t, awstest.Config{PageSize: 2})
+			s := awstest.New(t, awsfake.Config{PageSize: 2})
 			for _, g := range tc.groups {
 				s.AddGroup(g)
 			}
@@ -85,9 +86,9 @@ func ids(t *testing.T, p *Provider) (ids []string) {
 
 // A group that our selectors assign to two pools cannot be read. The other group can.
 func TestSelectorsDiffer(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
-	s.AddGroup(awstest.ASG{Name: "a", Max: 3, Desired: 1, Tags: map[string]string{tag: ours, "two": "c/q"}})
-	s.AddGroup(awstest.ASG{Name: "b", Max: 3, Desired: 1, Tags: map[string]string{"two": ours}})
+	s := awstest.New(t, awsfake.Config{})
+	s.AddGroup(awsfake.ASG{Name: "a", Max: 3, Desired: 1, Tags: map[string]string{tag: ours, "two": "c/q"}})
+	s.AddGroup(awsfake.ASG{Name: "b", Max: 3, Desired: 1, Tags: map[string]string{"two": ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Groups = append(cfg.Groups, Selector{Kind: AutoScaling, Tag: "two"})
 	found, err := open(t, cfg).Groups(t.Context())
@@ -113,15 +114,15 @@ func unread(t *testing.T, p *Provider) error {
 }
 
 func TestFleets(t *testing.T) {
-	s := awstest.New(t, awstest.Config{PageSize: 2, Region: "us-east-1"})
-	spec := awstest.LaunchSpec{Type: "m5.large", Zone: "us-east-1a"}
+	s := awstest.New(t, awsfake.Config{PageSize: 2, Region: "us-east-1"})
+	spec := awsfake.LaunchSpec{Type: "m5.large", Zone: "us-east-1a"}
 	marked := spec
 	marked.Tags = map[string]string{tag: named}
-	s.AddFleet(awstest.SpotFleet{ID: "sfr-request", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{spec}, Target: 1})
-	s.AddFleet(awstest.SpotFleet{ID: "sfr-spec", Specs: []awstest.LaunchSpec{marked}, Target: 1})
-	s.AddFleet(awstest.SpotFleet{ID: "sfr-listed", Specs: []awstest.LaunchSpec{spec}, Target: 1})
-	s.AddFleet(awstest.SpotFleet{ID: "sfr-other", Specs: []awstest.LaunchSpec{spec}, Target: 1})
-	s.AddFleet(awstest.SpotFleet{ID: "sfr-ended", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{spec}, Target: 1})
+	s.AddFleet(awsfake.SpotFleet{ID: "sfr-request", Tags: map[string]string{tag: ours}, Specs: []awsfake.LaunchSpec{spec}, Target: 1})
+	s.AddFleet(awsfake.SpotFleet{ID: "sfr-spec", Specs: []awsfake.LaunchSpec{marked}, Target: 1})
+	s.AddFleet(awsfake.SpotFleet{ID: "sfr-listed", Specs: []awsfake.LaunchSpec{spec}, Target: 1})
+	s.AddFleet(awsfake.SpotFleet{ID: "sfr-other", Specs: []awsfake.LaunchSpec{spec}, Target: 1})
+	s.AddFleet(awsfake.SpotFleet{ID: "sfr-ended", Tags: map[string]string{tag: ours}, Specs: []awsfake.LaunchSpec{spec}, Target: 1})
 	s.CancelFleet("sfr-ended", true)
 	pass(s)
 
@@ -164,9 +165,9 @@ func put(t *testing.T, endpoint, key, content string) {
 // Two pools claim a fleet, one by a list in S3. The dispute stays while the list cannot be read, and ends when the list is read without
 // the other claim.
 func TestDisputeStaysWhileItsListIsUnread(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Region: "us-east-1"})
+	s := awstest.New(t, awsfake.Config{Region: "us-east-1"})
 	for _, id := range []string{"sfr-1", "sfr-2"} {
-		s.AddFleet(awstest.SpotFleet{ID: id, Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-east-1a"}}, Target: 1})
+		s.AddFleet(awsfake.SpotFleet{ID: id, Tags: map[string]string{tag: ours}, Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-east-1a"}}, Target: 1})
 	}
 	pass(s)
 	store := s3test.Start(t, "lists")

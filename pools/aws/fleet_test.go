@@ -14,22 +14,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-func openFleet(t *testing.T, f awstest.SpotFleet) (*awstest.Server, *Provider) {
+func openFleet(t *testing.T, f awsfake.SpotFleet) (*awsfake.Server, *Provider) {
 	t.Helper()
-	s := awstest.New(t, awstest.Config{})
+	s := awstest.New(t, awsfake.Config{})
 	f.ID, f.Tags = "sfr-web", map[string]string{tag: named}
 	s.AddFleet(f)
 	return s, open(t, configFor(s, SpotFleet))
 }
 
-var small = []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}
+var small = []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}
 
 // The crash between the two requests is an error of EC2 followed by a new process.
 func TestFleetCrashWhileTerminating(t *testing.T) {
-	s, p := openFleet(t, awstest.SpotFleet{Target: 6, Specs: small})
+	s, p := openFleet(t, awsfake.SpotFleet{Target: 6, Specs: small})
 	g, before := one(t, p)
 	victims := []string{before.Instances[0].ID, before.Instances[3].ID}
 	s.Deny("TerminateInstances", "")
@@ -56,7 +57,7 @@ func TestFleetCrashWhileTerminating(t *testing.T) {
 }
 
 func TestFleetWeights(t *testing.T) {
-	s, p := openFleet(t, awstest.SpotFleet{Target: 9, Specs: []awstest.LaunchSpec{
+	s, p := openFleet(t, awsfake.SpotFleet{Target: 9, Specs: []awsfake.LaunchSpec{
 		{Type: "m5.large", Zone: "us-west-2a", Weight: 2.5}, {Type: "m5.large", Zone: "us-west-2b", Weight: 4},
 	}})
 	g, before := one(t, p)
@@ -82,7 +83,7 @@ func TestFleetWeights(t *testing.T) {
 
 // Nodes of one fleet are terminated in sequence: each change waits for the one before.
 func TestFleetChangesWait(t *testing.T) {
-	s, p := openFleet(t, awstest.SpotFleet{Target: 4, Specs: small})
+	s, p := openFleet(t, awsfake.SpotFleet{Target: 4, Specs: small})
 	g, before := one(t, p)
 	ended := make(chan error)
 	go func() {
@@ -94,7 +95,7 @@ func TestFleetChangesWait(t *testing.T) {
 	}()
 	await.True(t, "a change is refused", func() bool {
 		calls := s.Calls()
-		return slices.ContainsFunc(calls, func(c awstest.Call) bool { return c.Err == unmodifiable })
+		return slices.ContainsFunc(calls, func(c awsfake.Call) bool { return c.Err == unmodifiable })
 	})
 	s.Advance(time.Minute)
 	if err := <-ended; err != nil {
@@ -106,7 +107,7 @@ func TestFleetChangesWait(t *testing.T) {
 }
 
 func TestCancelledFleet(t *testing.T) {
-	s, p := openFleet(t, awstest.SpotFleet{Target: 3, Specs: small})
+	s, p := openFleet(t, awsfake.SpotFleet{Target: 3, Specs: small})
 	s.CancelFleet("sfr-web", false)
 	g, now := one(t, p)
 	if !now.Stale || now.Target != 0 || living(now) != 3 || !now.Instances[0].Stale {

@@ -8,15 +8,16 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 // withQueue returns a group whose events arrive in the queue.
-func withQueue(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools.Notice) {
+func withQueue(t *testing.T) (*awsfake.Server, <-chan pools.Notice, <-chan pools.Notice) {
 	t.Helper()
-	s := awstest.NewDirect(t, awstest.Config{Queue: "events", Changes: true})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
-	s.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1})
+	s := awstest.NewDirect(t, awsfake.Config{Queue: "events", Changes: true})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
+	s.AddGroup(awsfake.ASG{Name: "other", Max: 9, Desired: 1})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = "events"
 	hints := make(chan pools.Notice, 100)
@@ -106,8 +107,8 @@ func testHintsOnceAndOurs(t *testing.T) {
 func TestHintsWithoutReceiver(t *testing.T) { synctest.Test(t, testHintsWithoutReceiver) }
 
 func testHintsWithoutReceiver(t *testing.T) {
-	s := awstest.NewDirect(t, awstest.Config{Queue: "events"})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
+	s := awstest.NewDirect(t, awsfake.Config{Queue: "events"})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = "events"
 	warnings := receiveWarnings(t, open(t, cfg), nil)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
 
@@ -84,17 +84,17 @@ func TestRepairRejected(t *testing.T) {
 		name  string
 		kind  api.RepairKind
 		spot  bool
-		given func(s *awstest.Server, id string)
+		given func(s *awsfake.Server, id string)
 		want  error
 		word  string
 	}{
-		{"a reset of one that its group would replace", api.RepairReset, false, func(s *awstest.Server, _ string) { s.Suspend("web") },
+		{"a reset of one that its group would replace", api.RepairReset, false, func(s *awsfake.Server, _ string) { s.Suspend("web") },
 			pools.ErrRefused, "ReplaceUnhealthy is not suspended"},
 		{"a reset of a spot instance", api.RepairReset, true, nil, pools.ErrRepairFailed, "can't stop the Spot Instance"},
 		{"a reboot of one that is stopped", api.RepairReboot, false, stopNow, pools.ErrRepairFailed, "is stopped"},
 		{"a new root volume of one that is stopped", api.RepairRebuild, false, stopNow, pools.ErrRepairFailed, "is stopped"},
-		{"one that ends", api.RepairReboot, false, (*awstest.Server).Lose, pools.ErrRepairFailed, "has ended"},
-		{"no capacity to start it", api.RepairStart, false, func(s *awstest.Server, id string) {
+		{"one that ends", api.RepairReboot, false, (*awsfake.Server).Lose, pools.ErrRepairFailed, "has ended"},
+		{"no capacity to start it", api.RepairStart, false, func(s *awsfake.Server, id string) {
 			i, _ := instanceOf(s, id)
 			stopNow(s, id)
 			s.SetStock(i.Market, 0)
@@ -119,7 +119,7 @@ func TestRepairRejected(t *testing.T) {
 }
 
 // stopNow stops an instance, and advances the time until it is stopped.
-func stopNow(s *awstest.Server, id string) {
+func stopNow(s *awsfake.Server, id string) {
 	s.Stop(id)
 	pass(s)
 }
@@ -173,7 +173,7 @@ func TestRepairRemovesMark(t *testing.T) {
 
 func TestNotOurs(t *testing.T) {
 	r, _ := releasedGroup(t, false)
-	r.server.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, TargetGroups: []string{front}})
+	r.server.AddGroup(awsfake.ASG{Name: "other", Max: 9, Desired: 1, TargetGroups: []string{front}})
 	other := r.server.Instances("other")[0].ID
 	if done, err := r.group.(pools.Repairer).RepairInPlace(t.Context(), pools.InPlaceRepair{Instance: other, Kind: api.RepairReboot, Attempt: "a"}); done || !errors.Is(err, pools.ErrNotOwned) {
 		t.Errorf("repair = %t, %v, want %v", done, err, pools.ErrNotOwned)

@@ -13,6 +13,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
@@ -50,32 +51,32 @@ func TestInspect(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name  string
-		given func(s *awstest.Server, id string)
+		given func(s *awsfake.Server, id string)
 		want  pools.Inspection // without the id
 	}{
 		{"well", nil, pools.Inspection{Machine: fit, Host: fit, Traffic: fit}},
-		{"impaired", func(s *awstest.Server, id string) { s.Impair(id, "impaired", "") },
+		{"impaired", func(s *awsfake.Server, id string) { s.Impair(id, "impaired", "") },
 			pools.Inspection{Machine: unfit("ec2.instance is impaired"), Host: fit, Traffic: fit}},
-		{"its host is impaired", func(s *awstest.Server, id string) { s.Impair(id, "insufficient-data", "impaired") },
+		{"its host is impaired", func(s *awsfake.Server, id string) { s.Impair(id, "insufficient-data", "impaired") },
 			pools.Inspection{Machine: pools.HealthCheck{Why: "ec2.instance: insufficient-data"}, Host: unfit("ec2.system is impaired"), Traffic: fit}},
-		{"its host is retired", func(s *awstest.Server, id string) { s.Plan(id, "instance-retirement") },
+		{"its host is retired", func(s *awsfake.Server, id string) { s.Plan(id, "instance-retirement") },
 			pools.Inspection{Machine: fit, Host: announced("ec2.event instance-retirement from 2024-01-02 01:03"), Traffic: fit}},
-		{"maintenance is planned", func(s *awstest.Server, id string) { s.Plan(id, "system-maintenance") },
+		{"maintenance is planned", func(s *awsfake.Server, id string) { s.Plan(id, "system-maintenance") },
 			pools.Inspection{Machine: fit, Host: announced("ec2.event system-maintenance from 2024-01-02 01:03"), Traffic: fit}},
-		{"a reboot is planned", func(s *awstest.Server, id string) { s.Plan(id, "instance-reboot") },
+		{"a reboot is planned", func(s *awsfake.Server, id string) { s.Plan(id, "instance-reboot") },
 			pools.Inspection{Machine: fit, Host: announced("ec2.event instance-reboot from 2024-01-02 01:03"), Traffic: fit}},
-		{"a reboot of its host is planned", func(s *awstest.Server, id string) { s.Plan(id, "system-reboot") },
+		{"a reboot of its host is planned", func(s *awsfake.Server, id string) { s.Plan(id, "system-reboot") },
 			pools.Inspection{Machine: fit, Host: announced("ec2.event system-reboot from 2024-01-02 01:03"), Traffic: fit}},
 		{"stopped", stopNow, pools.Inspection{Stopped: true, Traffic: pools.HealthCheck{Why: "elb front: Target.InvalidState"}}},
-		{"stopping", (*awstest.Server).Stop, pools.Inspection{Machine: pools.HealthCheck{Why: "ec2.instance is stopping"}, Traffic: fit}},
-		{"lost", (*awstest.Server).Lose, pools.Inspection{Ended: true}},
-		{"a load balancer's own trouble", func(s *awstest.Server, id string) {
+		{"stopping", (*awsfake.Server).Stop, pools.Inspection{Machine: pools.HealthCheck{Why: "ec2.instance is stopping"}, Traffic: fit}},
+		{"lost", (*awsfake.Server).Lose, pools.Inspection{Ended: true}},
+		{"a load balancer's own trouble", func(s *awsfake.Server, id string) {
 			s.SetTargetHealth(front, id, "unhealthy", "Elb.InternalError")
 		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.HealthCheck{Why: "elb front: Elb.InternalError"}}},
-		{"rejected by a load balancer", func(s *awstest.Server, id string) {
+		{"rejected by a load balancer", func(s *awsfake.Server, id string) {
 			s.SetTargetHealth(front, id, "unhealthy", "Target.ResponseCodeMismatch")
 		}, pools.Inspection{Machine: fit, Host: fit, Traffic: unfit("elb front: Target.ResponseCodeMismatch")}},
-		{"all targets fail", func(s *awstest.Server, _ string) {
+		{"all targets fail", func(s *awsfake.Server, _ string) {
 			for _, i := range s.Instances("web") {
 				s.SetTargetHealth(front, i.ID, "unhealthy", "Target.Timeout")
 			}
@@ -204,8 +205,8 @@ func TestTargetCheck(t *testing.T) {
 }
 
 func TestFleetOwnsRepair(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
-	id := s.AddFleet(awstest.SpotFleet{Tags: map[string]string{tag: ours}, Target: 2, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, ReplacesUnhealthy: true})
+	s := awstest.New(t, awsfake.Config{})
+	id := s.AddFleet(awsfake.SpotFleet{Tags: map[string]string{tag: ours}, Target: 2, Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, ReplacesUnhealthy: true})
 	p := open(t, configFor(s, SpotFleet))
 	if why, err := p.OwnsRepair(t.Context()); err != nil || !strings.Contains(why, id) {
 		t.Errorf("owner = %q, %v, want %s", why, err, id)
@@ -220,9 +221,9 @@ func TestFleetOwnsRepair(t *testing.T) {
 
 // A process that another party suspended stays suspended after ResumeRepair.
 func TestResumeRepairOnlyOwn(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
+	s := awstest.New(t, awsfake.Config{})
 	for _, name := range []string{"theirs", "ours"} {
-		s.AddGroup(awstest.ASG{Name: name, Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
+		s.AddGroup(awsfake.ASG{Name: name, Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
 	}
 	s.Suspend("theirs", replaceUnhealthy)
 	p := open(t, configFor(s, AutoScaling))
@@ -268,7 +269,7 @@ func TestFenceNeedsTwoReads(t *testing.T) {
 
 // Without a target group and a security group, COMPUTE is the only fence.
 func TestFences(t *testing.T) {
-	_, p := openGroup(t, awstest.ASG{Max: 9, Desired: 1})
+	_, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 1})
 	g, _ := one(t, p)
 	if diff := gocmp.Diff([]pools.Fence{pools.FenceCompute}, g.(pools.Isolator).Fences()); diff != "" {
 		t.Errorf("fences, -want +got:\n%s", diff)

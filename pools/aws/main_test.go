@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
@@ -29,7 +30,7 @@ const (
 )
 
 // configFor returns the configuration of a provider of pool p of cluster c, at the server.
-func configFor(s *awstest.Server, kinds ...Kind) Config {
+func configFor(s *awsfake.Server, kinds ...Kind) Config {
 	cfg := Config{
 		Cluster: "c", Pool: "p", Region: s.Region(), Endpoint: s.URL(), Keys: awssdk.Fixed("AKID", "SECRET"),
 		Reads: 1e4, Writes: 1e4, Now: s.Now,
@@ -70,7 +71,7 @@ func one(t *testing.T, p *Provider) (pools.Group, pools.GroupSnapshot) {
 }
 
 // passIn advances the server's time, and the test's time a little.
-func passIn(ctx context.Context, s *awstest.Server) {
+func passIn(ctx context.Context, s *awsfake.Server) {
 	s.Advance(10 * time.Second)
 	select {
 	case <-ctx.Done():
@@ -79,7 +80,7 @@ func passIn(ctx context.Context, s *awstest.Server) {
 }
 
 // pass advances the time until all requested changes are complete.
-func pass(s *awstest.Server) { s.Advance(3 * time.Minute) }
+func pass(s *awsfake.Server) { s.Advance(3 * time.Minute) }
 
 func living(s pools.GroupSnapshot) (n int) {
 	for _, i := range s.Instances {
@@ -91,7 +92,7 @@ func living(s pools.GroupSnapshot) (n int) {
 }
 
 // count returns how often the action was requested.
-func count(s *awstest.Server, action string) (n int) {
+func count(s *awsfake.Server, action string) (n int) {
 	for _, c := range s.Calls() {
 		if c.Action == action {
 			n++

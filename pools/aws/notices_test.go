@@ -9,15 +9,16 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 func TestNotices(t *testing.T) { synctest.Test(t, testNotices) }
 
 func testNotices(t *testing.T) {
-	s := awstest.NewDirect(t, awstest.Config{Queue: "warnings"})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
-	s.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, Spot: true})
+	s := awstest.NewDirect(t, awsfake.Config{Queue: "warnings"})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
+	s.AddGroup(awsfake.ASG{Name: "other", Max: 9, Desired: 1, Spot: true})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = "warnings"
 	p := open(t, cfg)
@@ -54,8 +55,8 @@ func testNotices(t *testing.T) {
 func TestNoticeIsRepeated(t *testing.T) { synctest.Test(t, testNoticeIsRepeated) }
 
 func testNoticeIsRepeated(t *testing.T) {
-	s := awstest.NewDirect(t, awstest.Config{})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Spot: true, Tags: map[string]string{tag: ours}})
+	s := awstest.NewDirect(t, awsfake.Config{})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 1, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = s.QueueURL()
 	p := open(t, cfg)

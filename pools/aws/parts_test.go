@@ -24,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -110,7 +111,7 @@ func (f *faultyClient) Do(r *http.Request) (*http.Response, error) {
 // partsWorld is an autoscaler of a pool at AWS: two Auto Scaling groups and a Spot Fleet request.
 type partsWorld struct {
 	*testing.T
-	server *awstest.Server
+	server *awsfake.Server
 	client *faultyClient
 	loop   *autoscaler.Loop
 	need   float64 // cpus
@@ -125,11 +126,11 @@ type partsWorld struct {
 const partsTick = 10 * time.Second
 
 func newPartsWorld(t *testing.T) *partsWorld {
-	s := awstest.NewDirect(t, awstest.Config{})
+	s := awstest.NewDirect(t, awsfake.Config{})
 	for _, name := range []string{"a", "b"} {
-		s.AddGroup(awstest.ASG{Name: name, Max: 8, Desired: 2, ProtectNew: true, Tags: map[string]string{tag: ours}})
+		s.AddGroup(awsfake.ASG{Name: name, Max: 8, Desired: 2, ProtectNew: true, Tags: map[string]string{tag: ours}})
 	}
-	s.AddFleet(awstest.SpotFleet{ID: "sfr-c", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Target: 2})
+	s.AddFleet(awsfake.SpotFleet{ID: "sfr-c", Tags: map[string]string{tag: ours}, Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Target: 2})
 	pass(s)
 	w := &partsWorld{T: t, server: s, need: 6, drains: map[string]api.Drain{}, cordon: map[string]bool{}}
 	cfg := configFor(s, AutoScaling, SpotFleet)
@@ -361,7 +362,7 @@ func (w *partsWorld) named(action string, lasts bool) {
 func TestFleetEndsWhileGroupsAreUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPartsWorld(t)
-		w.server.AddFleet(awstest.SpotFleet{ID: "sfr-d", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Target: 2})
+		w.server.AddFleet(awsfake.SpotFleet{ID: "sfr-d", Tags: map[string]string{tag: ours}, Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Target: 2})
 		pass(w.server)
 		w.need = 8
 		w.ticks(3)

@@ -13,16 +13,17 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 func TestRequestsPerRead(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
+	s := awstest.New(t, awsfake.Config{})
 	for n := range 5 {
-		s.AddGroup(awstest.ASG{Name: fmt.Sprint("web", n), Max: 100, Desired: 60, Tags: map[string]string{tag: ours}})
+		s.AddGroup(awsfake.ASG{Name: fmt.Sprint("web", n), Max: 100, Desired: 60, Tags: map[string]string{tag: ours}})
 	}
 	for range 2 {
-		s.AddFleet(awstest.SpotFleet{Tags: map[string]string{tag: ours}, Specs: small, Target: 5})
+		s.AddFleet(awsfake.SpotFleet{Tags: map[string]string{tag: ours}, Specs: small, Target: 5})
 	}
 	p := open(t, configFor(s, AutoScaling, SpotFleet))
 	before := len(s.Calls())
@@ -63,12 +64,12 @@ func TestRequestsPerRead(t *testing.T) {
 func TestShort(t *testing.T) {
 	for _, kind := range []Kind{AutoScaling, SpotFleet} {
 		t.Run(string(kind), func(t *testing.T) {
-			s := awstest.New(t, awstest.Config{})
-			market := awstest.Market{Type: "m5.large", Zone: "us-west-2a"}
+			s := awstest.New(t, awsfake.Config{})
+			market := awsfake.Market{Type: "m5.large", Zone: "us-west-2a"}
 			if kind == AutoScaling {
-				s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 2, Tags: map[string]string{tag: ours}, Zones: []string{market.Zone}})
+				s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 2, Tags: map[string]string{tag: ours}, Zones: []string{market.Zone}})
 			} else {
-				s.AddFleet(awstest.SpotFleet{ID: "web", Target: 2, Tags: map[string]string{tag: ours}, Specs: small})
+				s.AddFleet(awsfake.SpotFleet{ID: "web", Target: 2, Tags: map[string]string{tag: ours}, Specs: small})
 			}
 			s.SetStock(market, 2)
 			p := open(t, configFor(s, kind))
@@ -94,7 +95,7 @@ func TestShort(t *testing.T) {
 }
 
 func TestRefresh(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 3})
 	s.StartRefresh("web")
 	s.Advance(refreshEvery)
 	if _, now := one(t, p); !strings.Contains(now.Busy, "instance refresh") {
@@ -109,7 +110,7 @@ func TestRefresh(t *testing.T) {
 }
 
 func TestThrottledOnce(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 3})
 	g, _ := one(t, p)
 	s.Throttle("SetDesiredCapacity", 1)
 	if err := g.SetTarget(t.Context(), 4); err != nil { // the SDK repeats it
@@ -118,8 +119,8 @@ func TestThrottledOnce(t *testing.T) {
 }
 
 func TestOwnBudget(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Tags: map[string]string{tag: ours}})
+	s := awstest.New(t, awsfake.Config{})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 3, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Reads = 0.5
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -138,7 +139,7 @@ func TestOwnBudget(t *testing.T) {
 }
 
 func TestDeletedGroup(t *testing.T) {
-	_, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	_, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 3})
 	g, _ := one(t, p)
 	p.storeReadings(p.next(), nil, nil, p)
 	if _, err := g.Snapshot(t.Context()); err == nil {
@@ -252,7 +253,7 @@ func TestConfigProblems(t *testing.T) {
 }
 
 func TestMarks(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 3})
 	at := s.Instances("web")
 	s.Tag(at[0].ID, staleTag, "True")
 	s.Tag(at[1].ID, cordonTag, "true")

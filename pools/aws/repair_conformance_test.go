@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
@@ -23,7 +24,7 @@ const (
 
 // repaired is a group of a server, with everything that repairs of its instances need.
 type repaired struct {
-	server   *awstest.Server
+	server   *awsfake.Server
 	provider *Provider
 	group    pools.Group
 	harness  pooltest.Harness
@@ -32,10 +33,10 @@ type repaired struct {
 // newRepaired returns a group. heals: the group owns its repairs.
 func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, ownsRepair bool) repaired {
 	t.Helper()
-	s := awstest.NewDirect(t, awstest.Config{Queue: "events"})
+	s := awstest.NewDirect(t, awsfake.Config{Queue: "events"})
 	s.AddTargetGroup(front)
 	if kind == AutoScaling {
-		s.AddGroup(awstest.ASG{
+		s.AddGroup(awsfake.ASG{
 			Name: setup.ID, Tags: map[string]string{tag: ours}, ProtectNew: true, TargetGroups: []string{front}, Spot: spot,
 			Min: setup.Min, Max: setup.Max, Desired: setup.Target,
 		})
@@ -43,9 +44,9 @@ func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, ownsRepair
 			s.Suspend(setup.ID, replace)
 		}
 	} else {
-		s.AddFleet(awstest.SpotFleet{
+		s.AddFleet(awsfake.SpotFleet{
 			ID: setup.ID, Tags: map[string]string{tag: ours}, Target: setup.Target, TargetGroups: []string{front},
-			Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}},
+			Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}},
 		})
 	}
 	pass(s) // targets are healthy
@@ -74,7 +75,7 @@ type freshRepairer struct {
 	repairer
 }
 
-func denyRepairs(s *awstest.Server, on bool) {
+func denyRepairs(s *awsfake.Server, on bool) {
 	s.Allow()
 	if on {
 		for _, action := range []string{
@@ -86,11 +87,11 @@ func denyRepairs(s *awstest.Server, on bool) {
 	}
 }
 
-func instanceOf(s *awstest.Server, id string) (awstest.Instance, bool) {
+func instanceOf(s *awsfake.Server, id string) (awsfake.Instance, bool) {
 	all := s.Instances("")
-	n := slices.IndexFunc(all, func(i awstest.Instance) bool { return i.ID == id })
+	n := slices.IndexFunc(all, func(i awsfake.Instance) bool { return i.ID == id })
 	if n < 0 {
-		return awstest.Instance{}, false
+		return awsfake.Instance{}, false
 	}
 	return all[n], true
 }
@@ -152,7 +153,7 @@ func TestIsolatorConformance(t *testing.T) {
 	}
 }
 
-func fenced(s *awstest.Server, id string, way pools.Fence) bool {
+func fenced(s *awsfake.Server, id string, way pools.Fence) bool {
 	i, exists := instanceOf(s, id)
 	if !exists {
 		return true

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
@@ -26,7 +27,7 @@ func rightsOf(t *testing.T, p *Provider, repairs bool) map[string]provider.Right
 
 // A denied right is found by a dry run. No test changes a machine.
 func TestRightsAreTestedWithoutEffect(t *testing.T) {
-	s, p := openFleet(t, awstest.SpotFleet{Target: 3, Specs: small})
+	s, p := openFleet(t, awsfake.SpotFleet{Target: 3, Specs: small})
 	s.Deny("RebootInstances", "")
 	got := rightsOf(t, p, true)
 	for action, want := range map[string]provider.RightResult{
@@ -48,7 +49,7 @@ func TestRightsAreTestedWithoutEffect(t *testing.T) {
 
 // Without an instance, no dry run is sent. Rights of repairs are tested only on request.
 func TestRightsWithoutInstance(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9})
+	s, p := openGroup(t, awsfake.ASG{Max: 9})
 	got := rightsOf(t, p, true)
 	for _, action := range []string{"ec2:StopInstances", "ec2:StartInstances", "autoscaling:SetDesiredCapacity"} {
 		if r, ok := got[action]; !ok || r.Result != provider.Untested || r.Why == "" {
@@ -78,8 +79,8 @@ func (d deaf) Do(r *http.Request) (*http.Response, error) {
 
 // A server that carries out the dry run of a read receives no dry run of a write.
 func TestRightsOfServerWithoutDryRuns(t *testing.T) {
-	s := awstest.NewDirect(t, awstest.Config{})
-	s.AddFleet(awstest.SpotFleet{ID: "sfr-web", Tags: map[string]string{tag: named}, Target: 3, Specs: small})
+	s := awstest.NewDirect(t, awsfake.Config{})
+	s.AddFleet(awsfake.SpotFleet{ID: "sfr-web", Tags: map[string]string{tag: named}, Target: 3, Specs: small})
 	cfg := configFor(s, SpotFleet)
 	cfg.Client = deaf{awstest.Client{Server: s}}
 	if r := rightsOf(t, open(t, cfg), true)["ec2:TerminateInstances"]; r.Result != provider.Untested || !strings.Contains(r.Why, "dry run of a read") {

@@ -10,20 +10,21 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 // openGroup opens a provider with one Auto Scaling group.
-func openGroup(t *testing.T, g awstest.ASG) (*awstest.Server, *Provider) {
+func openGroup(t *testing.T, g awsfake.ASG) (*awsfake.Server, *Provider) {
 	t.Helper()
-	s := awstest.New(t, awstest.Config{})
+	s := awstest.New(t, awsfake.Config{})
 	g.Name, g.Tags = "web", map[string]string{tag: named}
 	s.AddGroup(g)
 	return s, open(t, configFor(s, AutoScaling))
 }
 
 func TestLowerTargetOfUnprotectedGroup(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Min: 1, Max: 12, Desired: 6})
+	s, p := openGroup(t, awsfake.ASG{Min: 1, Max: 12, Desired: 6})
 	g, _ := one(t, p)
 	if err := g.SetTarget(t.Context(), 2); err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestLowerTargetOfUnprotectedGroup(t *testing.T) {
 }
 
 func TestWeights(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 20, Desired: 8, Types: []awstest.Type{{Name: "m5.xlarge", Weight: 4}}})
+	s, p := openGroup(t, awsfake.ASG{Max: 20, Desired: 8, Types: []awsfake.Type{{Name: "m5.xlarge", Weight: 4}}})
 	g, before := one(t, p)
 	if before.Fulfilled() != 8 || len(before.Instances) != 2 {
 		t.Fatalf("%+v, want two of weight 4", before)
@@ -63,7 +64,7 @@ func TestWeights(t *testing.T) {
 }
 
 func TestTerminateAtMinimum(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Min: 2, Max: 5, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Min: 2, Max: 5, Desired: 3})
 	g, before := one(t, p)
 	if err := g.Terminate(t.Context(), []string{before.Instances[0].ID, before.Instances[1].ID}); err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestTerminateAtMinimum(t *testing.T) {
 }
 
 func TestProtected(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 5, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Max: 5, Desired: 3})
 	s.Protect(s.Instances("web")[0].ID, true)
 	g, before := one(t, p)
 	var all []string
@@ -95,7 +96,7 @@ func TestProtected(t *testing.T) {
 }
 
 func TestTerminateResponseLost(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 6})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 6})
 	g, before := one(t, p)
 	s.Lag(5)
 	s.Drop("TerminateInstanceInAutoScalingGroup", 1)
@@ -117,7 +118,7 @@ func TestTerminateResponseLost(t *testing.T) {
 }
 
 func TestDenied(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 6})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 6})
 	g, before := one(t, p)
 	victim := before.Instances[0].ID
 	s.Deny("SetDesiredCapacity", "web")

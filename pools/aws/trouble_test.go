@@ -10,13 +10,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 func TestRefreshRequestsAreRare(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
+	s := awstest.New(t, awsfake.Config{})
 	for n := range 3 {
-		s.AddGroup(awstest.ASG{Name: fmt.Sprint("web", n), Max: 9, Desired: 2, Tags: map[string]string{tag: ours}})
+		s.AddGroup(awsfake.ASG{Name: fmt.Sprint("web", n), Max: 9, Desired: 2, Tags: map[string]string{tag: ours}})
 	}
 	p := open(t, configFor(s, AutoScaling))
 	round := func() (asked []string) {
@@ -62,7 +63,7 @@ func TestRefreshRequestsAreRare(t *testing.T) {
 
 // No write is sent after an instance refresh began, even since the latest read.
 func TestRefreshBeforeAWrite(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	s, p := openGroup(t, awsfake.ASG{Max: 9, Desired: 3})
 	g, before := one(t, p)
 	writes := map[string]func() error{
 		"SetDesiredCapacity":                  func() error { return g.SetTarget(t.Context(), 5) },
@@ -81,7 +82,7 @@ func TestRefreshBeforeAWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		calls := s.Calls()
-		at := slices.IndexFunc(calls, func(c awstest.Call) bool { return c.Action == action })
+		at := slices.IndexFunc(calls, func(c awsfake.Call) bool { return c.Action == action })
 		if at < 1 || calls[at-1].Action != "DescribeInstanceRefreshes" {
 			t.Errorf("%s is not right after DescribeInstanceRefreshes: request %d of %d", action, at, len(calls))
 		}

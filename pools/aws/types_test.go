@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -20,7 +21,7 @@ func typeOf(kind string, weight, cpus float64) pools.Offer {
 
 // An empty group and an empty fleet show what a larger target may launch.
 func TestOffers(t *testing.T) {
-	s, p := openGroup(t, awstest.ASG{Max: 40, Types: []awstest.Type{{Name: "m5.large", Weight: 2}, {Name: "none.xlarge", Weight: 4}}})
+	s, p := openGroup(t, awsfake.ASG{Max: 40, Types: []awsfake.Type{{Name: "m5.large", Weight: 2}, {Name: "none.xlarge", Weight: 4}}})
 	want := []pools.Offer{typeOf("m5.large", 2, 2), typeOf("none.xlarge", 4, 0)}
 	for range 2 {
 		if _, g := one(t, p); !cmp.Equal(g.Offers, want) {
@@ -30,13 +31,13 @@ func TestOffers(t *testing.T) {
 	if n := count(s, "DescribeInstanceTypes"); n != 1 {
 		t.Errorf("%d requests for the same types, want 1", n)
 	}
-	_, p = openFleet(t, awstest.SpotFleet{Specs: []awstest.LaunchSpec{
+	_, p = openFleet(t, awsfake.SpotFleet{Specs: []awsfake.LaunchSpec{
 		{Type: "m5.large", Zone: "us-west-2a", Weight: 2.5}, {Type: "m5.large", Zone: "us-west-2b", Weight: 4}, {Type: "m5.xlarge", Zone: "us-west-2b", Weight: 5},
 	}})
 	if _, g := one(t, p); !cmp.Equal(g.Offers, []pools.Offer{typeOf("m5.large", 4, 2), typeOf("m5.xlarge", 5, 4)}) {
 		t.Errorf("offers of a fleet: %v", g.Offers)
 	}
-	_, p = openGroup(t, awstest.ASG{Max: 40, Desired: 1})
+	_, p = openGroup(t, awsfake.ASG{Max: 40, Desired: 1})
 	if _, g := one(t, p); g.Offers != nil {
 		t.Errorf("offers of a launch template: %v", g.Offers)
 	}
@@ -45,13 +46,13 @@ func TestOffers(t *testing.T) {
 // Instances show what their type has, also those of a launch template. A type that EC2 does not know has no bound.
 func TestInstancesOfferWhatTheirTypeHas(t *testing.T) {
 	for kind, cpus := range map[string]float64{"m5.xlarge": 4, "none.xlarge": 0} {
-		_, p := openGroup(t, awstest.ASG{Max: 40, Desired: 8, Types: []awstest.Type{{Name: kind, Weight: 4}}})
+		_, p := openGroup(t, awsfake.ASG{Max: 40, Desired: 8, Types: []awsfake.Type{{Name: kind, Weight: 4}}})
 		_, g := one(t, p)
 		if len(g.Instances) != 2 || g.Instances[0].Offers != typeOf(kind, 4, cpus).Resources {
 			t.Errorf("%s: instances %v", kind, g.Instances)
 		}
 	}
-	_, p := openGroup(t, awstest.ASG{Max: 40, Desired: 1})
+	_, p := openGroup(t, awsfake.ASG{Max: 40, Desired: 1})
 	if _, g := one(t, p); len(g.Instances) != 1 || g.Instances[0].Offers.IsZero() {
 		t.Errorf("instances of a launch template: %v", g.Instances)
 	}
@@ -59,9 +60,9 @@ func TestInstancesOfferWhatTheirTypeHas(t *testing.T) {
 
 // Without the permission to read instance types, the groups are read as before, and the next request is later.
 func TestOffersWithoutThePermission(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
+	s := awstest.New(t, awsfake.Config{})
 	s.Deny("DescribeInstanceTypes", "")
-	s.AddGroup(awstest.ASG{Name: "web", Max: 40, Types: []awstest.Type{{Name: "m5.large", Weight: 2}, {Name: "m5.xlarge", Weight: 4}}, Tags: map[string]string{tag: named}})
+	s.AddGroup(awsfake.ASG{Name: "web", Max: 40, Types: []awsfake.Type{{Name: "m5.large", Weight: 2}, {Name: "m5.xlarge", Weight: 4}}, Tags: map[string]string{tag: named}})
 	p := open(t, configFor(s, AutoScaling))
 	for range 2 {
 		if _, g := one(t, p); !cmp.Equal(g.Offers, []pools.Offer{typeOf("m5.large", 2, 0), typeOf("m5.xlarge", 4, 0)}) {

@@ -16,13 +16,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 // A pool with a Spot Fleet at the AWS test server: a denied right is a failure with its action.
 func TestRightsAtTheProviderAreChecked(t *testing.T) {
-	cloud := awstest.New(t, awstest.Config{})
-	cloud.AddFleet(awstest.SpotFleet{ID: "sfr-web", Target: 2, Tags: map[string]string{"weir:pool": "prod/web"}, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}})
+	cloud := awstest.New(t, awsfake.Config{})
+	cloud.AddFleet(awsfake.SpotFleet{ID: "sfr-web", Target: 2, Tags: map[string]string{"weir:pool": "prod/web"}, Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}})
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"weir.yaml":     "aws: {region: " + cloud.Region() + ", endpoint_url: " + cloud.URL() + ", access_key_file: \"" + filepath.Join(dir, "keys.json") + "\"}\n",

@@ -36,7 +36,7 @@ func Programs() []Program {
 		{"chromium", "internal/ui/web/webtest", func(ctx context.Context) (string, error) { path, _, err := Chromium(ctx); return path, err }},
 		{"axe-core", "internal/ui/web/webtest", Axe},
 		{"systemd", "deploy/packages", Systemd},
-		{"botocore", "pools/aws/awstest", Botocore},
+		{"botocore", "pools/aws/awsfake", Botocore},
 		{"pip", "signals/python", func(ctx context.Context) (string, error) { path, _, err := Pip(ctx); return path, err }},
 	}
 }

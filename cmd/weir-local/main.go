@@ -2,7 +2,8 @@
 // replace themselves with it. The file is installed beside weir, and starts all daemons with it.
 //
 // So the production binary does not contain the S3 server and the database. People run "weir
-// up", and never this program directly. It is one process, which ends with its children.
+// up". They run this program directly only for "weir-local aws", a trial of pools on AWS without
+// AWS. It is one process, which ends with its children.
 package main
 
 import (

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/localworld/awstrial"
 )
 
 // Main runs weir-local and returns the exit code.
@@ -16,9 +17,12 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	command.NameProcess(os.Args[0])
 	root := &command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	top := root.Command()
+	if len(args) > 0 && args[0] == "aws" {
+		top.Use = "weir-local" // people type this name only there
+	}
 	metrics := &cobra.Command{Use: "metrics", Short: "Run the embedded metrics store", Args: command.Group, RunE: command.Help}
 	metrics.AddCommand(command.MetricsServe(func(ctx context.Context, o command.MetricsOptions) error { return ServeMetrics(ctx, root, o) }))
-	top.AddCommand(metrics, command.Up(func(ctx context.Context, o command.UpOptions) error {
+	top.AddCommand(metrics, awstrial.Command(root), command.Up(func(ctx context.Context, o command.UpOptions) error {
 		program, file, err := command.OpenWeir()
 		if err != nil {
 			return fmt.Errorf("run \"weir up\": %w", err)

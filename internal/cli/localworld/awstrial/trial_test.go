@@ -1,0 +1,114 @@
+package awstrial
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
+)
+
+const valid = `region: us-west-2
+groups: [{name: web, tags: {"weir:pool": c/p}, min: 1, max: 5, desired: 2, types: [{name: m5.large}]}]
+fleets: [{id: sfr-batch, target: 3, specs: [{type: m5.large, zone: us-west-2a}]}]
+agents: {cpus: 1, mem: 512, disk: 100}
+`
+
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "aws.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A wrong file is rejected with a text that names the mistake.
+func TestReadFile(t *testing.T) {
+	if _, err := readFile(write(t, valid)); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown key":      {"region:", "regoin:", `unknown field "regoin"`},
+		"empty":            {valid, "region: x\n", "no group and no fleet"},
+		"not YAML":         {"region: us-west-2", "region: [", "aws.yaml"},
+		"desired too high": {"desired: 2", "desired: 6", "group web: want 0 <= min <= desired <= max <= 1000"},
+		"too many":         {"max: 5", "max: 5000", "group web: want"},
+		"no name":          {"name: web", "min: 1", "aws.yaml"},
+		"fleet id":         {"sfr-batch", "batch", "want an id like sfr-web"},
+		"no zone":          {", zone: us-west-2a", "", "wants a type, a zone"},
+		"same name twice":  {"groups: [", "groups: [{name: web}, ", "two groups or fleets have one name"},
+		"weight":           {"{name: m5.large}", "{name: m5.large, weight: -1}", "a weight of at least 0"},
+		"agent":            {"cpus: 1", "cpus: 0", "want cpus, mem and disk above 0"},
+		"duration":         {"agents:", "boot: -1s\nagents:", "want at least 0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := readFile(write(t, strings.Replace(valid, c.old, c.new, 1)))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Each fault of the table reaches the server over the socket. A missing instance, a wrong number and an unknown fault are
+// errors.
+func TestFaultsOverTheSocket(t *testing.T) {
+	data := t.TempDir()
+	c := &control{owners: []string{"web"}}
+	c.server = awsfake.New("http://aws.test", awsfake.Config{Start: time.Unix(0, 0)}, c.fail)
+	defer c.server.Close()
+	c.server.AddGroup(awsfake.ASG{Name: "web", Min: 1, Max: 5, Desired: 2, Spot: true})
+	listener, err := listenControl(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: c}
+	ended := make(chan error)
+	go func() { ended <- server.Serve(listener) }()
+	defer func() {
+		server.Close()
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+	id := c.server.Instances("web")[0].ID
+	for _, f := range faults() {
+		args := strings.Fields(strings.NewReplacer("INSTANCE", id, "TYPE", "m5.large", "ZONE", "us-west-2a", "NUMBER", "1", "ACTION", "SetDesiredCapacity",
+			"[RESOURCE]", "web", "DURATION", "1s").Replace(f.use))
+		if err := callControl(t.Context(), data, http.MethodPost, order{args[0], args[1:]}, nil); err != nil {
+			t.Errorf("%s: %v", f.use, err)
+		}
+	}
+	for _, c := range []struct {
+		order order
+		want  string
+	}{
+		{order{"lose", []string{"i-none"}}, "no instance i-none"},
+		{order{"lose", nil}, "want lose INSTANCE"},
+		{order{"stock", []string{"m5.large", "us-west-2a", "many"}}, `"many" is not a whole number`},
+		{order{"lag", []string{"-1s"}}, "is not a duration"},
+		{order{"burn", nil}, `no fault "burn"`},
+	} {
+		if err := callControl(t.Context(), data, http.MethodPost, c.order, nil); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: error %v, want %q", c.order, err, c.want)
+		}
+	}
+	var list []owned
+	if err := callControl(t.Context(), data, http.MethodGet, nil, &list); err != nil || len(list) != 1 || list[0].Target != 2 {
+		t.Errorf("list %+v, %v; want group web with target 2", list, err)
+	}
+}
+
+// Without a trial a command says how to start one.
+func TestNoTrial(t *testing.T) {
+	err := callControl(context.Background(), t.TempDir(), http.MethodGet, nil, nil)
+	if err == nil || !strings.Contains(err.Error(), `start it with "weir-local aws serve FILE"`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -9,11 +9,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
 // TestPages types what each page with console blocks shows, in its order, and compares
@@ -42,7 +44,7 @@ func TestPages(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			installations.Take(t)
-			p := &page{t: t, dir: t.TempDir(), env: home.env(t)}
+			p := &page{t: t, dir: t.TempDir(), env: home.env(t), tree: tree, running: map[string]func(){}}
 			for _, b := range blocks {
 				p.follow(b)
 			}
@@ -80,16 +82,38 @@ func blocksOf(text string) (blocks []block) {
 //
 // A block "console" has commands after "$ ", each with the output that follows;
 // "..." stands for any text, on a line of its own for any lines. One whose output
-// ends in "^C" runs on, until the page is through. A block "LANGUAGE FILE" is
-// written to that file. Other blocks are only read.
+// ends in "^C" runs on, until the page is through, or until the page starts it
+// again, perhaps with other variables. A block "LANGUAGE FILE" is
+// written to that file. Other blocks are only read. The fixed port of the pages is
+// a free one.
 type page struct {
-	t   *testing.T
-	dir string
-	env []string // beside the own environment
+	t       *testing.T
+	dir     string
+	env     []string          // beside the own environment
+	tree    string            // of the sources
+	running map[string]func() // ends a command that runs on, by its line without variables
+	address string            // instead of pageAddress
+}
+
+// pageAddress is the address in pages of a server whose clients have it in a file.
+const pageAddress = "127.0.0.1:4599"
+
+// adapt returns a text of the page with a free port.
+func (p *page) adapt(text string) string {
+	if !strings.Contains(text, pageAddress) {
+		return text
+	}
+	if p.address == "" {
+		p.address = fmt.Sprintf("127.0.0.1:%d", bustest.Ports(p.t, 1)[0])
+	}
+	return strings.ReplaceAll(text, pageAddress, p.address)
 }
 
 func (p *page) follow(b block) {
 	p.t.Helper()
+	for i, line := range b.lines {
+		b.lines[i] = p.adapt(line)
+	}
 	kind, file, named := strings.Cut(b.info, " ")
 	switch {
 	case kind == "console":
@@ -142,6 +166,10 @@ func (p *page) command(line int, command string, want []string) {
 // background starts a command that runs until the test ends.
 func (p *page) background(line int, command string, want []string) {
 	p.t.Helper()
+	key := regexp.MustCompile(`^env \S+ `).ReplaceAllString(command, "")
+	if end := p.running[key]; end != nil {
+		end()
+	}
 	path := filepath.Join(p.dir, fmt.Sprintf("output-of-line-%d", line))
 	out, err := os.Create(path)
 	if err != nil {
@@ -153,10 +181,11 @@ func (p *page) background(line int, command string, want []string) {
 	if err := offspring.Start(cmd); err != nil {
 		p.t.Fatal(err)
 	}
-	p.t.Cleanup(func() {
+	p.running[key] = sync.OnceFunc(func() {
 		syscall.Kill(cmd.Process.Pid, syscall.SIGINT)
 		cmd.Wait()
 	})
+	p.t.Cleanup(p.running[key])
 	eventually(p.t, fmt.Sprintf("line %d: %s", line, command), func() error {
 		said, err := os.ReadFile(path)
 		if err == nil && !pattern(append(want, "...")).Match(said) {

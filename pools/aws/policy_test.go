@@ -155,10 +155,57 @@ func TestPolicyOfRepairs(t *testing.T) {
 	}
 	for sid, want := range map[string]map[string]map[string]any{
 		"RepairInstancesOfGroups": {"Null": {"aws:ResourceTag/" + groupTag: "false"}},
-		"NoteRepairs":             {"ForAllValues:StringEquals": {"aws:TagKeys": repairTag}, "Null": {"aws:TagKeys": "false"}},
+		"NoteRepairsOfGroups": {
+			"ForAllValues:StringEquals": {"aws:TagKeys": repairTag},
+			"Null":                      {"aws:TagKeys": "false", "aws:ResourceTag/" + groupTag: "false"},
+		},
+		"NoteRepairsOfFleets": {
+			"ForAllValues:StringEquals": {"aws:TagKeys": repairTag}, "Null": {"aws:TagKeys": "false"},
+			"StringLike": {"aws:ResourceTag/" + fleetTag: "sfr-*"},
+		},
+		"FenceNetworkOfGroups": {"Null": {"aws:ResourceTag/" + groupTag: "false"}},
 	} {
 		if diff := gocmp.Diff(want, p[sid].Condition); diff != "" {
 			t.Errorf("condition of %s, -want +got:\n%s", sid, diff)
+		}
+	}
+}
+
+// unrestricted lists the statements that change something without a condition. The page has a sentence for each.
+func unrestricted() []string {
+	return []string{"FenceNetworkByGroup", "ReplaceRootVolumes", "Warnings"}
+}
+
+// Each statement that changes something has a condition on a tag, or the page says why not. The page has a row for each
+// statement, and no other.
+func TestPolicyIsLimitedByTags(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "aws", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(data)
+	p := policy(t)
+	for sid, s := range p {
+		if !strings.Contains(page, "`"+sid+"`") {
+			t.Errorf("deploy/aws/README.md does not name the statement %s", sid)
+		}
+		reads := !slices.ContainsFunc(s.actions(), func(a string) bool {
+			_, verb, _ := strings.Cut(a, ":")
+			return !strings.HasPrefix(verb, "Describe") && !strings.HasPrefix(verb, "Get") && !strings.HasPrefix(verb, "List")
+		})
+		limited := len(s.Condition) > 0
+		if !reads && !limited && !slices.Contains(unrestricted(), sid) {
+			t.Errorf("statement %s changes something without a condition", sid)
+		}
+		if slices.Contains(unrestricted(), sid) && (limited || !strings.Contains(page, "\n* `"+sid+"`")) {
+			t.Errorf("statement %s: want no condition, and a sentence of the page that says why", sid)
+		}
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|").FindAllStringSubmatch(page, -1) {
+		for name := range strings.SplitSeq(m[1], ", ") {
+			if _, ok := p[strings.Trim(name, "`")]; !ok {
+				t.Errorf("deploy/aws/README.md names the statement %s, which the policy does not have", name)
+			}
 		}
 	}
 }

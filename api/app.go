@@ -277,7 +277,7 @@ type AppSummary struct {
 	Update   *AppUpdate        `json:"update,omitempty"` // nil: no version replaces another one
 }
 
-// PoolTotals are sums over apps, with the names of the health manager's varz.
+// PoolTotals are sums over apps, with the names of the health manager's varz, and the halted updates.
 type PoolTotals struct {
 	Apps             int     `json:"apps"`              // with a row
 	StartedApps      int     `json:"started_apps"`      // apps that should run
@@ -292,6 +292,7 @@ type PoolTotals struct {
 	Extra            int     `json:"extra_instances"`            // copies that should not run
 	Rowless          int     `json:"rowless_instances"`          // part of Extra: the app has no row and was not deleted
 	Crashes          int     `json:"crashes"`                    // lines of the crash tables
+	Halted           int     `json:"halted_updates"`             // apps whose update was halted
 	Memory           float64 `json:"memory"`                     // MB, of Instances
 	StartedMemory    float64 `json:"started_memory"`             // MB, of StartedInstances
 }

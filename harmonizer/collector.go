@@ -28,12 +28,15 @@ func (h *Harmonizer) Collector() prometheus.Collector {
 	return &collector{h, metric.NewSet(metric.HarmonizerPrefix, metric.Harmonizer())}
 }
 
+// megabyte is a megabyte of an app's memory, in bytes.
+const megabyte = 1 << 20
+
 // numbers returns the values of a total, in the order of metric.HarmonizerNumbers.
 func numbers(t api.PoolTotals) []float64 {
 	return []float64{
 		float64(t.Apps), float64(t.StartedApps), float64(t.Instances), float64(t.StartedInstances), float64(t.Running),
 		float64(t.Missing), float64(t.Crashed), float64(t.Flapping), float64(t.Extra), float64(t.Rowless), float64(t.Crashes),
-		t.Memory, t.StartedMemory,
+		t.Memory, t.StartedMemory, t.Memory * megabyte, t.StartedMemory * megabyte, float64(t.Halted),
 	}
 }
 

@@ -122,7 +122,7 @@ func TestMetricsPage(t *testing.T) {
 // metricTables returns the tables of docs/metrics.md.
 func metricTables() map[string][]metric.Metric {
 	return map[string][]metric.Metric{
-		"autoscaler": metric.Autoscaler(), "health": metric.Health(), "harmonizer": metric.Harmonizer(), "placer": metric.Placer(), "bootstrap": metric.Bootstrap(), "notify": metric.Notify(), "auth": metric.Auth(),
+		"autoscaler": metric.Autoscaler(), "health": metric.Health(), "harmonizer": metric.Harmonizer(), "placer": metric.Placer(), "bootstrap": metric.Bootstrap(), "notify": metric.Notify(), "auth": metric.Auth(), "bus": metric.Bus(),
 	}
 }
 

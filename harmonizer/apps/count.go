@@ -25,6 +25,7 @@ func addTotals(t *api.PoolTotals, o api.PoolTotals, sign int) {
 	t.Extra += sign * o.Extra
 	t.Rowless += sign * o.Rowless
 	t.Crashes += sign * o.Crashes
+	t.Halted += sign * o.Halted
 	t.Memory += float64(sign) * o.Memory
 	t.StartedMemory += float64(sign) * o.StartedMemory
 	if t.Apps == 0 { // removes rounding errors
@@ -51,6 +52,7 @@ func (a *app) totals() api.PoolTotals {
 		return t
 	}
 	t.Apps, t.Instances, t.Memory = 1, a.want.Instances, float64(a.want.Instances)*a.want.Mem
+	t.Halted = count(a.update.halted != nil)
 	t.StartedInstances = a.expected() - t.Done - t.Failed
 	t.Running = t.StartedInstances - t.Missing - t.Crashed - t.Flapping
 	if a.want.State != api.AppStopped {

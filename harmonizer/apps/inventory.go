@@ -173,6 +173,11 @@ func (in *inventory) recount(a *app, change func()) {
 	}
 }
 
+// setHalted sets the halted update of an app; nil: none.
+func (in *inventory) setHalted(a *app, h *api.HaltedUpdate) {
+	in.recount(a, func() { a.update.halted = h })
+}
+
 // count sets an index's category and its number of extra copies. The running indices are the
 // rest of the desired ones.
 func (in *inventory) count(s *slot, c category, extra int) {

@@ -715,3 +715,19 @@ func TestRevisions(t *testing.T) {
 		t.Error("another footprint did not change the revision")
 	}
 }
+
+// A halted update counts in the sums until the row has another version.
+func TestHaltedUpdatesAreCounted(t *testing.T) {
+	m, now := NewMachine(steady()), start()
+	row := api.App{Name: "a", Pool: "p", Version: "v2", Instances: 2, Command: "run"}
+	m.Step(now, ExpectedRows{[]api.App{row}})
+	m.apps.setHalted(m.apps.lookup("a"), &api.HaltedUpdate{Version: "v2", Serves: "v1"})
+	for _, halted := range []int{1, 0} {
+		pools, all := m.View().Totals()
+		if pools["p"].Halted != halted || all.Halted != halted {
+			t.Errorf("%d halted updates in the pool, %d in all; want %d", pools["p"].Halted, all.Halted, halted)
+		}
+		row.Version = "v3"
+		m.Step(now, ExpectedRows{[]api.App{row}})
+	}
+}

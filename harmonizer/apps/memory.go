@@ -206,7 +206,7 @@ func (m *memory) mergeUpdate(a *app, mem Memory) {
 		a.update.crashes = max(a.update.crashes, mem.Crashes)
 	}
 	if h := mem.Halted; h != nil && a.update.halted == nil && h.Version == a.given.Version {
-		a.update.halted = h
+		m.apps.setHalted(a, h)
 		m.reread(a)
 	}
 }

@@ -153,7 +153,7 @@ func (r *rows) row(want api.App) {
 		return
 	}
 	if h := a.update.halted; h != nil && h.Version != want.Version {
-		a.update.halted = nil
+		r.apps.setHalted(a, nil)
 	}
 	r.change(a, want)
 }

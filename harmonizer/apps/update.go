@@ -146,7 +146,7 @@ func (u *updates) crashed(a *app, id string) {
 
 // halt ends the update of an app: the last complete version is the live one again.
 func (u *updates) halt(a *app, why string) {
-	a.update.halted = &api.HaltedUpdate{Version: a.want.Version, Serves: a.update.complete, Why: why, At: u.clock.wall.Round(0).UTC()}
+	u.apps.setHalted(a, &api.HaltedUpdate{Version: a.want.Version, Serves: a.update.complete, Why: why, At: u.clock.wall.Round(0).UTC()})
 	u.memory.markChanged(a)
 	u.journal.addFinding(api.AppFinding{Kind: api.AppFindingHalted, Rule: api.AppRuleUpdate, Why: api.WhyHalted, App: a.name(), Version: a.want.Version,
 		Detail: a.update.halted.String(a.name())})

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weirkeeper/weirkeeper/agent"
 	"github.com/weirkeeper/weirkeeper/agent/measure"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -83,7 +85,7 @@ func (p *Process) Run(ctx context.Context, service config.Service) error {
 		}
 		parts := daemon.NewServices(ctx)
 		parts.Run("service manager", func(ctx context.Context) error { return p.Notify.Run(ctx, one.Alive) })
-		if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Loop(one.Alive), admin.Disk(connection.Data)}}); err != nil {
+		if err := admin.Start(parts, server, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Loop(one.Alive), admin.Disk(connection.Data)}, Collectors: []prometheus.Collector{admin.Certificate(b.Conn())}}); err != nil {
 			return parts.Stop(err)
 		}
 		return parts.Stop(one.Run(parts.Context()))

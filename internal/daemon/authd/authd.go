@@ -50,7 +50,7 @@ func (p Process) Run(ctx context.Context, c admin.Config) error {
 	services := daemon.NewServices(ctx)
 	content := admin.Content{
 		Checks:     []admin.Check{admin.Bus(p.Bus), admin.Clock(p.Bus.Conn(), p.Log), responding(responder)},
-		Collectors: []prometheus.Collector{newCollector(responder.Status)}, More: func(mux *http.ServeMux) { varz(mux, responder) },
+		Collectors: []prometheus.Collector{newCollector(responder.Status), admin.Certificate(p.Bus.Conn())}, More: func(mux *http.ServeMux) { varz(mux, responder) },
 	}
 	if err := admin.Start(services, c, content); err != nil {
 		return services.Stop(err)

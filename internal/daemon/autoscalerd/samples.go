@@ -62,8 +62,13 @@ func (s *samples) snapshot(r api.TickRecord) {
 	s.add("fulfilled_capacity", view.Fulfilled)
 	for _, kind := range resource.Kinds() {
 		s.add("resources_total", view.Totals[kind], kind.String())
+		if size(kind) {
+			s.add("resources_bytes", view.Totals[kind]*megabyte, kind.String())
+		} else {
+			s.add("resources", view.Totals[kind], kind.String())
+		}
 		if len(view.Silent) == 0 {
-			s.add("resources_allocated", view.Allocated[kind], kind.String())
+			s.amount("resources_allocated", view.Allocated[kind], kind)
 		}
 	}
 	if len(view.Silent) == 0 {
@@ -100,6 +105,20 @@ func (s *samples) each(name string, values map[string]float64, merge func(a, b f
 	}
 }
 
+// megabyte is a megabyte of package resource, in bytes.
+const megabyte = 1 << 20
+
+// size reports whether package resource has the kind in megabytes.
+func size(kind resource.Kind) bool { return kind == resource.Mem || kind == resource.Disk }
+
+// amount adds an amount of a resource, and that of a size in bytes too.
+func (s *samples) amount(name string, amount float64, kind resource.Kind) {
+	s.add(name, amount, kind.String())
+	if size(kind) {
+		s.add(name+"_bytes", amount*megabyte, kind.String())
+	}
+}
+
 func sum(a, b float64) float64 { return a + b }
 
 func larger(a, b float64) float64 { return max(a, b) }
@@ -122,7 +141,7 @@ func (s *samples) decision(c api.Case, result api.CaseResult, d api.TickDetail) 
 	}
 	for _, kind := range resource.Kinds() {
 		if amount, requested := d.Request.Get(kind); requested {
-			s.add("pool_request", amount, kind.String())
+			s.amount("pool_request", amount, kind)
 		}
 		amounts := map[string]float64{}
 		for _, app := range d.Apps {
@@ -131,6 +150,12 @@ func (s *samples) decision(c api.Case, result api.CaseResult, d api.TickDetail) 
 			}
 		}
 		s.each("request", amounts, sum, kind.String())
+		if size(kind) {
+			for app := range amounts {
+				amounts[app] *= megabyte
+			}
+			s.each("request_bytes", amounts, sum, kind.String())
+		}
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	parts.Run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
 	parts.Run("service manager", func(ctx context.Context) error { return r.process.Notify.Run(ctx, r.alive) })
 	content := admin.Content{
-		Checks: r.checks(), Collectors: []prometheus.Collector{newCollector(r.status, &r.releases.fetches)},
+		Checks: r.checks(), Collectors: []prometheus.Collector{newCollector(r.status, &r.releases.fetches), admin.Certificate(r.bus.Conn())},
 		Labels: prometheus.Labels{"cluster": r.process.Cluster, "pool": r.process.Pool},
 		Child:  admin.Child(r.process.metricsSocket()),
 	}

@@ -143,7 +143,7 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 	}
 	services := daemon.NewServices(ctx)
 	content := admin.Content{
-		Checks: []admin.Check{admin.Bus(p.Bus), admin.Clock(p.Bus.Conn(), p.Log), leadership(h.Status)}, Collectors: []prometheus.Collector{h.Collector()},
+		Checks: []admin.Check{admin.Bus(p.Bus), admin.Clock(p.Bus.Conn(), p.Log), leadership(h.Status)}, Collectors: []prometheus.Collector{h.Collector(), admin.Certificate(p.Bus.Conn())},
 		Labels: prometheus.Labels{"cluster": p.Loop.Cluster},
 	}
 	if !p.Loop.Shadow { // which has no state

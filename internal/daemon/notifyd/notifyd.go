@@ -72,7 +72,7 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 		Checks: append([]admin.Check{
 			admin.Bus(b), admin.Stored(b, names.NotifyBucket(p.Cluster)), admin.Lease(func() admin.StandbyLease { return lease }), {Name: "events", Read: f.check},
 		}, all.checks()...),
-		Collectors: []prometheus.Collector{newCollector(all)},
+		Collectors: []prometheus.Collector{newCollector(all), admin.Certificate(b.Conn())},
 	}
 	if err := admin.Start(parts, server, content); err != nil {
 		return parts.Stop(err)

@@ -196,7 +196,7 @@ func (p Process) wire(ctx context.Context, service config.Service, harmonizer co
 // serve runs the placers and the admin server until ctx ends.
 func (p Process) serve(ctx context.Context, c admin.Config, all placers) error {
 	parts := daemon.NewServices(ctx)
-	content := admin.Content{Checks: append(all.checks(), admin.Disk(p.Data)), Collectors: []prometheus.Collector{all.collector()}}
+	content := admin.Content{Checks: append(all.checks(), admin.Disk(p.Data)), Collectors: []prometheus.Collector{all.collector(), admin.Certificate(all[0].bus.Conn())}}
 	if err := admin.Start(parts, c, content); err != nil {
 		return parts.Stop(err)
 	}

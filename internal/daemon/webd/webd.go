@@ -20,6 +20,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
@@ -101,7 +103,7 @@ func (p Process) serve(ctx context.Context, b *bus.Bus, settings config.Web, tok
 	}
 	server := httpguard.Server(mux, maxConns, p.Log)
 	parts := daemon.NewServices(ctx)
-	if err := admin.Start(parts, adminConfig, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Loop(pages.Alive)}}); err != nil {
+	if err := admin.Start(parts, adminConfig, admin.Content{Checks: []admin.Check{admin.Bus(b), admin.Loop(pages.Alive)}, Collectors: []prometheus.Collector{admin.Certificate(b.Conn())}}); err != nil {
 		return parts.Stop(err)
 	}
 	parts.Run("pages", pages.Run)

@@ -37,15 +37,20 @@ func autoscalerCapacity() []Metric {
 		{"weir_autoscaler_at_limit", Gauge, "", list("limit"), "1: the target is at that limit (min or max), and the rules before the limits request more than it allows."},
 		{"weir_autoscaler_scale_in_blocked", Gauge, "", nil, "1: no node may be removed in this tick, except replaced ones."},
 		{"weir_autoscaler_apps_need_unknown", Gauge, "apps", nil, "Apps whose need is unknown, which block scale-in."},
-		{"weir_autoscaler_resources_total", Gauge, perKind, list("resource"), "Resources of the joined nodes."},
-		{"weir_autoscaler_resources_allocated", Gauge, perKind, list("resource"), "Allocated resources of the joined nodes. Absent while a node does not report."},
+		{"weir_autoscaler_resources", Gauge, "cores, devices", list("resource"), "Processors (cpus) and gpus of the joined nodes."},
+		{"weir_autoscaler_resources_bytes", Gauge, bytes, list("resource"), "Memory (mem) and disk of the joined nodes."},
+		{"weir_autoscaler_resources_total", Gauge, perKind, list("resource"), Deprecated + "weir_autoscaler_resources and weir_autoscaler_resources_bytes. Resources of the joined nodes."},
+		{"weir_autoscaler_resources_allocated", Gauge, perKind, list("resource"), "Allocated resources of the joined nodes. Absent while a node does not report. " + bytesBeside},
+		{"weir_autoscaler_resources_allocated_bytes", Gauge, bytes, list("resource"), "Allocated memory (mem) and disk of the joined nodes. Absent while a node does not report."},
 	}
 }
 
 func autoscalerSignals() []Metric {
 	return []Metric{
-		{"weir_autoscaler_request", Gauge, perKind, list("app", "resource"), "Request that counts for an app. Absent: no request for that resource."},
-		{"weir_autoscaler_pool_request", Gauge, perKind, list("resource"), "Combined request of all apps."},
+		{"weir_autoscaler_request", Gauge, perKind, list("app", "resource"), "Request that counts for an app. Absent: no request for that resource. " + bytesBeside},
+		{"weir_autoscaler_request_bytes", Gauge, bytes, list("app", "resource"), "Request for memory (mem) and disk that counts for an app. Absent: no request for that resource."},
+		{"weir_autoscaler_pool_request", Gauge, perKind, list("resource"), "Combined request of all apps. " + bytesBeside},
+		{"weir_autoscaler_pool_request_bytes", Gauge, bytes, list("resource"), "Combined request of all apps for memory (mem) and disk."},
 		{"weir_autoscaler_signal_verdict", Gauge, "signals", list("app", "verdict"), "1 for the current verdict of the app's own signal: value, no_opinion, stale, failed or not_requested. The app (default) is the default signal."},
 		{"weir_autoscaler_signal_latency_seconds", Gauge, seconds, list("app"), "Duration of the last evaluation of the app's signal."},
 		{"weir_autoscaler_signal_age_seconds", Gauge, seconds, list("app"), "Age of the response that counts, at the last tick."},

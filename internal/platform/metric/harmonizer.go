@@ -3,7 +3,7 @@ package metric
 // Number describes one of the harmonizer's totals, by pool and by label.
 type Number struct{ Name, Unit, Help string }
 
-// HarmonizerNumbers returns the totals, with the names that the classic health manager used.
+// HarmonizerNumbers returns the totals, most with the names that the classic health manager used.
 func HarmonizerNumbers() []Number {
 	const instances, apps, mb = "instances", "apps", "MB"
 	return []Number{
@@ -18,8 +18,11 @@ func HarmonizerNumbers() []Number {
 		{"extra_instances", instances, "Copies that should not run"},
 		{"rowless_instances", instances, "Copies of apps that have no row and were not deleted; included in the extra instances"},
 		{"crashes", "crashes", "Recent crashes"},
-		{"memory_megabytes", mb, "Memory of the instances of apps with a row"},
-		{"started_memory_megabytes", mb, "Memory of the instances that should run"},
+		{"memory_megabytes", mb, Deprecated + "the metric in bytes. Memory of the instances of apps with a row"},
+		{"started_memory_megabytes", mb, Deprecated + "the metric in bytes. Memory of the instances that should run"},
+		{"memory_bytes", bytes, "Memory of the instances of apps with a row"},
+		{"started_memory_bytes", bytes, "Memory of the instances that should run"},
+		{"halted_updates", apps, "Apps whose update was halted: the new version crashed or was not ready in time"},
 	}
 }
 

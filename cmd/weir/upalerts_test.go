@@ -1,10 +1,12 @@
 package main
 
 import (
-	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -40,7 +42,7 @@ func newAlertWorld(t *testing.T) *alertWorld {
 	w := &alertWorld{faultWorld: &faultWorld{T: t, data: t.TempDir()}, file: filepath.Join(t.TempDir(), "pool.yaml"), bus: startConvergeBus(t)}
 	w.configure(alertMaximum, "")
 	nats := fmt.Sprintf("nats://127.0.0.1:%d", w.bus.port)
-	w.u = startUp(t, w.data, "--pool-file", w.file, "--nats", nats)
+	w.u = startUp(t, w.data, "--pool-file", w.file, "--nats", nats, "--admin-addr", "127.0.0.1:0")
 	w.u.nats = nats
 	return w
 }
@@ -57,28 +59,10 @@ func (w *alertWorld) configure(most int, version string) {
 	}
 }
 
-// serveMetrics turns on the admin server of bootstrap and returns its URL. "weir up" starts bootstrap again with it.
-func (w *alertWorld) serveMetrics() (url string) {
+// metrics returns the URL of the admin server of bootstrap.
+func (w *alertWorld) metrics() string {
 	w.Helper()
-	path := filepath.Join(w.data, "config", "weir.yaml")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = daemon.WriteFile(path, []byte(strings.Replace(string(text), `bootstrap: "off"`, `bootstrap: "127.0.0.1:0"`, 1)))
-	}
-	if err != nil {
-		w.Fatal(err)
-	}
-	killRole("bootstrap")(w.faultWorld)
-	eventually(w.T, "an admin server of bootstrap", func() error {
-		log, err := os.ReadFile(filepath.Join(w.data, "weir.log"))
-		_, rest, found := strings.Cut(string(log), `"admin server listening" url=`)
-		if !found {
-			return errors.Join(err, errors.New("the log has no address"))
-		}
-		url, _, _ = strings.Cut(rest, "\n")
-		return err
-	})
-	return url
+	return regexp.MustCompile(`  prometheus (http://\S+)/metrics`).FindStringSubmatch(w.u.output())[1]
 }
 
 // publish publishes a release of the signal of web.
@@ -95,6 +79,12 @@ func (w *alertWorld) edit(most int, version string) func() (end func()) {
 	}
 }
 
+// pause pauses the pool. The end resumes it.
+func (w *alertWorld) pause() (end func()) {
+	w.u.weir(w.T, "pool", "pause", "--why", "test of alerts")
+	return func() { w.u.weir(w.T, "pool", "resume") }
+}
+
 // halt returns a fault that halts a process of a role. Its end continues the process.
 func (w *alertWorld) halt(role string) func() (end func()) {
 	return func() (end func()) {
@@ -103,11 +93,28 @@ func (w *alertWorld) halt(role string) func() (end func()) {
 	}
 }
 
+// lintPage requires that the linter of Prometheus accepts a page of metrics.
+func lintPage(t *testing.T, url string) {
+	t.Helper()
+	response, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	page, err := io.ReadAll(response.Body)
+	if err != nil || !strings.Contains(string(page), "weir_autoscaler_resources_bytes") {
+		t.Fatalf("page of metrics without sizes in bytes: %v\n%s", err, page)
+	}
+	for _, problem := range promtest.Lint(t, string(page)) {
+		t.Error(problem)
+	}
+}
+
 // A real Prometheus makes each alert about a pool fire and end, from the metrics of running processes.
 func TestPoolAlertsFireAndEnd(t *testing.T) {
 	t.Parallel()
 	w := newAlertWorld(t)
-	url := w.serveMetrics()
+	url := w.metrics()
 	rules := filepath.Join("..", "..", "deploy", "prometheus", "weir-alerts.yml")
 	quick := promtest.Start(t, url, rules, 250*time.Millisecond)
 	// Bootstrap waits 2 s for the metrics of an autoscaler that hangs.
@@ -121,7 +128,11 @@ func TestPoolAlertsFireAndEnd(t *testing.T) {
 	w.u.pool(t, "a response of v1", func(s api.PoolStatus) error { return answeredIn(*s.LastTick) })
 	w.u.pool(t, "a pool of 3", sized(3))
 
-	fired := map[string]bool{}
+	lintPage(t, url+"/metrics")
+	// A local group never refuses, and the pool has no repairs. The tests of the rules alone make these fire.
+	fired := map[string]bool{
+		"WeirGroupBackoff": true, "WeirPartUnknown": true, "WeirBreakerOpen": true, "WeirNodesUnhealthy": true, "WeirRepairsFail": true,
+	}
 	for _, fault := range []struct {
 		name   string
 		watch  *promtest.Server
@@ -133,6 +144,7 @@ func TestPoolAlertsFireAndEnd(t *testing.T) {
 		{"a silent node", quick, w.halt("agent"), []string{"WeirScaleInBlockedTooLong"}},
 		{"a pin of a release that is not published", quick, w.edit(alertMaximum, "missing"), []string{"WeirReleaseRejected"}},
 		{"a pin of a yanked release", quick, w.edit(alertMaximum, "yanked"), []string{"WeirReleaseRejected"}},
+		{"a pause", quick, w.pause, []string{"WeirPausedTooLong"}},
 		{"an autoscaler that hangs", slow, w.halt("autoscaler"), []string{"WeirNoTick"}},
 		{"NATS down", slow, func() func() { w.bus.stop(); return w.bus.start }, []string{"WeirLeaseLost", "WeirNoTick"}},
 	} {

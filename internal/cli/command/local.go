@@ -17,6 +17,7 @@ type UpOptions struct {
 	NoBucket    bool
 	MetricsAddr string
 	WebAddr     string // of the dashboard; "off": none
+	AdminAddr   string // of the admin server of bootstrap; "off": none
 }
 
 // Up returns the command "weir up", implemented by run.
@@ -34,6 +35,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 		Example: `  weir up
   weir up --data /tmp/weir
   weir up --pool-file pool.yaml   # changes of the file apply at once
+  weir up --admin-addr 127.0.0.1:9463   # metrics of the pool for Prometheus
   weir up --no-bucket      # without a bucket: releases come from the cache`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,6 +52,8 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 	cmd.Flags().StringVar(&o.MetricsAddr, "metrics-addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
 	o.WebAddr = "127.0.0.1:0"
 	cmd.Flags().Var(address{&o.WebAddr, "127.0.0.1:9480", true}, "web-addr", "address of the dashboard and the HTTP API, or off; port 0 means a free port")
+	o.AdminAddr = adminOff
+	cmd.Flags().Var(address{&o.AdminAddr, "127.0.0.1:9463", true}, "admin-addr", "address of /metrics of the pool: bootstrap, autoscaler and node health; or off; port 0 means a free port")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
 }

@@ -90,6 +90,9 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 	if err := checkWebAddress(o.WebAddr); err != nil {
 		return usage.New(err)
 	}
+	if err := (config.Admin{}).CheckAddress(o.AdminAddr); err != nil {
+		return usage.New(fmt.Errorf("--admin-addr %w", err))
+	}
 	if err := checkSpace(data); err != nil {
 		return err
 	}
@@ -399,11 +402,20 @@ func (u *up) reportBootstrap(s supervise.Status) {
 func (u *up) startBootstrap() error {
 	child := u.Settings
 	child.Data, child.Configs = u.data, daemon.UpConfigs(u.data)
+	argv := child.Argv("bootstrap")
+	if u.options.AdminAddr != config.AdminOff {
+		addr, err := freeAddress("metrics of the pool", u.options.AdminAddr)
+		if err != nil {
+			return err
+		}
+		argv = append(argv, "--admin-addr", addr)
+		u.print("prometheus", "http://%s/metrics", addr)
+	}
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
 		Name: "bootstrap", StartTimeout: upStartTimeout, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.reportBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
-				Name: "bootstrap", Title: "weir: bootstrap " + u.Pool, Argv: child.Argv("bootstrap"),
+				Name: "bootstrap", Title: "weir: bootstrap " + u.Pool, Argv: argv,
 				Env: append(child.Env(), u.keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile, u.log.With("process", "bootstrap")),
 			}, nil
 		},

@@ -174,6 +174,15 @@ func wanted(t *testing.T) []string {
 		"usr/share/zsh/vendor-completions/_weir", "usr/share/fish/vendor_completions.d/weir.fish", "usr/share/doc/weir/copyright",
 		"usr/share/weir/sdk.zip", "usr/share/doc/weir/examples/weir.yaml", "usr/share/doc/weir/examples/pools/everywhere-prod-default.env",
 	}
+	for _, folder := range []string{"aws", "terraform", "prometheus", "grafana"} {
+		files, err := filepath.Glob(filepath.Join("..", folder, "*"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files of %s: %v", folder, err)
+		}
+		for _, f := range files {
+			all = append(all, filepath.Join("usr/share/weir", folder, filepath.Base(f)))
+		}
+	}
 	for _, unit := range units(t) {
 		all = append(all, "usr/lib/systemd/system/"+filepath.Base(unit))
 	}

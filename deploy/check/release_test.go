@@ -46,8 +46,8 @@ func TestReleaseConfiguration(t *testing.T) {
 			}
 		}
 	}
-	if project.Checksum.Algorithm != "sha256" || len(project.Checksum.ExtraFiles) != 2 || len(project.Release.ExtraFiles) != 2 {
-		t.Errorf("checksums %+v, release %+v, want sha256 with both kinds of packages", project.Checksum, project.Release)
+	if project.Checksum.Algorithm != "sha256" || len(project.Checksum.ExtraFiles) != 3 || len(project.Release.ExtraFiles) != 3 {
+		t.Errorf("checksums %+v, release %+v, want sha256 with both kinds of packages and the script", project.Checksum, project.Release)
 	}
 	if len(project.SBOMs) != 1 || project.SBOMs[0].Artifacts != "archive" {
 		t.Errorf("SBOMs %+v, want one for each archive", project.SBOMs)

@@ -89,6 +89,22 @@ func Systemd(ctx context.Context) (string, error) {
 	})
 }
 
+// Minisign returns the path of minisign, and the variables that it needs beside the own environment: of the machine, or else
+// of Debian's package.
+func Minisign(ctx context.Context) (path string, env []string, err error) {
+	if path, err := exec.LookPath("minisign"); err == nil {
+		return path, nil, nil
+	}
+	path, err = cached(ctx, "minisign", filepath.Join("usr", "bin", "minisign"), func(ctx context.Context, work, tree string) error {
+		return unpack(ctx, work, tree, "minisign", "libsodium23")
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	libraries, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(path)), "lib", "*-linux-gnu*"))
+	return path, []string{"LD_LIBRARY_PATH=" + strings.Join(libraries, ":")}, err
+}
+
 // Python is Debian's Python, for which its botocore is built.
 const Python = "/usr/bin/python3"
 

@@ -1,5 +1,5 @@
 // Package testprograms provides the programs that tests run beside the test binary: those of other projects (influxd,
-// Prometheus, Chromium, axe-core, systemd, botocore, pip), and some of this module.
+// Prometheus, Chromium, axe-core, systemd, minisign, botocore, pip), and some of this module.
 //
 // Each function returns a path. The first call of a user downloads or builds the program into the user's cache, which
 // takes up to a few minutes. "make test" calls [Prepare] before the first test starts, so that its tests only find the
@@ -36,6 +36,7 @@ func Programs() []Program {
 		{"chromium", "internal/ui/web/webtest", func(ctx context.Context) (string, error) { path, _, err := Chromium(ctx); return path, err }},
 		{"axe-core", "internal/ui/web/webtest", Axe},
 		{"systemd", "deploy/packages", Systemd},
+		{"minisign", "deploy/packages", func(ctx context.Context) (string, error) { path, _, err := Minisign(ctx); return path, err }},
 		{"botocore", "pools/aws/awsfake", Botocore},
 		{"pip", "signals/python", func(ctx context.Context) (string, error) { path, _, err := Pip(ctx); return path, err }},
 	}

@@ -150,6 +150,45 @@ func TestDashboardQueries(t *testing.T) {
 	}
 }
 
+// Each number of the dashboard has thresholds and a text for an unknown value. Marks of alerts, pauses and takeovers are on all
+// plots, and links lead to existing pages of the program.
+func TestDashboardShowsStates(t *testing.T) {
+	text, err := os.ReadFile(deploy("grafana", "weir-pool.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var board struct {
+		Panels []struct {
+			Type, Title string
+			FieldConfig struct {
+				Defaults struct {
+					Thresholds struct{ Steps []struct{ Color string } }
+					Mappings   []struct{ Type string }
+				}
+			}
+		}
+		Annotations struct{ List []struct{ Name, Expr string } }
+		Links       []struct{ URL string }
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range board.Panels {
+		special := slices.ContainsFunc(p.FieldConfig.Defaults.Mappings, func(m struct{ Type string }) bool { return m.Type == "special" })
+		if p.Type == "stat" && (len(p.FieldConfig.Defaults.Thresholds.Steps) < 2 || !special) {
+			t.Errorf("panel %s: want thresholds, and a text for an unknown value", p.Title)
+		}
+	}
+	for _, a := range board.Annotations.List {
+		if a.Name != "Alerts" { // Prometheus itself exports ALERTS
+			checkQuery(t, a.Name, a.Expr)
+		}
+	}
+	if len(board.Annotations.List) != 3 || len(board.Links) != 2 || !strings.HasSuffix(board.Links[0].URL, "/pools/${cluster}/${pool}") {
+		t.Errorf("%d annotations, links %v", len(board.Annotations.List), board.Links)
+	}
+}
+
 // The expressions of the alerts name existing metrics and labels only.
 func TestAlertQueries(t *testing.T) {
 	c := exec.Command(promtest.Program(t, "promtool"), "check", "rules", "--lint-fatal", "weir-alerts.yml")

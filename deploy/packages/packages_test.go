@@ -172,7 +172,7 @@ func wanted(t *testing.T) []string {
 		"usr/bin/weir", "usr/bin/weir-local", "usr/lib/sysusers.d/weir.conf", "usr/lib/tmpfiles.d/weir.conf", "etc/weir/weir.env", "etc/weir/agent.env",
 		"usr/share/man/man1/weir.1.gz", "usr/share/man/man1/weir-agent.1.gz", "usr/share/man/man1/weir-bootstrap.1.gz",
 		"usr/share/zsh/vendor-completions/_weir", "usr/share/fish/vendor_completions.d/weir.fish", "usr/share/doc/weir/copyright",
-		"usr/share/weir/sdk.zip", "usr/share/doc/weir/examples/weir.yaml", "usr/share/doc/weir/examples/pools/everywhere-prod-default.env",
+		"usr/share/weir/sdk.zip", "usr/share/doc/weir/examples/weir.yaml", "usr/share/weir/nats/nats-server.service", "usr/share/doc/weir/examples/pools/everywhere-prod-default.env",
 	}
 	for _, folder := range []string{"aws", "terraform", "prometheus", "grafana"} {
 		files, err := filepath.Glob(filepath.Join("..", folder, "*"))

@@ -18,7 +18,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
-	"github.com/weirkeeper/weirkeeper/metrics/influx/influxtest"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -26,7 +25,7 @@ import (
 // productionPage has console blocks for several hosts, which TestProductionPage types.
 const productionPage = "production.md"
 
-// TestProductionPage types docs/production.md. Each host of the page is a folder. The NATS servers, the bucket, influxd, the
+// TestProductionPage types docs/production.md. Each host of the page is a folder. The NATS servers, the bucket, the
 // API of AWS and all daemons are real processes and servers on loopback.
 //
 //   - "console HOST..." has commands for these hosts; "LANGUAGE FILE" is a file in the folder of admin.
@@ -71,7 +70,6 @@ const (
 type production struct {
 	*testing.T
 	tree, hosts, bin string
-	influx           influxtest.Server
 	cloud            *awsfake.Server
 	nats             *bustest.Installed
 	restarted        int                 // hosts on which nats-server was started
@@ -124,13 +122,12 @@ grep -rlI "$HOSTS/$HOST/" $HOSTS/$to/etc | xargs -r sed -i "s|$HOSTS/$HOST/|$HOS
 	p.cloud.AddGroup(awsfake.ASG{
 		Name: productionGroup, Tags: map[string]string{"weir:pool": "prod/web"}, Min: 1, Max: 20, Desired: 2, ProtectNew: true,
 	})
-	t.Cleanup(p.influx.Stop)
 	p.texts = []string{
 		"n1=n1.example.org", "n1=127.0.0.1", "n2=n2.example.org", "n2=127.0.0.2", "n3=n3.example.org", "n3=127.0.0.3",
-		"influx.example.org:8086", p.influx.Address(t),
+		"127.0.0.1:9480", fmt.Sprintf("127.0.0.1:%d", bustest.Ports(t, 1)[0]),
+		"https://hooks.example.org", "http://127.0.0.1:9", // the port discard: no process listens there
 		"region: us-east-1,", fmt.Sprintf("region: us-east-1, endpoint_url: %q, path_style: true,", awstest.WithS3(t, p.cloud, bucket.Endpoint)),
 	}
-	t.Setenv("INFLUX_PASSWORD", strings.TrimPrefix(string(influxtest.Token), "admin:"))
 	return p
 }
 

@@ -56,7 +56,7 @@ autoscale_signals: [{app: web, period: 10s}]
 
 // daemons returns the units of the package. An agent needs weir-auth, and the pool is the last one to end.
 func daemons() []string {
-	return []string{"weir-auth", "weir-harmonizer", "weir-placer", "weir-notify", "weir-web", "weir-agent", "weir-bootstrap@prod-web"}
+	return []string{"weir-metrics", "weir-auth", "weir-harmonizer", "weir-placer", "weir-notify", "weir-web", "weir-agent", "weir-bootstrap@prod-web"}
 }
 
 // cluster is a host whose units have a NATS cluster with TLS, the bucket and the API of AWS.
@@ -109,7 +109,7 @@ func (c *cluster) configure(t *testing.T) {
 cp -p ca.crt daemons.json /etc/weir
 keys=/etc/weir/credentials
 cp issuer.nk $keys
-for d in harmonizer auth notify; do cp roles/prod.$d.nk $keys/weir-$d.nk; done
+for d in metrics harmonizer auth notify; do cp roles/prod.$d.nk $keys/weir-$d.nk; done
 cp roles/prod.operator.nk $keys/weir-web.nk
 cp roles/prod.placer.web.nk $keys/weir-placer.nk
 cp roles/prod.pool.web.nk $keys/weir-bootstrap@prod-web.nk

@@ -3,6 +3,7 @@ package awstrial
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 )
 
@@ -110,5 +112,29 @@ func TestNoTrial(t *testing.T) {
 	err := callControl(context.Background(), t.TempDir(), http.MethodGet, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), `start it with "weir-local aws serve FILE"`) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A wrong line is an error that names the remedy.
+func TestWrongLines(t *testing.T) {
+	path := write(t, valid)
+	for line, want := range map[string]string{
+		"serve":                                `wants one file, but got 0 arguments`,
+		"serve missing.yaml":                   "missing.yaml: no such file or directory",
+		"serve " + path + " --addr :4599":      "want an address of loopback",
+		"serve " + path + " --addr 10.0.0.1:1": "want an address of loopback",
+		"fault interrupt":                      "want interrupt INSTANCE",
+		"fault burn i-1":                       `"burn"`,
+		"list all":                             `"all"`,
+	} {
+		t.Run(line, func(t *testing.T) {
+			root := &command.Root{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard}
+			top := root.Command()
+			top.AddCommand(Command(root))
+			err := root.Run(top, append([]string{"aws", "--data", t.TempDir()}, strings.Fields(line)...))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("error %v, want %q", err, want)
+			}
+		})
 	}
 }

@@ -138,3 +138,22 @@ func TestWrongLines(t *testing.T) {
 		})
 	}
 }
+
+// The groups and fleets of a file have their instances, and each instance the pool of its owner's tag.
+func TestFileFillsTheServer(t *testing.T) {
+	f, err := readFile(write(t, valid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := awsfake.New("http://aws.test", f.config(time.Unix(0, 0)), func(err error) { t.Error(err) })
+	defer s.Close()
+	f.fill(s)
+	if groups, fleets := s.Instances("web"), s.Instances("sfr-batch"); len(groups) != 2 || len(fleets) != 3 || !groups[0].Protected || !fleets[0].Spot {
+		t.Errorf("instances %+v and %+v, want 2 protected ones and 3 spot instances", groups, fleets)
+	}
+	for owner, want := range map[string]string{"web": "c/p", "sfr-batch": "", "other": ""} {
+		if got := (trial{file: f}).tagOf(awsfake.Instance{Owner: owner}); got != want {
+			t.Errorf("pool of an instance of %s is %q, want %q", owner, got, want)
+		}
+	}
+}

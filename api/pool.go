@@ -4,9 +4,13 @@ import "time"
 
 // Pool is a pool in a list. A missing number is unknown.
 type Pool struct {
-	Cluster   string        `json:"cluster"`             // of the pool
-	Pool      string        `json:"pool"`                // its name
-	State     string        `json:"state"`               // one of the states of a pool; worst first in a list
+	Cluster string `json:"cluster"` // of the pool
+	Pool    string `json:"pool"`    // its name
+	State   string `json:"state"`   // one of the states of a pool; worst first in a list
+	// Conditions are what holds of the pool, worst first: the state is that of the first.
+	Conditions []Condition `json:"conditions"`
+	// Need is the target before the limits, which may have a fraction.
+	Need      *float64      `json:"need,omitempty"`
 	Target    *float64      `json:"target,omitempty"`    // capacity that the groups are ordered to have
 	Wanted    *float64      `json:"wanted,omitempty"`    // target of the last decision
 	Fulfilled *float64      `json:"fulfilled,omitempty"` // capacity that exists
@@ -17,12 +21,23 @@ type Pool struct {
 	Problems  []string      `json:"problems,omitempty"`  // one line each, with what to do
 }
 
+// Condition is one thing that holds of a pool.
+type Condition struct {
+	Severity Severity  `json:"severity"` // "info", "warning" or "error"
+	Word     string    `json:"word"`     // such as "At maximum"
+	Why      string    `json:"why,omitempty"`
+	Since    time.Time `json:"since,omitzero"` // missing: unknown
+}
+
 // PoolStatus is the output of "weir status", collected from the ledger, bootstrap and the harmonizer.
 type PoolStatus struct {
-	Cluster  string      `json:"cluster"`
-	Pool     string      `json:"pool"`
-	Warnings []string    `json:"warnings"` // what needs an operator, first
-	LastTick *TickRecord `json:"last_tick,omitempty"`
+	Cluster  string   `json:"cluster"`
+	Pool     string   `json:"pool"`
+	State    string   `json:"state"`    // as in a list of pools
+	Warnings []string `json:"warnings"` // what needs an operator, first
+	// Conditions are what holds of the pool, worst first.
+	Conditions []Condition `json:"conditions"`
+	LastTick   *TickRecord `json:"last_tick,omitempty"`
 	// Decided is the last tick that decided, if LastTick did not: it is paused, or
 	// has failed. Without one in the last hour it is the plan of the next tick.
 	Decided   *TickRecord      `json:"last_decision,omitempty"`

@@ -35,11 +35,12 @@ type AppSummaryTick struct {
 
 // GroupSummary is the target of one group before and after the decision.
 type GroupSummary struct {
-	ID      string  `json:"id"`
-	Before  int     `json:"before,omitempty"` // 0: equal to Target, or zero
-	Target  int     `json:"target"`
-	Exists  float64 `json:"fulfilled"`
-	Backoff bool    `json:"backoff,omitempty"`
+	ID       string  `json:"id"`
+	Before   int     `json:"before,omitempty"`    // 0: equal to Target, or zero
+	FromZero bool    `json:"from_zero,omitempty"` // the target before was 0, and is not any more
+	Target   int     `json:"target"`
+	Exists   float64 `json:"fulfilled"`
+	Backoff  bool    `json:"backoff,omitempty"`
 }
 
 // Hold is one cause that kept a pool from growing or shrinking as far as it would without it.
@@ -162,9 +163,28 @@ type Summary struct {
 	Omitted int `json:"omitted,omitempty"`
 }
 
+// Ordered returns the weight that the groups were ordered to have before and after the tick, which is whole: the target as people
+// read it. Before and Target have fractions, and a difference of these alone orders nothing. ok is false without a decision.
+func (s Summary) Ordered() (before, after float64, ok bool) {
+	if s.Before == nil || s.Target == nil {
+		return 0, 0, false
+	}
+	if len(s.Groups) == 0 || s.Omitted > 0 {
+		return resource.Ceil(*s.Before), resource.Ceil(*s.Target), true
+	}
+	for _, g := range s.Groups {
+		after += float64(g.Target)
+		if before += float64(g.Before); g.Before == 0 && !g.FromZero {
+			before += float64(g.Target)
+		}
+	}
+	return before, after, true
+}
+
 // Acted reports whether the tick moved the target or requested something.
 func (s Summary) Acted() bool {
-	return s.Before != nil && s.Target != nil && *s.Before != *s.Target || len(s.Actions) > 0
+	before, after, ok := s.Ordered()
+	return ok && before != after || len(s.Actions) > 0
 }
 
 // Change is one difference of two ticks.

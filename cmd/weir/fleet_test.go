@@ -13,7 +13,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // decidedTick is the record of a tick that decided.
@@ -97,7 +96,7 @@ func TestPoolList(t *testing.T) {
 	var states []string
 	for _, row := range rows {
 		states = append(states, row.Pool+" "+row.State)
-		if row.State != view.PoolOK && len(row.Problems) == 0 {
+		if row.State != "ok" && len(row.Problems) == 0 {
 			t.Errorf("pool %s is %s without a problem", row.Pool, row.State)
 		}
 		if known := row.Target != nil && *row.Target == 3 && *row.Joined == 2; known != (row.Pool == "good" || row.Pool == "late" || row.Pool == "paused") {
@@ -112,7 +111,7 @@ func TestPoolList(t *testing.T) {
 		t.Errorf("pool list (-want +got):\n%s", diff)
 	}
 	r = weir(append(flags, "pool", "list")...)
-	for _, want := range []string{"access denied", "no tick since", "paused by me@host: network", "1 to 9"} {
+	for _, want := range []string{"access denied", "No tick: last tick", "paused by me@host: network", "1 to 9"} {
 		if r.code != 0 || !strings.Contains(r.stdout, want) {
 			t.Errorf("weir pool list: %+v, want %q", r, want)
 		}

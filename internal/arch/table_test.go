@@ -79,7 +79,7 @@ var house = []room{
 var pure = []string{
 	"api", "autoscaler/decide", "autoscaler/resolve", "autoscaler/shadow", "harmonizer/apps", "harmonizer/known", "harmonizer/queue", "harmonizer/cloudfoundry/report",
 	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/ui/web/plot",
-	"internal/ui/web/series", "nodehealth/judge", "pools/disruption", "pools/fit", "pools/liveness", "pools/plan",
+	"internal/ui/web/series", "internal/history/condition", "nodehealth/judge", "pools/disruption", "pools/fit", "pools/liveness", "pools/plan",
 }
 
 // limit restricts the imports of packages beyond their floors. Of the house, the packages of from import only those of

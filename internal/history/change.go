@@ -91,7 +91,8 @@ func eventEntries(s api.Summary) []entry {
 
 // decidedEntries returns the parts of a decision that change only with an event.
 func decidedEntries(s api.Summary) []entry {
-	out := []entry{{"target", weightText(s.Target), ""}, {string(api.OrderPin), weightText(s.Pinned), api.OrderPin}}
+	_, target, _ := s.Ordered()
+	out := []entry{{"target", weightText(&target), ""}, {string(api.OrderPin), weightText(s.Pinned), api.OrderPin}}
 	if s.Offset != 0 {
 		out = append(out, entry{string(api.OrderOffset), weightText(&s.Offset), api.OrderOffset})
 	}
@@ -120,7 +121,7 @@ func decidedEntries(s api.Summary) []entry {
 
 // detailEntries returns the rest.
 func detailEntries(s api.Summary) []entry {
-	out := []entry{{"joined", weightText(&s.Joined), ""}, {"fulfilled", weightText(&s.Exists), ""}, {"wanted", weightText(s.Wanted), ""}, {"leaving", strconv.Itoa(s.Leaving), ""}}
+	out := []entry{{"joined", weightText(&s.Joined), ""}, {"fulfilled", weightText(&s.Exists), ""}, {"need", weightText(s.Unlimited), ""}, {"leaving", strconv.Itoa(s.Leaving), ""}}
 	if s.Request != nil {
 		out = append(out, entry{"request", s.Request.String(), ""}, entry{"rule", string(s.Rule), ""}, entry{"reason", s.Why, ""})
 	}

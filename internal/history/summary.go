@@ -85,7 +85,7 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 		g := api.GroupSummary{ID: share.Group, Target: share.After, Exists: exists[share.Group]}
 		_, g.Backoff = held[share.Group]
 		if share.Before != share.After {
-			g.Before = share.Before
+			g.Before, g.FromZero = share.Before, share.Before == 0
 		}
 		s.Groups = append(s.Groups, g)
 	}

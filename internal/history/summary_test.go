@@ -358,6 +358,11 @@ func TestDifferences(t *testing.T) {
 			t.Errorf("after a pause: %s, want %q", got, want)
 		}
 	}
+	fraction := calm
+	fraction.Target = new(5.38)
+	if got := changes(calm, fraction); got != nil || fraction.Acted() {
+		t.Errorf("a need with another fraction, and the same machines ordered, is a change: %v", got)
+	}
 	dry := grown
 	dry.DryRun = true
 	if got := changes(calm, dry, later); got != nil {

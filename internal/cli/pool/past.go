@@ -100,7 +100,7 @@ func (cli *tickCommands) ticks(ctx context.Context, b *bus.Bus, f pastFlags) err
 		return cli.noTickSince(ctx, b, f.since)
 	}
 	if cli.Output != command.FormJSON {
-		header := []string{"time", "target", "wanted", "joined", "rule", "reason"}
+		header := []string{"time", "need", "target", "joined", "rule", "reason"}
 		if f.changed {
 			header = append(header, "changes")
 		}
@@ -123,24 +123,25 @@ func (cli *tickCommands) noTickSince(ctx context.Context, b *bus.Bus, since time
 
 // tickRow returns the row of one tick.
 func tickRow(s api.Summary, changes []api.Change, changed bool) []string {
-	target, wanted, reason := "-", "-", s.Why
-	if s.Before != nil && s.Target != nil {
-		if target = explain.Number(*s.Target); *s.Before != *s.Target {
-			target = explain.Number(*s.Before) + " -> " + target
+	target, need, reason := "-", "-", s.Why
+	if before, after, ok := s.Ordered(); ok {
+		if target = explain.Number(after); before != after {
+			target = explain.Number(before) + " -> " + target
 		}
 	}
-	if s.Wanted != nil {
-		wanted = explain.Number(*s.Wanted)
+	if s.Unlimited != nil {
+		need = explain.Number(*s.Unlimited)
 	}
+	joined := explain.Number(s.Joined)
 	switch {
 	case s.Paused != nil:
-		reason = "paused " + explain.Note(*s.Paused)
+		reason, joined = "paused "+explain.Note(*s.Paused), "-"
 	case s.Failed != "":
-		reason = "! " + s.Failed
+		reason, joined = "! "+s.Failed, "-"
 	case s.DryRun:
 		reason = "dry run: " + reason
 	}
-	row := []string{cell.Time(s.At), target, wanted, explain.Number(s.Joined), string(s.Rule), reason}
+	row := []string{cell.Time(s.At), need, target, joined, string(s.Rule), reason}
 	if changed {
 		var texts []string
 		for _, c := range changes {
@@ -165,7 +166,7 @@ func (cli *tickCommands) explainTick(ctx context.Context, b *bus.Bus, f pastFlag
 	case cli.Output == command.FormJSON:
 		return cli.PrintNext(t.Record)
 	case t.Record == nil || f.summary:
-		cli.PrintTable([]string{"time", "target", "wanted", "joined", "rule", "reason"}, [][]string{tickRow(t.Summary, nil, false)})
+		cli.PrintTable([]string{"time", "need", "target", "joined", "rule", "reason"}, [][]string{tickRow(t.Summary, nil, false)})
 		if t.Record == nil {
 			fmt.Fprintln(cli.Stderr, "weir: the ledger no longer has the record of this tick: this is its summary")
 		}
@@ -210,8 +211,8 @@ func (cli *tickCommands) printHolds(t history.Tick, direction string) error {
 		return cli.PrintNext(h)
 	}
 	fmt.Fprintf(cli.Stdout, "pool %s/%s, tick of %s", cli.Cluster, cli.Pool, cell.LocalTime(t.At))
-	if t.Before != nil && t.Target != nil {
-		fmt.Fprintf(cli.Stdout, ": target %s -> %s by rule %s: %s", explain.Number(*t.Before), explain.Number(*t.Target), t.Rule, t.Why)
+	if before, after, ok := t.Ordered(); ok {
+		fmt.Fprintf(cli.Stdout, ": target %s -> %s by rule %s: %s", explain.Number(before), explain.Number(after), t.Rule, t.Why)
 	}
 	fmt.Fprintln(cli.Stdout)
 	if len(h.Holds) == 0 {

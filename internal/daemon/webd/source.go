@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -13,7 +12,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
-	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
 const (
@@ -34,37 +32,20 @@ func (s source) past(pool string) history.Pool {
 	return history.Pool{JS: s.bus.JetStream(), Cluster: s.cluster, Pool: pool}
 }
 
-// Pools implements web.Source. The counts of a pool without a harmonizer, or with incomplete states, are unknown.
+// Pools implements web.Source.
 func (s source) Pools(ctx context.Context) ([]web.Pool, error) {
 	fleet := view.Fleet{Bus: s.bus, Cluster: s.cluster, Configs: s.configs, Warn: func(format string, args ...any) {
 		s.log.Warn("list of pools incomplete", "err", fmt.Sprintf(format, args...))
 	}}
-	names, err := fleet.Pools(ctx)
+	names, facts, err := fleet.Facts(ctx, time.Now())
 	if err != nil {
 		return nil, err
 	}
-	return view.ForPools(names, func(pool string) web.Pool {
-		p := web.Pool{Name: web.Name{Cluster: s.cluster, Pool: pool}}
-		counts, err := view.Counts(ctx, s.bus.Conn(), s.cluster, pool)
-		if err == nil && counts.Complete {
-			p.Apps = instancesOf(counts)
-		}
-		if slices.ContainsFunc(p.Apps, func(a series.Instances) bool { return a.Missing > 0 }) {
-			waits := view.Waits(ctx, s.bus, s.cluster, pool)
-			for i := range p.Apps {
-				p.Apps[i].Why = waits[p.Apps[i].App]
-			}
-		}
-		return p
-	}), nil
-}
-
-func instancesOf(c api.InstanceCounts) []series.Instances {
-	out := make([]series.Instances, 0, len(c.Apps))
-	for app, n := range c.Apps {
-		out = append(out, series.Instances{App: app, Expected: n.Expected, Running: n.Running, Missing: n.Missing, Flapping: n.Flapping})
+	pools := make([]web.Pool, len(names))
+	for i, name := range names {
+		pools[i] = web.Pool{Name: web.Name{Cluster: s.cluster, Pool: name}, Facts: facts[i]}
 	}
-	return out
+	return pools, nil
 }
 
 // Since implements web.Source.

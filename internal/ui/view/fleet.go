@@ -13,26 +13,19 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// States of a pool in a list, worst first.
-const (
-	poolUnreadable = "unreadable" // its stored data cannot be read
-	poolSilent     = "silent"     // ticks are overdue
-	poolFailed     = "failed"     // the last tick ended before a decision
-	poolProblems   = "problems"   // the last tick has problems
-	poolNew        = "no tick"    // its file exists, and no tick is recorded
-	poolPaused     = "paused"
-	PoolOK         = "ok"
-)
+// poolUnreadable is the state of a pool whose stored data cannot be read. The other states are those of condition.State.
+const poolUnreadable = "unreadable"
 
 // rankOf orders the states, worst first.
 func rankOf(r api.Pool) int {
-	return slices.Index([]string{poolUnreadable, poolSilent, poolFailed, poolProblems, poolNew, poolPaused, PoolOK}, r.State)
+	return slices.Index([]string{poolUnreadable, "silent", "failed", "problems", "no tick", "paused", "ok"}, r.State)
 }
 
 // Fleet reads all pools of a cluster. It may be used concurrently.
@@ -45,16 +38,31 @@ type Fleet struct {
 
 // Rows returns the pools of the cluster, worst first.
 func (f Fleet) Rows(ctx context.Context) ([]api.Pool, error) {
-	pools, err := f.Pools(ctx)
+	now := time.Now()
+	pools, facts, err := f.Facts(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	rows := ForPools(pools, func(pool string) api.Pool { return f.row(ctx, pool, now) })
-	f.addAlarms(ctx, rows)
-	f.addUnanswered(ctx, rows, now)
+	of := map[string]condition.Facts{}
+	for i, pool := range pools {
+		of[pool] = facts[i]
+	}
+	rows := ForPools(pools, func(pool string) api.Pool { return f.row(ctx, pool, now, of[pool]) })
 	slices.SortStableFunc(rows, func(a, b api.Pool) int { return cmp.Compare(rankOf(a), rankOf(b)) })
 	return rows, nil
+}
+
+// Facts returns the names of the pools, sorted, and the facts of each beside its ticks.
+func (f Fleet) Facts(ctx context.Context, now time.Time) ([]string, []condition.Facts, error) {
+	pools, err := f.Pools(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	facts := ForPools(pools, func(pool string) condition.Facts {
+		return Pool{Bus: f.Bus, Cluster: f.Cluster, Name: pool}.Facts(ctx, now)
+	})
+	f.addUnanswered(ctx, pools, facts, now)
+	return pools, facts, nil
 }
 
 // Pools returns the names of the pools that have ticked, and of those with a file, sorted.
@@ -92,34 +100,22 @@ func ForPools[T any](pools []string, read func(pool string) T) []T {
 }
 
 // row reads the stored data of one pool.
-func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
-	row := api.Pool{Cluster: f.Cluster, Pool: pool, State: PoolOK}
+func (f Fleet) row(ctx context.Context, pool string, now time.Time, facts condition.Facts) api.Pool {
+	row := api.Pool{Cluster: f.Cluster, Pool: pool}
 	r, err := pastOf(f.Bus, f.Cluster, pool).Last(ctx)
 	switch {
 	case errors.Is(err, state.ErrNoRecord):
-		row.State, row.Problems = poolNew, []string{fmt.Sprintf("has not ticked yet: start it with \"weir bootstrap --pool %s\"", pool)}
+		row.State, row.Conditions = standing(now, nil, facts)
+		row.Problems = []string{fmt.Sprintf("has not ticked yet: start it with \"weir bootstrap --pool %s\"", pool)}
 		return row
 	case err != nil:
 		row.State, row.Problems = poolUnreadable, []string{err.Error()}
 		return row
 	}
 	row.LastTick, row.Age = r.At, max(0, now.Sub(r.At))
-	s := api.PoolStatus{Cluster: f.Cluster, Pool: pool, LastTick: &r}
-	warnOfTick(&s, r)
-	warnOfNodes(&s, now, r)
-	row.Problems = s.Warnings
-	switch {
-	case explain.Overdue(now, r, nil) != "":
-		late, _, _ := strings.Cut(explain.Overdue(now, r, nil), ": ")
-		row.State = poolSilent
-		row.Problems = slices.Insert(row.Problems, 0, late+fmt.Sprintf("; \"weir status %s\" shows why", pool))
-	case r.Failed != "":
-		row.State = poolFailed
-	case len(row.Problems) > 0:
-		row.State = poolProblems
-	case r.Paused != nil:
-		row.State, row.Problems = poolPaused, []string{"paused " + explain.Note(*r.Paused)}
-	}
+	summary := history.SummaryOf(r)
+	row.State, row.Conditions = standing(now, &summary, facts)
+	row.Problems = problemsOf(row, r)
 	decided := &r
 	if r.Case == nil || r.Result == nil {
 		decided = pastOf(f.Bus, f.Cluster, pool).LastDecided(ctx, now)
@@ -128,45 +124,56 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time) api.Pool {
 		snapshot := decided.Snapshot
 		row.Target, row.Fulfilled, row.Joined = &snapshot.Target, &snapshot.Fulfilled, &snapshot.Joined
 		row.Wanted, row.Limits = &decided.Result.Target, &decided.Case.Input.Policy.Limits
+		row.Need = history.SummaryOf(*decided).Unlimited
 	}
 	return row
 }
 
-// addProblems adds problems that the last tick does not have: after why the pool does not decide, and before the tick's warnings,
-// because applications that do not start are worse than a size that is kept.
-func addProblems(r *api.Pool, problems ...string) {
-	at := 0
-	if r.State == poolSilent || r.State == poolFailed || r.State == poolUnreadable {
-		at = min(1, len(r.Problems))
+// standing returns the state of a pool, and what holds of it, worst first.
+func standing(now time.Time, s *api.Summary, facts condition.Facts) (state string, out []api.Condition) {
+	all := condition.Of(now, s, facts)
+	for _, c := range all {
+		out = append(out, api.Condition{Severity: c.Rank.Severity(), Word: c.Word, Why: c.Why, Since: c.Since})
 	}
-	r.Problems = slices.Insert(r.Problems, at, problems...)
-	if len(problems) > 0 && (r.State == PoolOK || r.State == poolPaused) {
-		r.State = poolProblems
+	return condition.State(s, all[0]), out
+}
+
+// problemsOf returns a line for each condition of a row that needs an operator, and for what the last tick found beside them.
+func problemsOf(row api.Pool, r api.TickRecord) (lines []string) {
+	for _, c := range row.Conditions {
+		if c.Severity == api.SeverityInfo && c.Since.IsZero() {
+			continue // it is steady, or changes
+		}
+		line := strings.TrimSuffix(c.Word+": "+c.Why, ": ")
+		if c.Word == "Paused" {
+			line = "paused " + c.Why
+		}
+		if row.State == "silent" && lines == nil {
+			line += fmt.Sprintf("; \"weir status %s\" shows why", row.Pool)
+		}
+		lines = append(lines, line)
 	}
+	for _, d := range r.Drift {
+		lines = append(lines, explain.Drift(time.Now(), r.At, d))
+	}
+	if h := r.ConfigurationHold; h != nil && h.Left {
+		lines = append(lines, h.Why)
+	}
+	if r.Case != nil && r.Case.NoPlaces != "" {
+		lines = append(lines, r.Case.NoPlaces)
+	}
+	return lines
 }
 
 // addUnanswered adds the requests of the harmonizer that no scheduler answers. If the harmonizer does not answer, they
 // are unknown, and "weir status" shows that.
-func (f Fleet) addUnanswered(ctx context.Context, rows []api.Pool, now time.Time) {
+func (f Fleet) addUnanswered(ctx context.Context, pools []string, facts []condition.Facts, now time.Time) {
 	h, err := Harmonizer(ctx, f.Bus, f.Cluster, api.HarmonizerQuery{Totals: true})
 	if err != nil {
 		return
 	}
 	h.Unanswered = slices.DeleteFunc(h.Unanswered, func(u api.UnansweredNudge) bool { return u.Pool == "" })
-	for i := range rows {
-		addProblems(&rows[i], append(WrongLines(h, rows[i].Pool), UnansweredLines(now, h, rows[i].Pool)...)...)
-	}
-}
-
-// addAlarms adds the alarms about stored data of the pools.
-func (f Fleet) addAlarms(ctx context.Context, rows []api.Pool) {
-	for i := range rows {
-		a, err := integrity.PoolReader(f.Cluster, rows[i].Pool).Alarm(ctx, f.Bus.JetStream())
-		if err != nil {
-			f.Warn("read the alarm about stored data of pool %s: %v", rows[i].Pool, err)
-		}
-		if a != nil {
-			addProblems(&rows[i], fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", a.At.Local().Format(time.DateTime)))
-		}
+	for i, pool := range pools {
+		facts[i].Wrong, facts[i].Unanswered = WrongLines(h, pool), UnansweredLines(now, h, pool)
 	}
 }

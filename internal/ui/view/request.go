@@ -55,9 +55,9 @@ func (e *AbsentError) Error() string {
 	return fmt.Sprintf("no %s runs here: start \"weir %s\", or \"weir up\"", e.Part, what)
 }
 
-// Counts requests the counts of a pool from the harmonizer. The response may consist
+// counts requests the counts of a pool from the harmonizer. The response may consist
 // of several messages.
-func Counts(ctx context.Context, nc *nats.Conn, cluster, pool string) (api.InstanceCounts, error) {
+func counts(ctx context.Context, nc *nats.Conn, cluster, pool string) (api.InstanceCounts, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	var parts message.Gather

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -88,17 +89,27 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 	}
 	s.Nodes = nodes
 	s.Warnings = append(s.Warnings, explain.Agents(nodes)...)
-	counts, err := Counts(ctx, b.Conn(), p.Cluster, p.Name)
+	found, err := counts(ctx, b.Conn(), p.Cluster, p.Name)
 	switch absent, ok := errors.AsType[*AbsentError](err); {
 	case ok:
 		warn("%v", absent)
 	case err != nil:
 		warn("%v", err)
 	default:
-		s.Counts = &counts
-		warnOfApps(&s, counts, p.crashesOf(ctx, counts))
+		s.Counts = &found
+		warnOfApps(&s, found, p.crashesOf(ctx, found))
 	}
 	p.warnOfPending(ctx, &s)
+	now := time.Now()
+	facts := p.Facts(ctx, now)
+	var last *api.Summary
+	if s.LastTick != nil {
+		last = new(history.SummaryOf(*s.LastTick))
+	}
+	if h, err := Harmonizer(ctx, b, p.Cluster, api.HarmonizerQuery{Totals: true}); err == nil {
+		facts.Wrong, facts.Unanswered = WrongLines(h, p.Name), UnansweredLines(now, h, p.Name)
+	}
+	s.State, s.Conditions = standing(now, last, facts)
 	var full []string
 	if p.Disks != nil {
 		full = p.Disks(s.Processes)

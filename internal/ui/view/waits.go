@@ -166,9 +166,9 @@ func takenLine(t api.TakenPort) string {
 	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
 }
 
-// Waits requests from the placer of a pool why instances wait, and returns the reason of the first one of each application.
+// waits requests from the placer of a pool why instances wait, and returns the reason of the first one of each application.
 // Without a response the reasons are unknown.
-func Waits(ctx context.Context, b *bus.Bus, cluster, pool string) map[string]string {
+func waits(ctx context.Context, b *bus.Bus, cluster, pool string) map[string]string {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	p, err := placerbus.GetPending(ctx, b.Conn(), cluster, pool)

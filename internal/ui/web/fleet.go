@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -26,7 +27,8 @@ type row struct {
 	ID, Href, Name string
 	Class, Glyph   string
 	State          series.State
-	Others         int // more states that need attention
+	Others         int    // more states that need attention
+	Paused         string // beside a worse state: operator, reason and end
 	Group          int
 	Spark          []byte
 	Joined, Target string
@@ -37,6 +39,7 @@ type row struct {
 	Tall           bool
 
 	joined, target   float64
+	known            bool // joined and target
 	expected, absent int
 	age              time.Duration
 	ticked           bool
@@ -113,8 +116,8 @@ func sortRows(rows []row) {
 
 // row returns the row of a pool.
 func (s *Server) row(name Name, now time.Time) (v row) {
-	s.store.read(name, func(r *series.Ring, f series.Facts) {
-		states := series.States(r, f, now)
+	s.store.read(name, func(r *series.Ring, k known) {
+		states := series.States(now, r, k.last, k.Facts)
 		v = row{ID: name.String(), Href: name.href(), Name: name.Pool, State: states[0], Class: stateClass(states[0].Rank), Glyph: glyph(states[0])}
 		if name.Cluster != s.cluster {
 			v.Name = name.String()
@@ -122,25 +125,29 @@ func (s *Server) row(name Name, now time.Time) (v row) {
 		for _, state := range states[1:] {
 			if state.Rank.NeedsAttention() {
 				v.Others++
+			} else if state.Rank == condition.Paused {
+				v.Paused = state.Why
 			}
 		}
-		v.Group = map[series.Rank]int{series.Paused: pausedPools, series.Changing: changingPools, series.Steady: steadyPools}[states[0].Rank]
+		v.Group = map[condition.Rank]int{condition.Paused: pausedPools, condition.Changing: changingPools, condition.Steady: steadyPools}[states[0].Rank]
 		v.Tall = v.Group <= pausedPools
-		v.values(r, f, now)
+		v.values(r, k.Facts, now)
 		v.draw(&s.sparks, r, now)
 	})
 	return v
 }
 
 // values sets the numbers of a row.
-func (v *row) values(r *series.Ring, f series.Facts, now time.Time) {
+func (v *row) values(r *series.Ring, f condition.Facts, now time.Time) {
 	value := func(q series.Quantity) (float64, string) {
 		x, ok := r.Latest(series.Key{Quantity: q})
+		v.known = ok
 		return x, weight(x, ok)
 	}
 	v.joined, v.Joined = value(series.Joined)
 	v.target, v.Target = value(series.Target)
-	_, v.Maximum = value(series.Maximum)
+	most, limited := r.Latest(series.Key{Quantity: series.Maximum})
+	v.Maximum = weight(most, limited)
 	v.Running = "–"
 	running := 0
 	for _, a := range f.Apps {
@@ -157,7 +164,7 @@ func (v *row) values(r *series.Ring, f series.Facts, now time.Time) {
 	v.Age = "never"
 	if r.Len() > 0 {
 		v.age, v.ticked = max(now.Sub(r.Last()), 0), true
-		v.Age = series.Duration(v.age)
+		v.Age = condition.Duration(v.age)
 	}
 }
 
@@ -186,7 +193,7 @@ func (v *row) draw(c *sparks, r *series.Ring, now time.Time) {
 // head sets the headline, which is the answer, and the figures.
 func (v *fleetView) head(all []row) {
 	bad := 0
-	joined, target, expected, absent := 0.0, 0.0, 0, 0
+	joined, target, expected, absent, unknown := 0.0, 0.0, 0, 0, 0
 	var oldest time.Duration
 	never, known := false, false
 	for _, one := range all {
@@ -196,6 +203,9 @@ func (v *fleetView) head(all []row) {
 		joined, target, expected, absent = joined+one.joined, target+one.target, expected+one.expected, absent+one.absent
 		oldest = max(oldest, one.age)
 		never = never || !one.ticked
+		if !one.known {
+			unknown++
+		}
 		known = known || one.Running != "–"
 	}
 	switch {
@@ -205,6 +215,8 @@ func (v *fleetView) head(all []row) {
 		v.Headline = "The pool is well"
 	case bad == 0:
 		v.Headline = fmt.Sprintf("All %d pools are well", len(all))
+	case len(all) == 1:
+		v.Headline = "The pool needs attention"
 	case bad == 1:
 		v.Headline = fmt.Sprintf("1 of %d pools needs attention", len(all))
 	default:
@@ -213,11 +225,18 @@ func (v *fleetView) head(all []row) {
 	if len(all) == 0 {
 		return
 	}
-	age := series.Duration(oldest)
+	age := condition.Duration(oldest)
 	if never {
 		age = "never"
 	}
-	v.Figures = []figure{{"joined", "weight joined", plot.Number(joined), "of " + plot.Number(target)}}
+	size := figure{"joined", "weight joined", plot.Number(joined), "of " + plot.Number(target)}
+	switch {
+	case unknown == len(all):
+		size.Value, size.Rest = "–", "unknown"
+	case unknown > 0:
+		size.Rest += ", without " + condition.Count(unknown, "pool")
+	}
+	v.Figures = []figure{size}
 	if known {
 		v.Figures = append(v.Figures, figure{"missing", "app instances missing", fmt.Sprint(absent), fmt.Sprintf("of %d", expected)})
 	}

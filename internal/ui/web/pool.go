@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -140,6 +141,8 @@ type poolView struct {
 	frame
 	Name     string
 	Href     string
+	Past     bool   // it shows a time of the past, and nothing of now
+	Moment   string // that time, with date and zone
 	States   []series.State
 	Figures  []figure
 	Ranges   []link
@@ -204,10 +207,10 @@ func (s *Server) servePool(w http.ResponseWriter, r *http.Request) {
 	var v poolView
 	make := func() ([]byte, error) {
 		page := s.frame(name.Pool, []crumb{{name.Pool, ""}})
-		if q.live() {
+		if q.live() && q.At.IsZero() {
 			page.Events = s.hub.address(name.String())
 		}
-		if !s.store.read(name, func(ring *series.Ring, f series.Facts) { v = s.pool(page, name, q, ring, cmp.Or(old, ring), f) }) {
+		if !s.store.read(name, func(ring *series.Ring, k known) { v = s.pool(page, name, q, ring, cmp.Or(old, ring), k) }) {
 			return nil, errNoPool
 		}
 		if q.Part == "plots" {
@@ -239,7 +242,7 @@ func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.
 		return nil, nil
 	}
 	inMemory := false
-	if !s.store.read(name, func(r *series.Ring, _ series.Facts) { inMemory = r.Len() > 0 && !q.From.Before(r.First()) }) || inMemory {
+	if !s.store.read(name, func(r *series.Ring, _ known) { inMemory = r.Len() > 0 && !q.From.Before(r.First()) }) || inMemory {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, pastLimit)
@@ -261,7 +264,7 @@ func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.
 		case ring.Len() == 0:
 			ring = newRing(tick, q.To.Sub(q.From))
 		}
-		addTick(ring, tick, series.Facts{})
+		ring.Add(series.Reduce(tick, condition.Facts{}))
 		return ctx.Err()
 	})
 	if errors.Is(err, over) {
@@ -304,7 +307,7 @@ func (s *Server) noPool(w http.ResponseWriter, r *http.Request, name Name, err e
 }
 
 // pool returns the view of a pool on a page. r has the last ticks of the pool, and shown those of the window.
-func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring, f series.Facts) poolView {
+func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring, k known) poolView {
 	now := s.now()
 	q = q.choose(r, now)
 	w := q.window(shown, now)
@@ -315,18 +318,23 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 		at = w.To
 	}
 	v := poolView{
-		frame: page, Name: name.Pool, Href: name.href(), States: series.States(r, f, now),
+		frame: page, Name: name.Pool, Href: name.href(),
 		From: w.From.UnixMilli(), To: w.To.UnixMilli(), Columns: w.Columns, At: at.UTC().Format(time.TimeOnly), AtHref: name.tickHref(at),
 		Query: "?" + q.values().Encode(),
+	}
+	if v.Past = !q.live() || !q.At.IsZero(); v.Past {
+		v.Moment, v.States = longStamp(at), series.StatesAt(shown, at)
+	} else {
+		v.States = series.States(now, r, k.last, k.Facts)
 	}
 	columns := q.values()
 	columns.Set("part", "series")
 	v.Series = name.href() + "?" + columns.Encode()
-	if q.live() {
+	if !v.Past {
 		v.Live = "live"
 		if r.Len() > 0 {
 			v.Live = "live, tick " + ago(now, r.Last())
-			if v.Old = v.States[0].Rank == series.NoTick && now.Sub(r.Last()) > r.Every(); v.Old {
+			if v.Old = v.States[0].Rank == condition.NoTick && now.Sub(r.Last()) > r.Every(); v.Old {
 				v.Live = "last tick " + ago(now, r.Last())
 			}
 		}
@@ -347,8 +355,11 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	return v
 }
 
+// longStamp returns a time with its date and zone, for headlines.
+func longStamp(at time.Time) string { return at.UTC().Format("Mon 2 Jan 2006, 15:04:05") + " UTC" }
+
 // ago returns "39 s ago".
-func ago(now, at time.Time) string { return series.Duration(now.Sub(at)) + " ago" }
+func ago(now, at time.Time) string { return condition.Duration(now.Sub(at)) + " ago" }
 
 // links sets the links to other windows and kinds of resources.
 func (v *poolView) links(name Name, q poolQuery, d drawer) {
@@ -402,7 +413,7 @@ func (s *Server) serveSeries(w http.ResponseWriter, r *http.Request, name Name, 
 		Times  []int64              `json:"times"` // ms; 0: no tick in the column
 		Values map[string][]*number `json:"values"`
 	}{Values: map[string][]*number{}}
-	found := s.store.read(name, func(ring *series.Ring, _ series.Facts) {
+	found := s.store.read(name, func(ring *series.Ring, _ known) {
 		q, ring := q.choose(ring, s.now()), cmp.Or(old, ring)
 		window := q.window(ring, s.now())
 		out.From, out.To, out.Times = window.From.UnixMilli(), window.To.UnixMilli(), ring.Times(window)

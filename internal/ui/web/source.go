@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 )
 
 // Name names a pool.
@@ -18,7 +18,7 @@ func (n Name) String() string { return n.Cluster + "/" + n.Pool }
 // Pool is a pool with its known facts beside its ticks.
 type Pool struct {
 	Name
-	series.Facts
+	condition.Facts
 }
 
 // Source is where the pages read. It is safe for concurrent use. An error means that it is away, except history.ErrNoTick.

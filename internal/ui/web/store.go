@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -22,9 +23,10 @@ type store struct {
 
 // entry is one pool.
 type entry struct {
-	facts   series.Facts
+	facts   condition.Facts
 	ring    *series.Ring
-	changed bool // since the last call of store.changes
+	last    *api.Summary // of the ring; nil: it has no tick
+	changed bool         // since the last call of store.changes
 }
 
 func newStore(keep time.Duration) *store {
@@ -68,27 +70,19 @@ func (s *store) add(name Name, tick api.Summary, facts bool) {
 	if e.ring == nil {
 		e.ring = newRing(tick, s.keep)
 	}
-	f := series.Facts{}
+	f := condition.Facts{}
 	if facts {
 		f = e.facts
 	}
-	e.changed = addTick(e.ring, tick, f) || e.changed
+	if e.ring.Add(series.Reduce(tick, f)) {
+		e.changed, e.last = true, &tick
+	}
 }
 
 // newRing returns a ring for a time of ticks like the first one.
 func newRing(first api.Summary, keep time.Duration) *series.Ring {
 	every := cmp.Or(max(first.Every, 0), time.Minute)
 	return series.NewRing(int(min(keep/every+1, maxTicks)))
-}
-
-// addTick adds a tick with the facts that hold at it. It reports whether the ring took it.
-func addTick(r *series.Ring, tick api.Summary, f series.Facts) bool {
-	if !r.Add(series.Reduce(tick, f)) {
-		return false
-	}
-	worst := series.States(r, f, tick.At)[0].Rank.Severity()
-	r.Mark(series.Value{Key: series.Key{Quantity: series.Trouble}, X: float64(worst)})
-	return true
 }
 
 // setAway records whether the source answers.
@@ -143,9 +137,15 @@ func (s *store) names() (out []Name) {
 	return out
 }
 
+// known is what is known of a pool beside its ring.
+type known struct {
+	condition.Facts
+	last *api.Summary // its last tick; nil: it has none
+}
+
 // read calls use with a pool. It reports whether the pool exists. use must not keep the ring, and
 // must not call the store.
-func (s *store) read(name Name, use func(r *series.Ring, f series.Facts)) bool {
+func (s *store) read(name Name, use func(r *series.Ring, k known)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.pools[name]
@@ -156,6 +156,6 @@ func (s *store) read(name Name, use func(r *series.Ring, f series.Facts)) bool {
 	if ring == nil {
 		ring = series.NewRing(1)
 	}
-	use(ring, e.facts)
+	use(ring, known{e.facts, e.last})
 	return true
 }

@@ -171,8 +171,8 @@ func (s *Server) announce(ctx context.Context, names []Name, all bool) error {
 			continue
 		}
 		var e tickEvent
-		s.store.read(name, func(r *series.Ring, f series.Facts) {
-			worst := series.States(r, f, s.now())[0]
+		s.store.read(name, func(r *series.Ring, k known) {
+			worst := series.States(s.now(), r, k.last, k.Facts)[0]
 			e = tickEvent{name.String(), r.Last().Format(time.RFC3339), stateClass(worst.Rank), worst.Word, worst.Why}
 		})
 		event, err := encode("tick", e)
@@ -201,7 +201,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	topic := r.URL.Query().Get("pool")
 	if topic != "" {
 		cluster, pool, _ := cutName(topic)
-		if !s.store.read(Name{cluster, pool}, func(*series.Ring, series.Facts) {}) {
+		if !s.store.read(Name{cluster, pool}, func(*series.Ring, known) {}) {
 			http.Error(w, "this pool does not exist", http.StatusNotFound)
 			return
 		}

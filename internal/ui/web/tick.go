@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -75,7 +76,7 @@ func (s *Server) serveTick(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusBadRequest, "This address is not valid", "The time of a tick has the form 2026-01-02T03:10:00.000Z.")
 		return
 	}
-	if !s.store.read(name, func(*series.Ring, series.Facts) {}) {
+	if !s.store.read(name, func(*series.Ring, known) {}) {
 		s.noPool(w, r, name, errNoPool)
 		return
 	}
@@ -99,7 +100,7 @@ func (s *Server) serveTick(w http.ResponseWriter, r *http.Request) {
 func (s *Server) tick(name Name, t api.Summary, r *api.TickRecord, q url.Values) tickView {
 	at := t.At.UTC()
 	v := tickView{PoolHref: name.href() + "?at=" + at.Format(stamp), Problems: t.Problems, Holds: t.Holds}
-	s.store.read(name, func(ring *series.Ring, _ series.Facts) {
+	s.store.read(name, func(ring *series.Ring, _ known) {
 		before, after := ring.Around(at.Truncate(time.Millisecond))
 		if !before.IsZero() {
 			v.Before = name.tickHref(before)
@@ -135,10 +136,12 @@ func headline(t api.Summary) string {
 		return "No decision"
 	case t.Target == nil:
 		return "Tick"
-	case t.Before != nil && *t.Before != *t.Target:
-		return "Target " + plot.Number(*t.Before) + " → " + plot.Number(*t.Target)
 	}
-	return "Target stays " + plot.Number(*t.Target)
+	before, after, _ := t.Ordered()
+	if before != after {
+		return "Target " + plot.Number(before) + " → " + plot.Number(after)
+	}
+	return "Target stays " + plot.Number(after)
 }
 
 // fill adds what the summary and the record have.
@@ -165,7 +168,7 @@ func (v *tickView) fill(t api.Summary, r *api.TickRecord, q url.Values) {
 		v.Figures = append(v.Figures, figure{"requested", "requested", plot.Number(*t.Request[kind]), v.Kind})
 	}
 	if t.Leaving > 0 && t.Before != nil {
-		v.Leaving = fmt.Sprintf("%s, of which %s leave", plot.Number(*t.Before), series.Count(t.Leaving, "node"))
+		v.Leaving = fmt.Sprintf("%s, of which %s leave", plot.Number(*t.Before), condition.Count(t.Leaving, "node"))
 	}
 	v.signals(t, r, kind, offered)
 	v.groups(t, r)
@@ -187,7 +190,7 @@ func (v *tickView) signals(t api.Summary, r *api.TickRecord, kind resource.Kind,
 	for _, a := range t.Apps {
 		colour := appClass(rank(t.Apps, a, kind))
 		severity := series.Fine
-		for _, x := range series.Reduce(api.Summary{At: t.At, Target: t.Target, Apps: []api.AppSummaryTick{a}}, series.Facts{}).Values {
+		for _, x := range series.Reduce(api.Summary{At: t.At, Target: t.Target, Apps: []api.AppSummaryTick{a}}, condition.Facts{}).Values {
 			if x.Quantity == series.Verdict {
 				severity = series.Severity(x.X)
 			}

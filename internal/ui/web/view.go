@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -28,15 +29,15 @@ type crumb struct{ Text, Href string }
 type figure struct{ Key, Label, Value, Rest string }
 
 // stateClass returns the colour of a rank in the style sheet.
-func stateClass(r series.Rank) string {
+func stateClass(r condition.Rank) string {
 	switch {
-	case r <= series.NotServed:
+	case r <= condition.NotServed:
 		return "bad"
 	case r.NeedsAttention():
 		return "warn"
-	case r == series.Paused:
+	case r == condition.Paused:
 		return "paused"
-	case r == series.Changing:
+	case r == condition.Changing:
 		return "changing"
 	}
 	return "steady"
@@ -45,17 +46,17 @@ func stateClass(r series.Rank) string {
 // glyph returns the name of a state's glyph in the page.
 func glyph(s series.State) string {
 	switch s.Rank {
-	case series.NoTick:
+	case condition.NoTick:
 		return "#no-tick"
-	case series.NotServed:
+	case condition.NotServed:
 		return "#cross"
-	case series.AtLimit:
+	case condition.AtLimit:
 		return "#filled"
-	case series.Degraded, series.Repairing:
+	case condition.Degraded, condition.Repairing:
 		return "#triangle"
-	case series.Paused:
+	case condition.Paused:
 		return "#pause"
-	case series.Changing:
+	case condition.Changing:
 		if s.Down {
 			return "#down"
 		}

@@ -3,6 +3,7 @@ package series
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -59,8 +60,7 @@ const (
 	Offset                              // an operator's offset
 	Pin                                 // an operator's pin
 	Backoff                             // of the group Name
-	AtMaximum                           // the limit holds the target
-	Blocked                             // scale-in is blocked by Name
+	Held                                // a condition of the pool
 	BadSignal                           // the signal of the app Name is stale or failed
 	Version                             // release of the signal of the app Name
 	Shadow                              // release that is compared with the signal of the app Name
@@ -88,6 +88,10 @@ type Note struct {
 	Name  string
 	Group string
 	Text  string // one line for people
+	// Of Held: the condition. Its name is its key.
+	Rank condition.Rank
+	Word string
+	Down bool
 }
 
 // Span is a time in which a condition held.

@@ -6,28 +6,15 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Facts are known facts of a pool beside its ticks. A nil list is unknown.
-type Facts struct {
-	Holder string // of the pool's lease
-	Apps   []Instances
-}
-
-// Instances counts the instances of one app.
-type Instances struct {
-	App               string
-	Expected, Running int
-	Missing, Flapping int
-	Why               string // of the missing and flapping instances
-}
-
 // Reduce returns the columns of a tick, with the facts that are known at that time.
-func Reduce(s api.Summary, f Facts) Tick {
+func Reduce(s api.Summary, f condition.Facts) Tick {
 	t := Tick{At: s.At, Every: s.Every, Gap: s.Paused != nil || s.Failed != "" || s.Target == nil}
 	t.orders(s)
+	t.conditions(s, f)
 	t.instances(f)
 	if !t.Gap {
 		t.capacity(s)
@@ -70,21 +57,35 @@ func (t *Tick) orders(s api.Summary) {
 	}
 }
 
-func (t *Tick) instances(f Facts) {
+// conditions adds what holds of the pool, and how bad the worst of it is.
+func (t *Tick) conditions(s api.Summary, f condition.Facts) {
+	all := condition.Of(s.At, &s, f)
+	for _, c := range all {
+		if c.Rank != condition.Steady {
+			t.Notes = append(t.Notes, Note{Kind: Held, Name: c.Key, Text: c.Why, Rank: c.Rank, Word: c.Word, Down: c.Down})
+		}
+	}
+	t.set(Trouble, "", 0, float64(severityOfRank(all[0].Rank)))
+}
+
+func (t *Tick) instances(f condition.Facts) {
 	for _, a := range f.Apps {
 		t.set(Expected, a.App, 0, float64(a.Expected))
 		t.set(Running, a.App, 0, float64(a.Running))
 		if a.Missing > 0 {
-			t.note(Missing, a.App, missing(a))
+			t.note(Missing, a.App, fmt.Sprintf("%d of %s missing", a.Missing, condition.Count(a.Expected, "instance")))
 		}
 		if a.Flapping > 0 {
-			t.note(Flapping, a.App, Count(a.Flapping, "instance")+" flapping")
+			t.note(Flapping, a.App, condition.Count(a.Flapping, "instance")+" crash-looping")
 		}
 	}
 }
 
 func (t *Tick) capacity(s api.Summary) {
-	t.known(Target, s.Target)
+	before, after, ordered := s.Ordered()
+	if ordered {
+		t.set(Target, "", 0, after)
+	}
 	t.known(Unlimited, cmp.Or(s.Unlimited, s.Wanted))
 	t.set(Joined, "", 0, s.Joined)
 	if s.Setpoint > 0 {
@@ -101,8 +102,8 @@ func (t *Tick) capacity(s api.Summary) {
 		t.set(Minimum, "", 0, s.Limits.Min)
 		t.known(Maximum, s.Limits.Max)
 	}
-	if s.Before != nil && *s.Before != *s.Target {
-		t.Change = &Change{At: s.At, Before: *s.Before, After: *s.Target, Rule: string(s.Rule), Why: s.Why}
+	if ordered && before != after {
+		t.Change = &Change{At: s.At, Before: before, After: after, Rule: string(s.Rule), Why: s.Why}
 	}
 }
 
@@ -137,7 +138,7 @@ func (t *Tick) signals(s api.Summary) {
 		severity := severityOf(a.Verdict)
 		t.set(Verdict, a.Name, 0, float64(severity))
 		if severity > NoOpinion {
-			t.note(BadSignal, a.Name, badSignal(a))
+			t.note(BadSignal, a.Name, condition.BadSignal(a))
 		}
 	}
 }
@@ -165,29 +166,13 @@ func severityOf(v api.Verdict) Severity {
 	return Failed
 }
 
-// badSignal describes a signal without a value.
-func badSignal(a api.AppSummaryTick) string {
-	text := "signal of app " + a.Name + " " + map[bool]string{true: "is stale", false: "failed"}[a.Verdict == api.VerdictStale]
-	switch a.Source {
-	case api.FromDefault:
-		text += "; default signal stands in"
-	case api.FromHeld:
-		text += "; its last value counts"
-	}
-	return text
-}
-
 func (t *Tick) holds(s api.Summary) {
 	for _, h := range s.Holds {
 		switch {
-		case h.Direction == api.DirectionUp && h.Kind == api.HoldLimit && h.Name == string(decide.BlockerMax):
-			t.note(AtMaximum, "", h.Why)
 		case h.Direction == api.DirectionUp && h.Kind == api.HoldInGroup:
 			t.reason(Backoff, h.Name, h.Why)
 		case h.Direction == api.DirectionUp && h.Kind == api.HoldIgnorance:
 			t.reason(BadSignal, h.Name, h.Why)
-		case h.Direction == api.DirectionDown && (h.Kind == api.HoldBreaker || h.Kind == api.HoldIgnorance):
-			t.note(Blocked, h.Name, h.Why)
 		}
 	}
 }

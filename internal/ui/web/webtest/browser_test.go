@@ -284,6 +284,8 @@ func TestLive(t *testing.T) {
 	}
 	last := tick.Summary
 	last.At, last.Before, last.Target = webtest.Now().Add(-time.Second), last.Target, new(*last.Target+7)
+	last.Groups = slices.Clone(last.Groups)
+	last.Groups[0].Before, last.Groups[0].Target = last.Groups[0].Target, last.Groups[0].Target+7
 	w.Publish(name, last)
 	want := fmt.Sprint(*last.Target)
 	fleet.Await(`document.getElementById("p:prod/ads-eu1").cells[4].textContent === "` + want + `"`)

@@ -17,8 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
-	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -100,12 +100,12 @@ func (w *World) trouble(name web.Name) trouble {
 }
 
 // facts returns the facts of a pool.
-func (w *World) facts(name web.Name) series.Facts {
+func (w *World) facts(name web.Name) condition.Facts {
 	p := w.pool(name)
-	f := series.Facts{Holder: "bootstrap-2"}
+	f := condition.Facts{Lease: condition.Lease{Known: true, Holder: "bootstrap-2"}}
 	for i, app := range p.apps {
 		n := int(p.need(Now())[i]*2) + 1
-		one := series.Instances{App: app, Expected: n, Running: n}
+		one := condition.Instances{App: app, Expected: n, Running: n}
 		if k := w.trouble(name); i == 1 && (k == "hero" || k == "missing") {
 			one.Missing, one.Running = 5, n-5
 		}

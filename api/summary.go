@@ -78,6 +78,8 @@ type UnsteadyNode struct {
 	ID    string        `json:"id"`
 	Group string        `json:"group,omitempty"` // empty: unknown
 	State UnsteadyState `json:"state"`
+	// Launched is when its instance began; missing: unknown.
+	Launched time.Time `json:"launched,omitzero"`
 }
 
 // UnsteadyState is the state of a node that is not steady.

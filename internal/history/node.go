@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -48,6 +49,14 @@ func addNodes(s *api.Summary, r api.TickRecord) {
 	}
 	for _, id := range r.Snapshot.Silent {
 		add(id, "", api.UnsteadySilent)
+	}
+	if r.Case != nil {
+		for _, c := range r.Case.Nodes {
+			if n, ok := found[c.ID]; ok && c.Uptime > 0 {
+				n.Launched = r.At.Add(-c.Uptime).Truncate(time.Second)
+				found[c.ID] = n
+			}
+		}
 	}
 	states := unsteadyStates()
 	for _, n := range found {

@@ -257,6 +257,7 @@ func TestSummary(t *testing.T) {
 func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 	c := steady(4.2)
 	c.Nodes[0].Node, c.Nodes[1].Node = api.NodeOrphaned, api.NodeUnknown
+	c.Nodes[2].Uptime = time.Hour
 	c.Nodes[2].Repairing, c.Nodes[3].Instance = true, api.InstanceTerminating
 	r := record(c)
 	r.Snapshot.Nodes = map[string]int{"idle": 2, "silent": 1}
@@ -272,7 +273,7 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 	s := SummaryOf(r)
 	id := func(i int) string { return c.Nodes[i].ID }
 	want := []api.UnsteadyNode{
-		{ID: "d-2", Group: "green", State: api.UnsteadyRepair}, {ID: id(2), Group: c.Nodes[2].Group, State: api.UnsteadyRepair},
+		{ID: "d-2", Group: "green", State: api.UnsteadyRepair}, {ID: id(2), Group: c.Nodes[2].Group, State: api.UnsteadyRepair, Launched: noon.Add(-time.Hour)},
 		{ID: "q-1", Group: "blue", State: api.UnsteadyQuarantined},
 		{ID: id(1), Group: c.Nodes[1].Group, State: api.UnsteadySilent}, {ID: "s-1", State: api.UnsteadySilent},
 		{ID: "d-1", Group: "green", State: api.UnsteadyDraining},

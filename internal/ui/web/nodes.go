@@ -55,8 +55,9 @@ func (d drawer) nodes() (out []lane) {
 			return 0
 		})
 		value, known := d.ring.At(key, d.at)
-		if steady := value - float64(d.present(l.Nodes)); known && steady >= 1 {
-			l.Others = "weight " + plot.Number(steady) + " without an event"
+		l.Steady = d.steady(key, l.Nodes)
+		if b := l.Steady[min(max(d.w.Column(d.at), 0), d.w.Columns-1)]; b.OK && b.Last >= 1 {
+			l.Others = "weight " + plot.Number(float64(b.Last)) + " without an event"
 		}
 		text := weight(value, known)
 		l.Name = fmt.Sprintf("Nodes of group %s: weight %s, %s with an event", group, text, condition.Count(len(l.Nodes), "node"))
@@ -77,14 +78,21 @@ func (d drawer) until() int {
 // from returns the column of the first tick.
 func (d drawer) from() int { return max(d.w.Column(d.ring.First()), 0) }
 
-// present counts the nodes that exist at the end of the window.
-func (d drawer) present(nodes []plot.Node) (n int) {
-	for _, node := range nodes {
-		if last := node.Parts[len(node.Parts)-1]; last.To >= d.until()-2 && last.Part != plot.Ordered {
-			n++
+// steady returns the weight of a group in each column, without its nodes with an event.
+func (d drawer) steady(group series.Key, nodes []plot.Node) []series.Bin {
+	bins := d.ring.Bins(group, d.w)
+	for _, n := range nodes {
+		for _, p := range n.Parts {
+			if p.Part == plot.Ordered {
+				continue
+			}
+			for c := max(p.From, 0); c < min(p.To, len(bins)); c++ {
+				b := &bins[c]
+				b.Last, b.Mean, b.Max, b.Min = max(b.Last-1, 0), max(b.Mean-1, 0), max(b.Max-1, 0), max(b.Min-1, 0)
+			}
 		}
 	}
-	return n
+	return bins
 }
 
 // node returns the life of a node from its events: it is in the pool between them. It is there from the start of the
@@ -93,8 +101,11 @@ func (d drawer) node(id string, spans []series.Span) plot.Node {
 	slices.SortFunc(spans, func(a, b series.Span) int { return a.From.Compare(b.From) })
 	n := plot.Node{ID: id}
 	at := 0
-	if spans[0].Kind == series.NodeStarting {
+	switch {
+	case spans[0].Kind == series.NodeStarting:
 		at = d.band(spans[0]).From
+	case !spans[0].Began.IsZero():
+		at = max(d.w.Column(spans[0].Began), 0)
 	}
 	gone := false
 	for _, s := range spans {

@@ -3,6 +3,8 @@ package plot
 import (
 	"slices"
 	"strconv"
+
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
 // NodePart is a part of the life of a node.
@@ -33,9 +35,10 @@ type Nodes struct {
 	Name    string
 	Columns int
 	Nodes   []Node
-	Others  string // text of the bar for nodes without an event; empty: no such nodes
-	From    int    // column of the first known tick
-	Until   int    // column of the last one
+	Others  string       // text of the area of the nodes without an event; empty: no such nodes
+	Steady  []series.Bin // their weight
+	From    int          // column of the first known tick
+	Until   int          // column of the last one
 }
 
 // maxNodes is the number of nodes with an event that have a lane.
@@ -45,8 +48,8 @@ const maxNodes = 120
 func (n Nodes) Draw() []byte {
 	lanes, left := n.lanes()
 	height := len(lanes)*nodeHeight + 10
-	if n.Others != "" {
-		height += 20
+	if n.others() {
+		height += 22
 	}
 	if left > 0 {
 		height += 14
@@ -62,8 +65,8 @@ func (n Nodes) Draw() []byte {
 		}
 	}
 	y := len(lanes)*nodeHeight + 10
-	if n.Others != "" {
-		d.add(`<path class="node" d="$"/>`, block(n.From, n.Until, y*10+110, y*10+155))
+	if n.others() {
+		n.steady(&d, y+10)
 	}
 	d.close()
 	for i, lane := range lanes {
@@ -85,6 +88,18 @@ func (n Nodes) Draw() []byte {
 	}
 	d.close()
 	return d.Bytes()
+}
+
+// others reports whether a node without an event is in the window.
+func (n Nodes) others() bool { return highest(n.Steady) >= 1 }
+
+// steady draws the weight of the nodes without an event, 8 px high at its peak, so that it begins when they began.
+func (n Nodes) steady(d *drawing, y int) {
+	low, high, ok := make([]float32, len(n.Steady)), make([]float32, len(n.Steady)), make([]bool, len(n.Steady))
+	for i, b := range n.Steady {
+		high[i], ok[i] = b.Mean, b.OK && b.Mean > 0
+	}
+	d.add(`<svg y="$" height="80" width="100%" overflow="visible"><path class="node" d="$"/></svg>`, y*10, area(low, high, ok, scale{highest(n.Steady), 8}))
 }
 
 // part draws a stretch around y, in tenths of a pixel.

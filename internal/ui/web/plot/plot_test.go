@@ -60,7 +60,7 @@ func TestGolden(t *testing.T) {
 			Shadow: "shadow v2 requests 10 % more",
 		}.Draw(),
 		"nodes": plot.Nodes{
-			Name: "nodes of spot-a", Columns: 8, Others: "+ 1740 without an event", Until: 7,
+			Name: "nodes of spot-a", Columns: 8, Others: "+ 1740 without an event", Until: 7, Steady: bins(3, 3, 3, 5, 5, 5, 5, gap),
 			Nodes: []plot.Node{
 				{ID: "i-1", Parts: []plot.Stretch{{Part: plot.Ordered, From: 0, To: 1, Text: ""}, {Part: plot.InPool, From: 1, To: 3, Text: ""}}},
 				{ID: "i-2", Parts: []plot.Stretch{{Part: plot.InPool, From: 0, To: 4, Text: ""}, {Part: plot.Repair, From: 4, To: 6, Text: "repair " + hostile}, {Part: plot.InPool, From: 6, To: 8, Text: ""}}},

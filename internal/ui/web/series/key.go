@@ -87,7 +87,8 @@ type Note struct {
 	Kind  NoteKind
 	Name  string
 	Group string
-	Text  string // one line for people
+	Text  string    // one line for people
+	Began time.Time // of a node: when its instance began; zero: unknown
 	// Of Held: the condition. Its name is its key.
 	Rank condition.Rank
 	Word string

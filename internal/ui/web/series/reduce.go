@@ -195,7 +195,7 @@ func (t *Tick) nodes(s api.Summary) {
 	texts := map[api.UnsteadyState]string{api.UnsteadyRepair: "in repair", api.UnsteadyQuarantined: "in quarantine", api.UnsteadySilent: "silent"}
 	for _, n := range s.Nodes {
 		if kind, ok := kinds[n.State]; ok {
-			t.Notes = append(t.Notes, Note{Kind: kind, Name: n.ID, Group: n.Group, Text: texts[n.State]})
+			t.Notes = append(t.Notes, Note{Kind: kind, Name: n.ID, Group: n.Group, Text: texts[n.State], Began: n.Launched})
 		}
 	}
 }

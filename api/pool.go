@@ -34,6 +34,7 @@ type PoolStatus struct {
 	Cluster  string   `json:"cluster"`
 	Pool     string   `json:"pool"`
 	State    string   `json:"state"`    // as in a list of pools
+	Sentence string   `json:"sentence"` // need, target and joined machines, what holds the pool, and the next step
 	Warnings []string `json:"warnings"` // what needs an operator, first
 	// Conditions are what holds of the pool, worst first.
 	Conditions []Condition `json:"conditions"`

@@ -80,6 +80,9 @@ type UnsteadyNode struct {
 	State UnsteadyState `json:"state"`
 	// Launched is when its instance began; missing: unknown.
 	Launched time.Time `json:"launched,omitzero"`
+	// Why is why it is drained. Until is when waiting for its tasks ends.
+	Why   string    `json:"why,omitempty"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // UnsteadyState is the state of a node that is not steady.

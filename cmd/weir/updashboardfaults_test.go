@@ -42,8 +42,8 @@ func TestDashboardOfFaults(t *testing.T) {
 		})
 	}
 	firstLine("but scaling_limits.max_capacity is 20")
-	firstLine(" waits since ")
-	firstLine("target 20, wanted 20, fulfilled 20, joined 20")
+	firstLine("instances wait for room")
+	firstLine("target 20, joined 20")
 	defer w.hang("signal")()
 	firstLine("signal of app apps")
 	address, token := u.link(t)

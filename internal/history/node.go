@@ -27,6 +27,10 @@ func addNodes(s *api.Summary, r api.TickRecord) {
 	}
 	for _, d := range r.Drains {
 		add(d.Node, d.Group, drainState(d))
+		if n, ok := found[d.Node]; ok {
+			n.Why, n.Until = string(d.Reason), d.Deadline
+			found[d.Node] = n
+		}
 	}
 	for id, group := range r.Snapshot.Quarantined {
 		add(id, group, api.UnsteadyQuarantined)

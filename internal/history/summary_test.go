@@ -264,7 +264,7 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 	r.Snapshot.Quarantined = map[string]string{"q-1": "blue"}
 	r.Snapshot.Silent = []string{"s-1"}
 	r.Drains = []api.Drain{
-		{Node: "d-1", Group: "green", State: api.DrainDraining, Reason: api.DrainScaleIn},
+		{Node: "d-1", Group: "green", State: api.DrainDraining, Reason: api.DrainScaleIn, Deadline: noon.Add(time.Minute)},
 		{Node: "d-2", Group: "green", State: api.DrainDrained, Reason: api.DrainRepair},
 		{Node: "d-3", Group: "green", State: api.DrainTerminating},
 		{Node: "d-4", Group: "green", State: api.DrainReturned},
@@ -273,10 +273,10 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 	s := SummaryOf(r)
 	id := func(i int) string { return c.Nodes[i].ID }
 	want := []api.UnsteadyNode{
-		{ID: "d-2", Group: "green", State: api.UnsteadyRepair}, {ID: id(2), Group: c.Nodes[2].Group, State: api.UnsteadyRepair, Launched: noon.Add(-time.Hour)},
+		{ID: "d-2", Group: "green", State: api.UnsteadyRepair, Why: "repair"}, {ID: id(2), Group: c.Nodes[2].Group, State: api.UnsteadyRepair, Launched: noon.Add(-time.Hour)},
 		{ID: "q-1", Group: "blue", State: api.UnsteadyQuarantined},
 		{ID: id(1), Group: c.Nodes[1].Group, State: api.UnsteadySilent}, {ID: "s-1", State: api.UnsteadySilent},
-		{ID: "d-1", Group: "green", State: api.UnsteadyDraining},
+		{ID: "d-1", Group: "green", State: api.UnsteadyDraining, Why: "scaling down", Until: noon.Add(time.Minute)},
 		{ID: id(0), Group: c.Nodes[0].Group, State: api.UnsteadyStarting},
 		{ID: "d-3", Group: "green", State: api.UnsteadyEnded}, {ID: id(3), Group: c.Nodes[3].Group, State: api.UnsteadyEnded},
 	}

@@ -104,7 +104,7 @@ the signals. It runs the code of a tick up to the point where a tick acts.`,
 				if cli.Output == "json" {
 					return cli.PrintNext(r)
 				}
-				explain.Record(cli.Stdout, r, time.Now())
+				cli.printTick(r)
 				return nil
 			})
 		},

@@ -78,11 +78,11 @@ func (cli *commands) listPools(ctx context.Context, b *bus.Bus) error {
 	for _, r := range rows {
 		table = append(table, poolCells(r, now))
 	}
-	cli.PrintTable([]string{"pool", "state", "target", "wanted", "joined", "limits", "tick", "problem"}, table)
+	cli.PrintTable([]string{"pool", "state", "need", "target", "joined", "limits", "tick", "problem"}, table)
 	return nil
 }
 
-// poolCells are the columns pool, state, target, wanted, joined, limits, tick and problem.
+// poolCells are the columns pool, state, need, target, joined, limits, tick and problem.
 func poolCells(r api.Pool, now time.Time) []string {
 	number := func(x *float64) string {
 		if x == nil {
@@ -106,7 +106,16 @@ func poolCells(r api.Pool, now time.Time) []string {
 			problem += fmt.Sprintf(" (and %d more)", more)
 		}
 	}
-	return []string{r.Pool, r.State, number(r.Target), number(r.Wanted), number(r.Joined), limits, tick, problem}
+	return []string{r.Pool, stateCell(r), number(r.Need), number(r.Target), number(r.Joined), limits, tick, problem}
+}
+
+// stateCell returns the state of a pool, and that it is paused beside another one.
+func stateCell(r api.Pool) string {
+	paused := slices.ContainsFunc(r.Conditions, func(c api.Condition) bool { return c.Word == "Paused" })
+	if paused && r.State != "paused" {
+		return r.State + ", paused"
+	}
+	return r.State
 }
 
 // rollState is the rolling replacement of a group.

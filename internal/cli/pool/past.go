@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -172,7 +173,7 @@ func (cli *tickCommands) explainTick(ctx context.Context, b *bus.Bus, f pastFlag
 		}
 		return nil
 	}
-	explain.Record(cli.Stdout, *t.Record, time.Now())
+	cli.printTick(*t.Record)
 	return nil
 }
 
@@ -201,6 +202,13 @@ func (cli *tickCommands) tick(ctx context.Context, b *bus.Bus, at string) (t his
 		}
 	}
 	return t, err
+}
+
+// printTick prints a tick: one sentence, and then its record.
+func (cli *tickCommands) printTick(r api.TickRecord) {
+	s := history.SummaryOf(r)
+	fmt.Fprintf(cli.Stdout, "%s\n\n", condition.Sentence(r.At, &s, condition.Facts{}))
+	explain.Record(cli.Stdout, r, time.Now())
 }
 
 // printHolds prints what kept the pool from going in one direction.

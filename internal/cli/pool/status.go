@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -75,13 +76,17 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s", s.Cluster, s.Pool)
 	r := s.Newest()
 	if r == nil {
-		fmt.Fprintln(cli.Stdout, ": size unknown")
+		fmt.Fprintf(cli.Stdout, ": %s, size unknown\n", s.State)
 		return
 	}
 	limits := r.Case.Input.Policy.Limits
-	fmt.Fprintf(cli.Stdout, ": target %s, wanted %s, fulfilled %s, joined %s, limits %s to %s, tick %s ago\n",
-		explain.Number(r.Snapshot.Target), explain.Number(r.Result.Target), explain.Number(r.Snapshot.Fulfilled), explain.Number(r.Snapshot.Joined),
-		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At))
+	need := r.Result.Target
+	if x := history.SummaryOf(*r).Unlimited; x != nil {
+		need = *x
+	}
+	fmt.Fprintf(cli.Stdout, ": %s, need %s, target %s, joined %s, limits %s to %s, tick %s ago\n%s\n",
+		s.State, explain.Number(need), explain.Number(r.Snapshot.Target), explain.Number(r.Snapshot.Joined),
+		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At), s.Sentence)
 	cli.printGroups(*r)
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return

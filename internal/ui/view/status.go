@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -110,6 +111,7 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 		facts.Wrong, facts.Unanswered = WrongLines(h, p.Name), UnansweredLines(now, h, p.Name)
 	}
 	s.State, s.Conditions = standing(now, last, facts)
+	s.Sentence = condition.Sentence(now, last, facts)
 	var full []string
 	if p.Disks != nil {
 		full = p.Disks(s.Processes)

@@ -37,8 +37,8 @@ func (d drawer) figures() []figure {
 		limits = least + "–" + d.pool(series.Maximum)
 	}
 	return []figure{
-		{"joined", "joined", d.pool(series.Joined), ""}, {"target", "target", d.pool(series.Target), ""},
-		{"unlimited", "before limits", d.pool(series.Unlimited), ""}, {"limits", "limits", limits, ""},
+		{"unlimited", "need", d.pool(series.Unlimited), ""}, {"target", "target", d.pool(series.Target), ""},
+		{"joined", "joined", d.pool(series.Joined), ""}, {"limits", "limits", limits, ""},
 	}
 }
 
@@ -86,7 +86,7 @@ func (d drawer) capacity() lane {
 	for _, l := range []struct {
 		class, name string
 		q           series.Quantity
-	}{{"strong", "target", series.Target}, {"thin", "before limits", series.Unlimited}} {
+	}{{"strong", "target", series.Target}, {"thin", "need", series.Unlimited}} {
 		c.Lines = append(c.Lines, d.layer(l.class, l.name, series.Key{Quantity: l.q}))
 	}
 	c.Limits = []plot.Layer{
@@ -97,7 +97,7 @@ func (d drawer) capacity() lane {
 		band.Class, band.Text = "backoff", "▲ "+s.Name+" backoff"
 		c.Bands = append(c.Bands, band)
 	}
-	c.Name = fmt.Sprintf("Capacity from %s to %s: target %s, before limits %s, joined %s, limits %s to %s", clock(d.w.From), clock(d.w.To),
+	c.Name = fmt.Sprintf("Capacity from %s to %s: target %s, need %s, joined %s, limits %s to %s", clock(d.w.From), clock(d.w.To),
 		d.pool(series.Target), d.pool(series.Unlimited), d.pool(series.Joined), d.pool(series.Minimum), d.pool(series.Maximum))
 	return lane{Name: "Capacity", Sub: "weight, by group", Plot: c.Draw(), Labels: c.Labels(), Legend: c.Stack}
 }

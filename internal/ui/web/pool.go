@@ -143,6 +143,7 @@ type poolView struct {
 	Href     string
 	Past     bool   // it shows a time of the past, and nothing of now
 	Moment   string // that time, with date and zone
+	Sentence string // need, target, joined and the next step
 	States   []series.State
 	Figures  []figure
 	Ranges   []link
@@ -326,6 +327,7 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 		v.Moment, v.States = longStamp(at), series.StatesAt(shown, at)
 	} else {
 		v.States = series.States(now, r, k.last, k.Facts)
+		v.Sentence = condition.Sentence(now, k.last, k.Facts)
 	}
 	columns := q.values()
 	columns.Set("part", "series")

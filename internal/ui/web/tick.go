@@ -53,6 +53,7 @@ type again struct {
 type tickView struct {
 	frame
 	Headline, Sub string
+	Sentence      string
 	PoolHref      string
 	Before, After string // addresses of the ticks around
 	Figures       []figure
@@ -109,7 +110,7 @@ func (s *Server) tick(name Name, t api.Summary, r *api.TickRecord, q url.Values)
 			v.After = name.tickHref(after)
 		}
 	})
-	v.Headline = headline(t)
+	v.Headline, v.Sentence = headline(t), condition.Sentence(t.At, &t, condition.Facts{})
 	v.Sub = at.Format("Mon 2 Jan 15:04:05 UTC") + ", took " + plot.Number(float64(t.Took)/1e6) + " ms"
 	if r != nil && r.Epoch > 0 {
 		v.Sub += fmt.Sprintf(", lease epoch %d", r.Epoch)

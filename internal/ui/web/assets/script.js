@@ -231,7 +231,7 @@
     const when = moment(data, i).toISOString();
     $("at").textContent = when.slice(11, 19);
     $("open").href = $("pool").dataset.href + "/ticks/" + when;
-    say(when.slice(11, 16) + ": target " + text(data, "target", i) + ", joined " + text(data, "joined", i) + ", before limits " + text(data, "unlimited", i));
+    say(when.slice(11, 16) + ": target " + text(data, "target", i) + ", need " + text(data, "unlimited", i) + ", joined " + text(data, "joined", i));
   }
   function leave() {
     if (at < 0) return;

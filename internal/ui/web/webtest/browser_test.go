@@ -115,7 +115,7 @@ func TestKeyboard(t *testing.T) {
 		b.Run(chromedp.KeyEvent(key))
 		b.Await(`document.getElementById("say").textContent.startsWith("` + want + `")`)
 	}
-	key("\u0302", "15:39: target 40, joined 40, before limits ") // ArrowLeft
+	key("\u0302", "15:39: target 40, need ") // ArrowLeft
 	key("\u0302", "15:38: ")
 	key("\u0303", "15:39: ") // ArrowRight
 	key("\u0308", "15:09: ") // PageUp

@@ -1,0 +1,184 @@
+package condition
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Sentence returns the first sentences about a pool: its need, its target and its joined machines, what holds it, what waits, and
+// the next step. s is its last tick; nil: it has none. Times are relative to now.
+func Sentence(now time.Time, s *api.Summary, f Facts) string {
+	if s == nil {
+		return "The pool has no tick yet."
+	}
+	var parts []string
+	switch {
+	case s.Failed != "":
+		parts = append(parts, "The last tick ended without a decision: "+stop(s.Failed)+" Targets stay as they are.")
+	case s.Paused != nil:
+		parts = append(parts, "Paused "+stop(pauseText(now, *s.Paused))+" Nothing changes until then.")
+	}
+	if need := needText(*s); need != "" {
+		parts = append(parts, need)
+	}
+	parts = append(parts, waitingTexts(f)...)
+	if next := nextText(now, *s); next != "" {
+		parts = append(parts, next)
+	}
+	return strings.Join(parts, " ")
+}
+
+// stop ends a text with one full stop.
+func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
+
+// needText returns the need and its effect: "Apps need 9.12 machines, max_capacity allows 6: stays 6."
+func needText(s api.Summary) string {
+	before, after, ok := s.Ordered()
+	if !ok {
+		return ""
+	}
+	need := *cmp.Or(s.Unlimited, s.Target)
+	unit := unitOf(s)
+	text := "Apps need " + unit(need)
+	switch {
+	case s.Pinned != nil:
+		text += ", an operator pinned " + number(*s.Pinned)
+	case s.Limits != nil && s.Limits.Max != nil && need > *s.Limits.Max+resource.Slack:
+		text += ", max_capacity allows " + number(*s.Limits.Max)
+	case s.Limits != nil && need < s.Limits.Min-resource.Slack:
+		text += ", min_capacity keeps " + number(s.Limits.Min)
+	}
+	switch {
+	case after > before:
+		text += fmt.Sprintf(": grows from %s to %s", number(before), number(after))
+	case after < before:
+		text += fmt.Sprintf(": shrinks from %s to %s", number(before), number(after))
+	default:
+		text += ": stays " + number(after)
+	}
+	if why := heldBy(s, need, after); why != "" {
+		text += ", held: " + why
+	}
+	text = stop(text)
+	if s.Joined < after-resource.Slack {
+		text += fmt.Sprintf(" %s of %s joined.", number(s.Joined), number(after))
+	}
+	return text
+}
+
+// unitOf returns how weights are printed: as machines if each machine of the pool has a weight of 1.
+func unitOf(s api.Summary) func(x float64) string {
+	machines := 0
+	for _, n := range s.NodeCounts {
+		machines += n
+	}
+	if len(s.NodeCounts) > 0 && float64(machines) != s.Exists {
+		return func(x float64) string { return "a weight of " + number(x) }
+	}
+	return func(x float64) string {
+		if x == 1 {
+			return "1 machine"
+		}
+		return number(x) + " machines"
+	}
+}
+
+// heldBy returns the first cause that keeps the target from the need, beside the limits that the sentence has; empty: none does.
+func heldBy(s api.Summary, need, after float64) string {
+	direction := api.DirectionUp
+	switch whole := resource.Ceil(need); {
+	case s.Pinned != nil || whole == after:
+		return ""
+	case whole < after:
+		direction = api.DirectionDown
+	}
+	for _, h := range s.Holds {
+		limit := h.Kind == api.HoldLimit && (h.Name == "max_capacity" || h.Name == "min_capacity")
+		if h.Direction == direction && !limit {
+			return cut(h.Why, 140)
+		}
+	}
+	return ""
+}
+
+// maxWaiting bounds the apps that a sentence names.
+const maxWaiting = 2
+
+// waitingTexts returns a sentence for each of the first apps whose instances wait, and one for the others.
+func waitingTexts(f Facts) (out []string) {
+	more := 0
+	for _, a := range f.Apps {
+		switch {
+		case a.Missing == 0:
+		case len(out) == maxWaiting:
+			more++
+		case a.Why == "":
+			out = append(out, fmt.Sprintf("%s of %s%s missing.", Count(a.Missing, "instance"), a.App, are(a.Missing)))
+		default:
+			verb := "wait"
+			if a.Missing == 1 {
+				verb = "waits"
+			}
+			out = append(out, fmt.Sprintf("%s of %s %s: %s", Count(a.Missing, "instance"), a.App, verb, stop(cut(a.Why, 100))))
+		}
+	}
+	if more > 0 {
+		out = append(out, fmt.Sprintf("So do instances of %s.", Count(more, "more app")))
+	}
+	return out
+}
+
+// maxNamed bounds the nodes that a sentence names.
+const maxNamed = 3
+
+// nextText returns which machines leave, why, and when at the latest.
+func nextText(now time.Time, s api.Summary) string {
+	var ids []string
+	var why string
+	var until time.Time
+	for _, n := range s.Nodes {
+		if n.State == api.UnsteadyDraining {
+			ids, why = append(ids, n.ID), cmp.Or(why, n.Why)
+			if until.Before(n.Until) {
+				until = n.Until
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	verb := " leave ("
+	if len(ids) == 1 {
+		verb = " leaves ("
+	}
+	text := "Next: " + Count(len(ids), "machine") + verb + strings.Join(ids[:min(len(ids), maxNamed)], ", ")
+	if more := len(ids) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if why != "" {
+		text += ": " + why
+	}
+	text += ")"
+	if until.After(now) {
+		text += " in " + Duration(until.Sub(now)) + " at the latest"
+	}
+	return text + "."
+}
+
+// cut returns a text with at most n characters, cut at a word.
+func cut(text string, n int) string {
+	if len([]rune(text)) <= n {
+		return text
+	}
+	words := strings.Fields(text)
+	for len(words) > 1 && len([]rune(strings.Join(words, " "))) > n-1 {
+		words = slices.Delete(words, len(words)-1, len(words))
+	}
+	return strings.Join(words, " ") + "…"
+}

@@ -1,0 +1,55 @@
+package condition
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+)
+
+// The first sentence is true in each case that prints it.
+func TestSentence(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	tick := func(need, before, after, joined float64, edits ...func(*api.Summary)) *api.Summary {
+		s := &api.Summary{At: now, Before: new(before), Target: new(need), Unlimited: new(need), Joined: joined, Exists: joined,
+			Limits: &api.LimitsSummary{Min: 2, Max: new(6.0)}, NodeCounts: map[string]int{"running": int(joined)},
+			Groups: []api.GroupSummary{{ID: "a", Before: int(before), Target: int(after)}}}
+		for _, edit := range edits {
+			edit(s)
+		}
+		return s
+	}
+	hold := func(d api.Direction, kind api.HoldKind, name, why string) func(*api.Summary) {
+		return func(s *api.Summary) {
+			s.Holds = append(s.Holds, api.Hold{Direction: d, Kind: kind, Name: name, Why: why})
+		}
+	}
+	leave := func(s *api.Summary) {
+		for _, id := range []string{"i-1", "i-2"} {
+			s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: id, State: api.UnsteadyDraining, Why: "scaling down", Until: now.Add(40 * time.Second)})
+		}
+	}
+	waits := Facts{Apps: []Instances{{App: "api", Expected: 15, Missing: 5, Why: "no node has so much room now"}}}
+	for name, test := range map[string]struct {
+		s    *api.Summary
+		f    Facts
+		want string
+	}{
+		"no tick":      {nil, Facts{}, "The pool has no tick yet."},
+		"steady":       {tick(3.38, 4, 4, 4), Facts{}, "Apps need 3.38 machines: stays 4."},
+		"one machine":  {tick(1, 2, 2, 2), Facts{}, "Apps need 1 machine, min_capacity keeps 2: stays 2."},
+		"at maximum":   {tick(9.12, 6, 6, 6, hold(api.DirectionUp, api.HoldLimit, "max_capacity", "9.12 is over max_capacity 6")), waits, "Apps need 9.12 machines, max_capacity allows 6: stays 6. 5 instances of api wait: no node has so much room now."},
+		"grows":        {tick(5.2, 4, 6, 4), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined."},
+		"shrinks":      {tick(2.5, 6, 3, 6, leave), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 3. Next: 2 machines leave (i-1, i-2: scaling down) in 40 s at the latest."},
+		"cooldown":     {tick(2.5, 6, 6, 6, hold(api.DirectionDown, api.HoldCooldown, "down", "changed 20s ago, not lowered for 5m0s")), Facts{}, "Apps need 2.5 machines: stays 6, held: changed 20s ago, not lowered for 5m0s."},
+		"weights":      {tick(8.5, 9, 9, 9, func(s *api.Summary) { s.NodeCounts = map[string]int{"running": 3}; s.Limits.Max = nil }), Facts{}, "Apps need a weight of 8.5: stays 9."},
+		"pinned":       {tick(3, 5, 5, 5, func(s *api.Summary) { s.Pinned = new(5.0) }), Facts{}, "Apps need 3 machines, an operator pinned 5: stays 5."},
+		"paused":       {&api.Summary{At: now, Paused: &api.Note{By: "kim@ops", Why: "network work", Until: now.Add(time.Hour)}}, Facts{}, "Paused by kim@ops: network work; ends in 60 min. Nothing changes until then."},
+		"failed":       {&api.Summary{At: now, Failed: "read groups: timeout"}, Facts{}, "The last tick ended without a decision: read groups: timeout. Targets stay as they are."},
+		"missing only": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2}}}, "Apps need 3.38 machines: stays 4. 1 instance of web is missing."},
+	} {
+		if got := Sentence(now, test.s, test.f); got != test.want {
+			t.Errorf("%s:\n%s\nwant\n%s", name, got, test.want)
+		}
+	}
+}

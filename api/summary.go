@@ -156,6 +156,8 @@ type Summary struct {
 	Leaving  int              `json:"leaving,omitempty"` // nodes that drain after the actions
 	// NodeCounts counts the nodes as Snapshot does: idle, running, orphaned, silent, pending and terminating.
 	NodeCounts map[string]int `json:"node_counts,omitempty"`
+	// Disruption is how many more nodes may be out of service; missing: any number, or no decision.
+	Disruption *int `json:"disruption,omitempty"`
 	// Nodes are the first nodes that are not steady, in the order of NodeState and id. NodesOmitted counts the others.
 	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
 	NodesOmitted int            `json:"nodes_omitted,omitempty"` // nodes that are not steady and not listed

@@ -2,7 +2,6 @@ package history
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,10 +128,10 @@ func detailEntries(s api.Summary) []entry {
 		out = append(out, entry{"request of app " + a.Name, a.Request.String(), ""})
 	}
 	for _, h := range s.Holds {
-		out = append(out, entry{fmt.Sprintf("%s held by %s %s", h.Direction, h.Kind, h.Name), h.Why, ""})
+		out = append(out, entry{map[api.Direction]string{api.DirectionUp: "growth", api.DirectionDown: "shrinking"}[h.Direction] + " held by " + h.Name, h.Why, ""})
 	}
 	for _, a := range s.Actions {
-		out = append(out, entry{strings.TrimSpace("requests: " + string(a.Op) + " " + a.Group), strconv.Itoa(a.Calls), ""})
+		out = append(out, entry{string(a.Op) + " requests in " + cmp.Or(a.Group, "the pool"), strconv.Itoa(a.Calls), ""})
 	}
 	return append(out, entry{"problems", strings.Join(s.Problems, "; "), ""})
 }

@@ -2,12 +2,12 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -74,9 +74,26 @@ func (cli *doctorCommands) doctor(ctx context.Context, fix bool) error {
 		}
 	}
 	if !doctor.Healthy(printing.all) {
-		return errors.New("a check failed")
+		return failedChecks(printing.all)
 	}
 	return nil
+}
+
+// failedChecks returns the error of checks of which some failed: "22 ok, 1 failed: signal limits".
+func failedChecks(all []doctor.Finding) error {
+	var failed []string
+	for _, f := range all {
+		if f.Result == doctor.Failed && !slices.Contains(failed, f.Check) {
+			failed = append(failed, f.Check)
+		}
+	}
+	ok := 0
+	for _, f := range all {
+		if f.Result == doctor.OK {
+			ok++
+		}
+	}
+	return fmt.Errorf("%d ok, %d failed: %s", ok, len(failed), strings.Join(failed, ", "))
 }
 
 // doctorSite returns what doctor checks.

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
@@ -336,10 +337,12 @@ func holding(now time.Time, s api.NodeHealthState) string {
 	switch {
 	case s.Gate == "" && s.Attempt == "" && s.Until.After(now):
 		return ahead(now, s.Until)
-	case s.Gate != "" && s.Attempt == "" && s.Until.After(now):
-		return fmt.Sprintf("%s, %s", s.Gate, ahead(now, s.Until))
+	case s.Gate == "":
+		return ""
+	case s.Attempt != "":
+		return string(s.Gate) + ": " + condition.GateText(now, s.Gate, time.Time{})
 	}
-	return string(s.Gate)
+	return string(s.Gate) + ": " + condition.GateText(now, s.Gate, s.Until)
 }
 
 // ahead returns the duration from now to a time.

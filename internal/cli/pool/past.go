@@ -224,11 +224,8 @@ func (cli *tickCommands) printHolds(t history.Tick, direction string) error {
 	}
 	fmt.Fprintln(cli.Stdout)
 	if len(h.Holds) == 0 {
-		need := "the requests need"
-		if t.Rule == api.RulePlaces {
-			need = "the copies without a place need"
-		}
-		fmt.Fprintf(cli.Stdout, "nothing kept it from going %s: %s no other target\n", direction, need)
+		verb := map[api.Direction]string{api.DirectionUp: "grow", api.DirectionDown: "shrink"}[d]
+		fmt.Fprintf(cli.Stdout, "It should not %s. %s\n", verb, condition.Sentence(t.At, &t.Summary, condition.Facts{}))
 		return nil
 	}
 	fmt.Fprintf(cli.Stdout, "what kept it from going %s:\n", direction)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
-	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -118,7 +117,7 @@ func (cli *statusCommands) printCounts(c api.InstanceCounts) {
 		rows = append(rows, []string{name, fmt.Sprint(n.Expected), fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
 	if rows == nil {
-		fmt.Fprintln(cli.Stdout, command.NoResources+": set an application with \"weir app set\"")
+		fmt.Fprintln(cli.Stdout, "No applications yet. Add one: weir app set NAME --instances 1 --command ...")
 		return
 	}
 	cli.PrintTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)

@@ -56,7 +56,7 @@ func repairText(now time.Time, h api.HealthStatus, n api.NodeHealth) string {
 	case h.Mode != api.ModeAct:
 		text += "; mode is observe: nothing is repaired"
 	case n.Gate != "":
-		text += "; repair waits: " + gateText(now, n.Gate, n.Until)
+		text += "; repair waits: " + GateText(now, n.Gate, n.Until)
 	case n.State == api.StateVerifying && repair != "":
 		text += "; " + repair + " is done, and the node must stay healthy"
 	case n.State == api.StateRecovering && repair != "":
@@ -70,8 +70,8 @@ func repairText(now time.Time, h api.HealthStatus, n api.NodeHealth) string {
 	return text
 }
 
-// gateText returns what a repair waits for, and for how long.
-func gateText(now time.Time, gate api.Gate, until time.Time) string {
+// GateText returns what a repair waits for, and for how long.
+func GateText(now time.Time, gate api.Gate, until time.Time) string {
 	text := map[api.Gate]string{
 		api.GateOwner: "another owner repairs this pool", api.GatePause: "repairs are paused", api.GateBreaker: "too many nodes of the pool are unhealthy",
 		api.GateZone: "too many nodes of the zone are unhealthy", api.GateSchedule: "the policy freezes this hour",

@@ -53,3 +53,26 @@ func TestSentence(t *testing.T) {
 		}
 	}
 }
+
+func TestDeploy(t *testing.T) {
+	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	well := func() *api.Summary { return &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4, Disruption: new(2)} }
+	used, paused := well(), well()
+	used.Disruption, paused.Paused = new(0), &api.Note{By: "kim"}
+	for name, test := range map[string]struct {
+		s    *api.Summary
+		f    Facts
+		safe bool
+		want string
+	}{
+		"well":      {well(), Facts{}, true, "Safe to deploy: 2 more nodes may be out of service, no repair is under way, all signals answer."},
+		"used up":   {used, Facts{}, false, "Not safe to deploy: the disruption budget is used up."},
+		"paused":    {paused, Facts{}, false, "Not safe to deploy: paused."},
+		"repairing": {well(), Facts{Nodes: []Unfit{{ID: "i-1", Word: "Repairing"}}}, false, "Not safe to deploy: repairing."},
+		"no tick":   {nil, Facts{}, false, "Not safe to deploy: no tick."},
+	} {
+		if safe, why := Deploy(now, test.s, test.f); safe != test.safe || why != test.want {
+			t.Errorf("%s: Deploy = %v, %q, want %v, %q", name, safe, why, test.safe, test.want)
+		}
+	}
+}

@@ -147,8 +147,11 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 
 // writeAccount prints the parts of the groups' targets.
 func writeAccount(w io.Writer, account api.Account) {
-	if account == nil {
-		return
+	plain := func(e api.AccountEntry) bool {
+		return e.Kind == api.EntryShare || (e.Kind == api.EntryWanted || e.Kind == api.EntryOffset) && e.Group == ""
+	}
+	if !slices.ContainsFunc(account, func(e api.AccountEntry) bool { return !plain(e) && e.Weight != 0 }) {
+		return // it has nothing more than the targets
 	}
 	fmt.Fprintln(w, "\naccount of the targets, after the actions")
 	var groups []string

@@ -89,7 +89,7 @@ func (p Process) serve(ctx context.Context, b *bus.Bus, settings config.Web, tok
 	live := apiserver.NewLive(time.Now())
 	fleet, pool := apiserver.Ports(b, p.Cluster, p.Configs, p.Log)
 	handler := apiserver.New(apiserver.Config{Cluster: p.Cluster, Fleet: fleet, Pool: pool, Live: live, Tokens: tokens, Own: listener.Addr(), Log: p.Log})
-	pages := web.New(web.Config{Source: source{b, p.Cluster, p.Configs, p.Log}, Cluster: p.Cluster, Log: p.Log})
+	pages := web.New(web.Config{Source: source{b, p.Cluster, p.Configs, p.Log}, Details: source{b, p.Cluster, p.Configs, p.Log}, Cluster: p.Cluster, Log: p.Log})
 	mux := http.NewServeMux()
 	mux.Handle(apiserver.Prefix+"/", handler)
 	mux.Handle("/", guard{listener.Addr(), tokens, p.Log}.wrap(pages))

@@ -56,7 +56,9 @@ func TestSentence(t *testing.T) {
 
 func TestDeploy(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
-	well := func() *api.Summary { return &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4, Disruption: new(2)} }
+	well := func() *api.Summary {
+		return &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4, Disruption: new(2)}
+	}
 	used, paused := well(), well()
 	used.Disruption, paused.Paused = new(0), &api.Note{By: "kim"}
 	for name, test := range map[string]struct {

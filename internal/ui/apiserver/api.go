@@ -69,6 +69,7 @@ type Now interface {
 type Orders interface {
 	Change(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) (api.Orders, error)
 	Recover(ctx context.Context, o api.RepairOrder) (api.RepairOrderResponse, error)
+	Retry(ctx context.Context, app string) (api.HarmonizerOrderAnswer, error)
 }
 
 // server answers the requests.

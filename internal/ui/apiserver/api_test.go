@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
@@ -485,4 +486,31 @@ func FuzzParseTokens(f *testing.F) {
 			t.Error("no token and no error")
 		}
 	})
+}
+
+// An order to retry an application reaches the harmonizer, if the application is of the pool. It needs a reason.
+func TestRetry(t *testing.T) {
+	w := newWorld(t)
+	w.record(tick(start(), 5))
+	respond := func(subject string, answer any) {
+		data, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub, err := w.bus.Conn().Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(data) }) // the request fails without it
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = sub.Unsubscribe() }) // fails only on a closed connection
+	}
+	respond(message.StatusSubject("here"), api.HarmonizerStatus{App: &api.AppExplanation{AppSummary: api.AppSummary{Name: "cart", Pool: "web"}}})
+	respond(message.OrderSubject("here"), api.HarmonizerOrderAnswer{OK: true})
+	for body, want := range map[string]int{`{"reason":"the table is back"}`: 200, `{"reason":" "}`: 400} {
+		if status, text := w.do(request{"POST", "/pools/here/web/apps/cart/retry", body, operatorSecret, nil}); status != want {
+			t.Errorf("POST retry %s: %d %s, want %d", body, status, text, want)
+		}
+	}
+	if status, text := w.do(request{"POST", "/pools/here/web/apps/cart/retry", `{"reason":"x"}`, viewerSecret, nil}); status != 403 {
+		t.Errorf("POST retry of a viewer: %d %s, want 403", status, text)
+	}
 }

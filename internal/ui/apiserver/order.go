@@ -140,3 +140,24 @@ func (c *call) recover() (any, error) {
 	c.Log.Info("order received", "pool", c.name, "order", "recover", "nodes", o.Nodes, "by", n.By, "why", n.Why)
 	return answer, nil
 }
+
+func (c *call) retry() (any, error) {
+	var o api.EndOrder
+	if err := c.body(&o); err != nil {
+		return nil, err
+	}
+	n, err := c.note(api.TimedOrder{Reason: o.Reason}, 0)
+	if err != nil {
+		return nil, err
+	}
+	app := c.request.PathValue("app")
+	answer, err := c.pool.Orders.Retry(c.request.Context(), app)
+	if err != nil {
+		return nil, err
+	}
+	if !answer.OK {
+		return nil, &problem{http.StatusConflict, fmt.Errorf("the harmonizer rejects the order: %s", answer.Error)}
+	}
+	c.Log.Info("order received", "pool", c.name, "order", "retry", "app", app, "by", n.By, "why", n.Why)
+	return answer, nil
+}

@@ -71,6 +71,7 @@ func routes() []route {
 		{method: "POST", path: poolPath + "/offset", doc: "Add a weight to the target of a pool for a limited time", body: reflect.TypeFor[api.OffsetOrder](), response: reflect.TypeFor[api.Orders](), order: (*call).offset},
 		{method: "POST", path: poolPath + "/target", doc: "Pin the target of a pool, or remove the pin", body: reflect.TypeFor[api.TargetOrder](), response: reflect.TypeFor[api.Orders](), order: (*call).target},
 		{method: "POST", path: poolPath + "/recover", doc: "Order the repair of nodes", body: reflect.TypeFor[api.RecoverOrder](), response: reflect.TypeFor[api.RepairOrderResponse](), order: (*call).recover},
+		{method: "POST", path: poolPath + "/apps/{app}/retry", doc: "Start crashed instances of an application now, also those that are given up", body: reflect.TypeFor[api.EndOrder](), response: reflect.TypeFor[api.HarmonizerOrderAnswer](), order: (*call).retry},
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -80,4 +81,18 @@ func (o Orders) Change(ctx context.Context, force bool, f func(context.Context, 
 // Recover orders the repair of nodes. The order names the nodes, the operator and the reason.
 func (o Orders) Recover(ctx context.Context, order api.RepairOrder) (api.RepairOrderResponse, error) {
 	return events.NewClient(o.Bus.Conn(), o.Cluster, o.Pool).Order(ctx, order)
+}
+
+// Retry orders that crashed instances of an application of the pool start now, also those that are given up. An application of
+// another pool is rejected.
+func (o Orders) Retry(ctx context.Context, app string) (answer api.HarmonizerOrderAnswer, err error) {
+	h, err := Harmonizer(ctx, o.Bus, o.Cluster, api.HarmonizerQuery{App: app})
+	switch {
+	case err != nil:
+		return answer, err
+	case h.App == nil || h.App.Pool != "" && h.App.Pool != o.Pool:
+		return api.HarmonizerOrderAnswer{Error: fmt.Sprintf("pool %s has no app %.64q", o.Pool, app)}, nil
+	}
+	err = Request(ctx, o.Bus.Conn(), message.OrderSubject(o.Cluster), "harmonizer", api.HarmonizerOrder{Op: api.OpRetry, App: app}, &answer)
+	return answer, err
 }

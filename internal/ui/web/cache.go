@@ -77,3 +77,38 @@ func (c *sparks) put(id string, one spark) {
 	}
 	c.last[id] = one
 }
+
+// maxWindows bounds the windows of the past in memory. Each has up to about 3000 ticks.
+const maxWindows = 4
+
+// windows keeps the rings of the newest windows that are longer than the memory of the pages. A ring does not change.
+type windows struct {
+	mu   sync.Mutex
+	kept map[string]keptWindow
+}
+
+type keptWindow struct {
+	to   time.Time
+	ring *series.Ring
+}
+
+// get returns the ring of a window with this end; read reads it if it is missing.
+func (c *windows) get(key string, to time.Time, read func() (*series.Ring, error)) (*series.Ring, error) {
+	c.mu.Lock()
+	one, ok := c.kept[key]
+	c.mu.Unlock()
+	if ok && one.to.Equal(to) {
+		return one.ring, nil
+	}
+	ring, err := read()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.kept == nil || len(c.kept) >= maxWindows {
+		c.kept = map[string]keptWindow{}
+	}
+	c.kept[key] = keptWindow{to, ring}
+	return ring, nil
+}

@@ -1,5 +1,5 @@
-// Package web serves the pages for people: the fleet, one pool, and one decision. It reads through a [Source] and writes
-// nothing.
+// Package web serves the pages for people: the fleet, a pool, its decisions, nodes, applications and events. It reads
+// through a [Source] and [Details], and writes nothing: the forms of orders send them to the API of the same server.
 //
 // [New] returns a [Server], an http.Handler for all paths below "/". [Server.Run] fills it: it reads the summaries of the
 // last day once, keeps about 20 values of each tick in memory, and follows new ticks. Without Run, and while the source is

@@ -226,7 +226,7 @@ func (d drawer) signals() (out []lane) {
 			value += " · " + release
 		}
 		l.Name = fmt.Sprintf("Signal of app %s: %s", app, value)
-		out = append(out, lane{Name: app, Swatch: appClass(i), Plot: l.Draw(), Value: value, Key: keyName(key)})
+		out = append(out, lane{Name: app, Href: d.name.appHref(app), Swatch: appClass(i), Plot: l.Draw(), Value: value, Key: keyName(key)})
 	}
 	return out
 }
@@ -288,14 +288,14 @@ func (d drawer) instances() (out []lane) {
 		for _, s := range d.named(series.Flapping, app) {
 			band := d.band(s)
 			l.Flapping = append(l.Flapping, band)
-			l.Notes = append(l.Notes, plot.Flag{Column: band.From, Text: "▲ flapping"})
+			l.Notes = append(l.Notes, plot.Flag{Column: band.From, Text: "▲ crash-looping"})
 		}
 		value := d.value(running)
 		if value != "–" {
 			value += " of " + d.value(expected)
 		}
 		l.Name = fmt.Sprintf("Instances of app %s: %s", app, value)
-		out = append(out, lane{Name: app, Swatch: appClass(i), Plot: l.Draw(), Value: value, Key: "i:" + app})
+		out = append(out, lane{Name: app, Href: d.name.appHref(app), Swatch: appClass(i), Plot: l.Draw(), Value: value, Key: "i:" + app})
 	}
 	return out
 }

@@ -65,7 +65,7 @@ func (d drawer) nodes() (out []lane) {
 		if name == "" {
 			name = "group unknown"
 		}
-		out = append(out, lane{Name: name, Swatch: groupClass(i), Plot: l.Draw(), Value: "weight " + text, Key: keyName(key)})
+		out = append(out, lane{Name: name, Href: d.name.href() + "/nodes", Swatch: groupClass(i), Plot: l.Draw(), Value: "weight " + text, Key: keyName(key)})
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -24,7 +25,26 @@ var ranges = []struct {
 	Name string
 	Text string
 	Span time.Duration
-}{{"1h", "1 h", time.Hour}, {"6h", "6 h", 6 * time.Hour}, {"24h", "24 h", 24 * time.Hour}}
+}{
+	{"15m", "15 min", 15 * time.Minute}, {"1h", "1 h", time.Hour}, {"6h", "6 h", 6 * time.Hour}, {"24h", "24 h", 24 * time.Hour},
+	{"7d", "7 d", 7 * 24 * time.Hour}, {"30d", "30 d", longest},
+}
+
+const (
+	longest  = 30 * 24 * time.Hour // of a window
+	allRange = "all"               // the range since the pool exists
+	leastAll = time.Minute         // of that range
+)
+
+// spanOf returns the length of a range that is not allRange.
+func spanOf(name string) (time.Duration, bool) {
+	for _, r := range ranges {
+		if r.Name == name {
+			return r.Span, true
+		}
+	}
+	return 0, false
+}
 
 // poolQuery is the state of a pool's page, as the URL has it.
 type poolQuery struct {
@@ -36,7 +56,7 @@ type poolQuery struct {
 }
 
 // parsePool parses and bounds the query of a pool's page.
-func parsePool(q url.Values, keep time.Duration) (p poolQuery, err error) {
+func parsePool(q url.Values) (p poolQuery, err error) {
 	p.Part = q.Get("part")
 	if p.Part != "" && p.Part != "plots" && p.Part != "series" {
 		return p, fmt.Errorf("part %.20q: want plots or series", p.Part)
@@ -55,35 +75,40 @@ func parsePool(q url.Values, keep time.Duration) (p poolQuery, err error) {
 		}
 	}
 	if text := q.Get("range"); text != "" {
-		for _, r := range ranges {
-			if r.Name == text {
-				p.Range = text
-			}
+		if _, ok := spanOf(text); !ok && text != allRange {
+			return p, fmt.Errorf("range %.20q: want 15m, 1h, 6h, 24h, 7d, 30d or all", text)
 		}
-		if p.Range == "" {
-			return p, fmt.Errorf("range %.20q: want 1h, 6h or 24h", text)
-		}
+		p.Range = text
 	}
 	if p.From.IsZero() != p.To.IsZero() {
 		return p, fmt.Errorf("a fixed window needs both from and to")
 	}
 	if !p.From.IsZero() {
-		if span := p.To.Sub(p.From); span < time.Second || span > keep {
-			return p, fmt.Errorf("from %s to %s: want 1 s to %v", p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), keep)
+		if span := p.To.Sub(p.From); span < time.Second || span > longest+time.Hour {
+			return p, fmt.Errorf("from %s to %s: want 1 s to %v", p.From.Format(time.RFC3339), p.To.Format(time.RFC3339), longest+time.Hour)
 		}
 	}
 	return p, nil
 }
 
-// choose chooses the range if the query has none: the shortest one with the whole past of the pool, or else the longest.
-func (p poolQuery) choose(r *series.Ring, now time.Time) poolQuery {
-	for _, one := range ranges {
-		if p.Range == "" && r.Len() > 0 && now.Sub(r.First()) <= one.Span {
-			p.Range = one.Name
-		}
+// young reports whether the whole past of a pool is in a ring that reaches back so far.
+func young(r *series.Ring, now time.Time, keep time.Duration) bool {
+	return r.Len() > 0 && now.Sub(r.First()) < keep-time.Hour
+}
+
+// choose chooses the range if the query has none: since a young pool exists, or else 24 h.
+func (p poolQuery) choose(r *series.Ring, now time.Time, keep time.Duration) poolQuery {
+	if p.Range == "" && young(r, now, min(keep, 25*time.Hour)) {
+		p.Range = allRange
 	}
-	p.Range = cmp.Or(p.Range, ranges[len(ranges)-1].Name)
+	p.Range = cmp.Or(p.Range, "24h")
 	return p
+}
+
+// distant reports whether a window follows the present and is longer than the memory of the pages.
+func (p poolQuery) distant(keep time.Duration) bool {
+	span, ok := spanOf(p.Range)
+	return p.live() && ok && span > keep
 }
 
 // live reports whether the window follows the present.
@@ -99,12 +124,11 @@ func (p poolQuery) window(r *series.Ring, now time.Time) series.Window {
 	if now.Sub(to) > 3*every {
 		to = now.Truncate(time.Minute).Add(time.Minute)
 	}
-	for _, x := range ranges {
-		if x.Name == p.Range {
-			return series.NewWindow(to.Add(-x.Span), to, every)
-		}
+	span, ok := spanOf(p.Range)
+	if !ok {
+		span = max(to.Sub(r.First()), leastAll)
 	}
-	return series.NewWindow(to.Add(-24*time.Hour), to, every)
+	return series.NewWindow(to.Add(-span), to, every)
 }
 
 // values returns the query of the page with this state.
@@ -143,24 +167,30 @@ type poolView struct {
 	Href     string
 	Past     bool   // it shows a time of the past, and nothing of now
 	Moment   string // that time, with date and zone
+	Tabs     []link
+	Safe     bool   // to deploy, with Deploy
+	Deploy   string // the deploy light; empty: the page is of the past
+	Orders   []orderForm
 	Sentence string // need, target, joined and the next step
 	States   []series.State
-	Figures  []figure
-	Ranges   []link
-	Kinds    []link
-	Sections []section
-	Overlay  []byte
-	Cursor   []byte
-	Ruler    []byte
-	At       string // time of the cursor, or of the last tick
-	AtHref   string // decision at the cursor
-	From, To int64  // ms, for the script
-	Columns  int
-	Empty    string // why there is no plot
-	Changes  []changeRow
-	More     int // changes that the table omits
-	Series   string
-	Query    string // of this page, for the script
+	// StateLinks are the pages of their nodes and apps, in order; empty: a state has none.
+	StateLinks []string
+	Figures    []figure
+	Ranges     []link
+	Kinds      []link
+	Sections   []section
+	Overlay    []byte
+	Cursor     []byte
+	Ruler      []byte
+	At         string // time of the cursor, or of the last tick
+	AtHref     string // decision at the cursor
+	From, To   int64  // ms, for the script
+	Columns    int
+	Empty      string // why there is no plot
+	Changes    []changeRow
+	More       int // changes that the table omits
+	Series     string
+	Query      string // of this page, for the script
 }
 
 // section is a group of plots.
@@ -172,6 +202,7 @@ type section struct {
 // lane is one plot with its name and value.
 type lane struct {
 	Name, Sub string
+	Href      string // page of its app or nodes
 	Swatch    string // class
 	Plot      []byte
 	Labels    []byte       // direct labels; nil: Value stands there
@@ -187,7 +218,7 @@ const awayHeader = "Weir-Away"
 // servePool serves the page of a pool, or a part of it.
 func (s *Server) servePool(w http.ResponseWriter, r *http.Request) {
 	name := Name{r.PathValue("cluster"), r.PathValue("pool")}
-	q, err := parsePool(r.URL.Query(), s.store.keep)
+	q, err := parsePool(r.URL.Query())
 	if err != nil {
 		s.problem(w, r, http.StatusBadRequest, "This address is not valid", err.Error())
 		return
@@ -239,6 +270,10 @@ const (
 
 // readPast reads the ticks of a fixed window that begins before those in memory. It returns nil for other windows.
 func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.Ring, error) {
+	if q.distant(s.store.keep) {
+		span, _ := spanOf(q.Range)
+		return s.distant(ctx, name, span)
+	}
 	if q.live() {
 		return nil, nil
 	}
@@ -246,6 +281,20 @@ func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.
 	if !s.store.read(name, func(r *series.Ring, _ known) { inMemory = r.Len() > 0 && !q.From.Before(r.First()) }) || inMemory {
 		return nil, nil
 	}
+	return s.readWindow(ctx, name, q.From, q.To)
+}
+
+// distant returns the ticks of a span that ends now: those that a request has read in the last minute, or else it reads them.
+func (s *Server) distant(ctx context.Context, name Name, span time.Duration) (*series.Ring, error) {
+	to := s.now().Truncate(time.Minute).Add(time.Minute)
+	return s.windows.get(fmt.Sprint(name, span), to, func() (*series.Ring, error) { return s.readWindow(ctx, name, to.Add(-span), to) })
+}
+
+// maxPoints is the number of ticks of a window of the past beyond which ticks without a change are thinned.
+const maxPoints = 4 * series.MaxColumns
+
+// readWindow reads the ticks of a window.
+func (s *Server) readWindow(ctx context.Context, name Name, from, to time.Time) (*series.Ring, error) {
 	ctx, cancel := context.WithTimeout(ctx, pastLimit)
 	defer cancel()
 	select {
@@ -256,15 +305,21 @@ func (s *Server) readPast(ctx context.Context, name Name, q poolQuery) (*series.
 	}
 	ring := series.NewRing(1)
 	over := errors.New("the window is over")
-	err := s.source.Since(ctx, name, q.From, func(tick api.Summary) error {
+	apart := time.Duration(0) // of two ticks, if neither changes anything
+	err := s.source.Since(ctx, name, from, func(tick api.Summary) error {
 		switch {
-		case tick.At.After(q.To):
+		case tick.At.After(to):
 			return over
-		case tick.DryRun:
-			return nil
+		case tick.DryRun, !tick.Acted() && tick.At.Sub(ring.Last()) < apart && ring.Len() > 0:
+			return ctx.Err()
 		case ring.Len() == 0:
-			ring = newRing(tick, q.To.Sub(q.From))
+			if apart = to.Sub(from) / maxPoints; apart <= 2*tick.Every {
+				apart = 0
+			}
+			tick.Every = max(tick.Every, apart)
+			ring = newRing(tick, to.Sub(from))
 		}
+		tick.Every = max(tick.Every, apart)
 		ring.Add(series.Reduce(tick, condition.Facts{}))
 		return ctx.Err()
 	})
@@ -310,7 +365,7 @@ func (s *Server) noPool(w http.ResponseWriter, r *http.Request, name Name, err e
 // pool returns the view of a pool on a page. r has the last ticks of the pool, and shown those of the window.
 func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring, k known) poolView {
 	now := s.now()
-	q = q.choose(r, now)
+	q = q.choose(r, now, s.store.keep)
 	w := q.window(shown, now)
 	at := r.Last()
 	if !q.At.IsZero() {
@@ -328,7 +383,13 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	} else {
 		v.States = series.States(now, r, k.last, k.Facts)
 		v.Sentence = condition.Sentence(now, k.last, k.Facts)
+		v.Safe, v.Deploy = condition.Deploy(now, k.last, k.Facts)
+		v.orders(name, k.last)
 	}
+	for _, one := range v.States {
+		v.StateLinks = append(v.StateLinks, name.stateHref(one))
+	}
+	v.Tabs = tabs(name, name.href())
 	columns := q.values()
 	columns.Set("part", "series")
 	v.Series = name.href() + "?" + columns.Encode()
@@ -343,7 +404,7 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	}
 	d := drawer{name: name, ring: shown, w: w, at: at, cursor: !q.At.IsZero(), kind: q.Kind}
 	v.Figures = d.figures()
-	v.links(name, q, d)
+	v.links(name, q, d, young(r, now, s.store.keep))
 	if shown.Len() == 0 || shown.First().After(w.To) || shown.Last().Before(w.From) {
 		v.Empty = "No tick is recorded in this time."
 	} else {
@@ -357,6 +418,28 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	return v
 }
 
+// orders adds the forms of the orders that apply now.
+func (v *poolView) orders(name Name, last *api.Summary) {
+	if last != nil && last.Paused != nil {
+		v.Orders = append(v.Orders, orderForm{Path: name.apiPath() + "/resume", Title: "Resume"})
+	} else {
+		v.Orders = append(v.Orders, orderForm{Path: name.apiPath() + "/pause", Title: "Pause", Timed: true})
+	}
+	v.Orders = append(v.Orders, orderForm{Path: name.apiPath() + "/offset", Title: "Offset", Amount: "weight", Timed: true})
+}
+
+// stateHref returns the page of the node or app that a state is about; empty: it is about the pool.
+func (n Name) stateHref(s series.State) string {
+	kind, object, _ := strings.Cut(s.Key, "/")
+	switch kind {
+	case "missing", "crashes", "update", "signal":
+		return n.appHref(object)
+	case "node":
+		return n.nodeHref(object)
+	}
+	return ""
+}
+
 // longStamp returns a time with its date and zone, for headlines.
 func longStamp(at time.Time) string { return at.UTC().Format("Mon 2 Jan 2006, 15:04:05") + " UTC" }
 
@@ -364,7 +447,11 @@ func longStamp(at time.Time) string { return at.UTC().Format("Mon 2 Jan 2006, 15
 func ago(now, at time.Time) string { return condition.Duration(now.Sub(at)) + " ago" }
 
 // links sets the links to other windows and kinds of resources.
-func (v *poolView) links(name Name, q poolQuery, d drawer) {
+func (v *poolView) links(name Name, q poolQuery, d drawer, young bool) {
+	if young {
+		to := poolQuery{Range: allRange, Kind: q.Kind}
+		v.Ranges = append(v.Ranges, link{"since the pool exists", name.href() + "?" + to.values().Encode(), q.live() && q.Range == allRange})
+	}
 	for _, r := range ranges {
 		to := poolQuery{Range: r.Name, Kind: q.Kind}
 		v.Ranges = append(v.Ranges, link{r.Text, name.href() + "?" + to.values().Encode(), q.live() && q.Range == r.Name})
@@ -416,7 +503,7 @@ func (s *Server) serveSeries(w http.ResponseWriter, r *http.Request, name Name, 
 		Values map[string][]*number `json:"values"`
 	}{Values: map[string][]*number{}}
 	found := s.store.read(name, func(ring *series.Ring, _ known) {
-		q, ring := q.choose(ring, s.now()), cmp.Or(old, ring)
+		q, ring := q.choose(ring, s.now(), s.store.keep), cmp.Or(old, ring)
 		window := q.window(ring, s.now())
 		out.From, out.To, out.Times = window.From.UnixMilli(), window.To.UnixMilli(), ring.Times(window)
 		d := drawer{ring: ring, w: window, kind: q.Kind}

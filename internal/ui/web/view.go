@@ -79,6 +79,9 @@ func cutName(text string) (cluster, pool string, ok bool) { return strings.Cut(t
 // href returns the address of a pool.
 func (n Name) href() string { return "/pools/" + escape(n.Cluster) + "/" + escape(n.Pool) }
 
+// apiPath returns the address of a pool in the API of the same server.
+func (n Name) apiPath() string { return "/api/v1" + n.href() }
+
 // stamp is the format of a tick in an address. Ticks are at least 1 ms apart.
 const stamp = "2006-01-02T15:04:05.000Z"
 

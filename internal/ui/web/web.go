@@ -22,6 +22,8 @@ import (
 // Config configures the pages.
 type Config struct {
 	Source Source
+	// Details has the pages of nodes, applications and events; nil: the server has none of them.
+	Details Details
 	// Cluster is the name in the heading; empty: the pages show none.
 	Cluster string
 	// Keep is how long the plots reach back; 0: 25 h.
@@ -35,7 +37,8 @@ type Config struct {
 
 // Server serves the pages.
 type Server struct {
-	source Source
+	source  Source
+	details Details
 	// pastReads has a slot for each read of an older window.
 	pastReads chan struct{}
 	cluster   string
@@ -45,6 +48,7 @@ type Server struct {
 	reader    reader
 	hub       hub
 	cache     cache
+	windows   windows
 	sparks    sparks
 	mux       *http.ServeMux
 	assets    map[string]asset
@@ -62,7 +66,7 @@ type asset struct {
 
 // New returns a Server. Its Run must run for the pages to have data.
 func New(c Config) *Server {
-	s := &Server{source: c.Source, pastReads: make(chan struct{}, pastReads), cluster: c.Cluster, now: c.Now, log: c.Log, mux: http.NewServeMux(), assets: map[string]asset{}, alive: make(chan struct{})}
+	s := &Server{source: c.Source, details: c.Details, pastReads: make(chan struct{}, pastReads), cluster: c.Cluster, now: c.Now, log: c.Log, mux: http.NewServeMux(), assets: map[string]asset{}, alive: make(chan struct{})}
 	keep := c.Keep
 	if keep <= 0 {
 		keep = 25 * time.Hour
@@ -87,6 +91,12 @@ func New(c Config) *Server {
 	s.mux.HandleFunc("GET /pools", s.serveFleet)
 	s.mux.HandleFunc("GET /pools/{cluster}/{pool}", s.servePool)
 	s.mux.HandleFunc("GET /pools/{cluster}/{pool}/ticks/{at}", s.serveTick)
+	d := detailPages{s}
+	for path, make := range map[string]func(context.Context, *http.Request, Name, *listView) error{
+		"/nodes": d.nodeList, "/nodes/{node}": d.nodePage, "/apps": d.appList, "/apps/{app}": d.appPage, "/events": d.eventPage,
+	} {
+		s.mux.HandleFunc("GET /pools/{cluster}/{pool}"+path, d.detail(make))
+	}
 	s.mux.HandleFunc("GET /events", s.serveEvents)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "This page does not exist", "Open the fleet, and choose a pool.")

@@ -315,5 +315,25 @@
     event.preventDefault();
   });
 
+  // ---- orders ---------------------------------------------------------------------------------------------------
+  // An order goes to the API of this server with the token that the operator gives. The page does not keep the token.
+  document.addEventListener("submit", async (event) => {
+    const form = event.target.closest("form.order");
+    if (!form) return;
+    event.preventDefault();
+    const data = new FormData(form), body = { reason: data.get("reason") }, answer = form.querySelector(".answer");
+    if (data.has("for") && data.get("for") !== "") body.for = Number(data.get("for")) * 60;
+    if (data.has("weight")) body.weight = Number(data.get("weight"));
+    const headers = { "Content-Type": "application/json" };
+    if (data.get("token")) headers.Authorization = "Bearer " + data.get("token");
+    answer.className = "answer";
+    answer.textContent = "…";
+    const response = await fetch(form.dataset.order, { method: "POST", headers, body: JSON.stringify(body) }).catch(() => null);
+    const result = response ? await response.json().catch(() => ({})) : { error: "the server does not answer" };
+    const ok = response && response.ok;
+    answer.textContent = ok ? "ordered; the next tick follows it" : result.error || "status " + response.status;
+    answer.classList.toggle("bad-text", !ok);
+  });
+
   connect();
 })();

@@ -28,7 +28,7 @@ func start(w *webtest.World) (url string, stop func()) { return startKeeping(w, 
 // startKeeping starts pages that keep so long a past in memory.
 func startKeeping(w *webtest.World, keep time.Duration) (url string, stop func()) {
 	s := web.New(web.Config{
-		Source: w, Cluster: "prod", Now: webtest.Now, Keep: keep, Retry: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
+		Source: w, Details: w, Cluster: "prod", Now: webtest.Now, Keep: keep, Retry: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	})
 	server := httptest.NewServer(s)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -152,11 +152,13 @@ var paths = map[string]string{
 	"fleet": "/pools", "pool": "/pools/prod/checkout-eu1", "decision": "/pools/prod/checkout-eu1/ticks/2026-11-22T14:55:00Z?max_capacity=60&setpoint=0.8",
 	"pool-cursor": "/pools/prod/checkout-eu1?at=2026-11-22T09:00:00Z", "pool-no-tick": "/pools/prod/mail-eu1?range=1h", "paused": "/pools/prod/media-us1?range=6h",
 	"failed-tick": "/pools/prod/batch-us1/ticks/2026-11-22T15:38:59Z", "steady": "/pools/prod/ads-eu1", "not-found": "/pools/prod/nothing",
+	"node": "/pools/prod/catalog-ap1/nodes/i-2e9203", "nodes": "/pools/prod/catalog-ap1/nodes", "app": "/pools/prod/checkout-eu1/apps/receipts",
+	"apps": "/pools/prod/checkout-eu1/apps", "events": "/pools/prod/checkout-eu1/events?range=1h", "repairing": "/pools/prod/catalog-ap1?range=6h",
 	"filtered": "/pools?q=eu1", "filtered-empty": "/pools?q=zzz",
 }
 
 // inDark are the pages whose colours are checked in the dark scheme too.
-var inDark = []string{"filtered", "pool-cursor", "decision", "pool-no-tick"}
+var inDark = []string{"filtered", "pool-cursor", "decision", "pool-no-tick", "node", "app", "events"}
 
 // The plots are the same without script, and all pages are complete.
 func TestWithoutScript(t *testing.T) {
@@ -299,13 +301,14 @@ func TestZoom(t *testing.T) {
 	t.Parallel()
 	url, b := large(t), webtest.Browse(t, 1440, 1000, false)
 	b.Run(chromedp.Navigate(url+"/pools/prod/checkout-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
-	b.Run(chromedp.MouseEvent("mousePressed", 500, 400, chromedp.ButtonLeft), chromedp.MouseEvent("mouseMoved", 600, 400, chromedp.ButtonLeft),
-		chromedp.MouseEvent("mouseReleased", 700, 400, chromedp.ButtonLeft), chromedp.WaitVisible(`//nav[@aria-label="Time range"]/a[contains(., "earlier")]`))
+	y := webtest.Eval[float64](b, `document.getElementById("plots").getBoundingClientRect().top + 100`)
+	b.Run(chromedp.MouseEvent("mousePressed", 500, y, chromedp.ButtonLeft), chromedp.MouseEvent("mouseMoved", 600, y, chromedp.ButtonLeft),
+		chromedp.MouseEvent("mouseReleased", 700, y, chromedp.ButtonLeft), chromedp.WaitVisible(`//nav[@aria-label="Time range"]/a[contains(., "earlier")]`))
 	if !webtest.Eval[bool](b, `location.search.includes("from=2026-11-2")`) {
 		t.Error("the address does not have the time")
 	}
-	if n := webtest.Eval[int](b, `document.querySelectorAll(".ranges a").length`); n != 5 {
-		t.Errorf("%d links, want 5 with earlier and later", n)
+	if n := webtest.Eval[int](b, `document.querySelectorAll(".ranges a").length`); n != 8 {
+		t.Errorf("%d links, want 8 with earlier and later", n)
 	}
 }
 

@@ -39,11 +39,11 @@ func TestHostileRequests(t *testing.T) {
 	}{
 		{"unknown pool", "/pools/prod/none", 404, "This pool does not exist"},
 		{"name with a script", "/pools/prod/%3Cscript%3Ealert(1)%3C%2Fscript%3E", 404, "&lt;script&gt;"},
-		{"ten years", pool + "?from=2016-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", 400, "want 1 s to 25h"},
+		{"ten years", pool + "?from=2016-01-01T00:00:00Z&to=2026-01-01T00:00:00Z", 400, "want 1 s to 721h"},
 		{"backwards", pool + "?from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", 400, "want 1 s to"},
 		{"half a window", pool + "?from=2026-01-02T00:00:00Z", 400, "both from and to"},
 		{"no time", pool + "?at=yesterday", 400, "want a time"},
-		{"unknown range", pool + "?range=2h", 400, "want 1h, 6h or 24h"},
+		{"unknown range", pool + "?range=2h", 400, "want 15m, 1h, 6h, 24h, 7d, 30d or all"},
 		{"unknown kind", pool + "?kind=love", 400, "love"},
 		{"unknown part", pool + "?part=all", 400, "want plots or series"},
 		{"empty past", pool + "?from=2020-01-02T00:00:00Z&to=2020-01-02T01:00:00Z", 200, "No tick is recorded in this time"},
@@ -125,6 +125,43 @@ func TestOlderWindow(t *testing.T) {
 	w.SetAway(true)
 	if response, body := get(t, url+window); response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "The ledger does not answer") {
 		t.Errorf("status %d without the ledger:\n%.600s", response.StatusCode, body)
+	}
+}
+
+// A pool that exists for two minutes has an axis of two minutes, not of an hour.
+func TestYoungPoolShowsItsWholePast(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 1, Every: 10 * time.Second, Past: 2 * time.Minute})
+	_, page := get(t, url+"/pools/prod/checkout-eu1")
+	if !strings.Contains(page, `aria-current="true">since the pool exists<`) {
+		t.Errorf("the page has another range: %.3000s", page)
+	}
+	_, body := get(t, url+"/pools/prod/checkout-eu1?part=series")
+	got := decode[struct{ From, To int64 }](t, body)
+	if span := time.Duration(got.To-got.From) * time.Millisecond; span > 3*time.Minute || span < 90*time.Second {
+		t.Errorf("the axis has %v, want about 2 min", span)
+	}
+}
+
+// A range beyond the memory of the pages is read from the ledger and thinned. Its headline is that of now.
+func TestWeekIsReadFromTheLedger(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 1, Every: time.Minute, Past: 7 * 24 * time.Hour}
+	url := serve(t, w)
+	_, body := get(t, url+"/pools/prod/checkout-eu1?range=7d&part=series")
+	got := decode[struct{ Values map[string][]*float64 }](t, body)
+	known := 0
+	for _, x := range got.Values["target"] {
+		if x != nil {
+			known++
+		}
+	}
+	if n := len(got.Values["target"]); known < n*9/10 || n < 500 {
+		t.Errorf("%d of %d columns have a target", known, n)
+	}
+	_, page := get(t, url+"/pools/prod/checkout-eu1?range=30d")
+	if strings.Contains(page, "moment") || !strings.Contains(page, "Apps need") {
+		t.Errorf("the page of 30 days: %.3000s", page)
 	}
 }
 

@@ -6,6 +6,7 @@
 package webtest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,6 +39,8 @@ type World struct {
 	Trouble bool
 	// Live is the time before Now whose ticks are published to a follower, so that they have the facts of the pools.
 	Live time.Duration
+	// Past is how long the pools exist; 0: 25 h.
+	Past time.Duration
 
 	mu     sync.Mutex
 	away   bool
@@ -103,6 +106,7 @@ func (w *World) trouble(name web.Name) trouble {
 func (w *World) facts(name web.Name) condition.Facts {
 	p := w.pool(name)
 	f := condition.Facts{Lease: condition.Lease{Known: true, Holder: "bootstrap-2"}}
+	f.Nodes = condition.UnfitNodes(Now(), w.health(name))
 	for i, app := range p.apps {
 		n := int(p.need(Now())[i]*2) + 1
 		one := condition.Instances{App: app, Expected: n, Running: n}
@@ -112,7 +116,7 @@ func (w *World) facts(name web.Name) condition.Facts {
 		if w.trouble(name) == "hero" && i == 3 {
 			one.Flapping = 2
 		}
-		f.Apps = append(f.Apps, one)
+		f.Apps = append(f.Apps, troubled(one))
 	}
 	return f
 }
@@ -243,6 +247,7 @@ func record(name web.Name, s api.Summary) api.TickRecord {
 type pool struct {
 	name    web.Name
 	every   time.Duration
+	past    time.Duration
 	kind    trouble
 	seed    float64 // 0 to 1
 	base    float64 // mean capacity
@@ -255,7 +260,7 @@ func (w *World) pool(name web.Name) pool {
 	h := fnv.New32a()
 	h.Write([]byte(name.String()))
 	seed := float64(h.Sum32()%1000) / 1000
-	p := pool{name: name, every: w.Every, kind: w.trouble(name), seed: seed, base: 6 + math.Round(seed*seed*40), groups: []string{"on-demand", "spot-a"}}
+	p := pool{name: name, every: w.Every, past: cmp.Or(w.Past, 25*time.Hour), kind: w.trouble(name), seed: seed, base: 6 + math.Round(seed*seed*40), groups: []string{"on-demand", "spot-a"}}
 	p.maximum = math.Round(p.base*1.8) + 4
 	p.apps = []string{name.Pool + "-api", name.Pool + "-worker"}
 	if p.kind == "hero" {
@@ -288,7 +293,7 @@ func (p pool) need(at time.Time) (out []float64) {
 	return out
 }
 
-// run calls visit with the ticks of the last 25 h.
+// run calls visit with all ticks.
 func (p pool) run(visit func(api.Summary) error) error {
 	target := math.Round(p.base * 0.8)
 	joined := target
@@ -297,7 +302,7 @@ func (p pool) run(visit func(api.Summary) error) error {
 		end = Now().Add(-21 * time.Minute)
 	}
 	offset := time.Duration(p.seed*float64(min(p.every, time.Minute))) / 2
-	for at := Now().Add(-25 * time.Hour).Add(offset); at.Before(end); at = at.Add(p.every) {
+	for at := Now().Add(-p.past).Add(offset); at.Before(end); at = at.Add(p.every) {
 		s := p.tick(at, &target, joined)
 		if err := visit(s); err != nil {
 			return err

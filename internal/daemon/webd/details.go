@@ -1,0 +1,67 @@
+package webd
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+)
+
+// pool returns the reader of a pool now.
+func (s source) pool(pool web.Name) view.Pool {
+	return view.Pool{Bus: s.bus, Cluster: s.cluster, Name: pool.Pool}
+}
+
+// Nodes implements web.Details.
+func (s source) Nodes(ctx context.Context, pool web.Name) ([]api.Node, error) {
+	return s.pool(pool).Nodes(ctx)
+}
+
+// Health implements web.Details.
+func (s source) Health(ctx context.Context, pool web.Name, q api.HealthQuery) (api.HealthStatus, error) {
+	h, err := s.pool(pool).Health(ctx, q)
+	if errors.Is(err, events.ErrNoResponse) {
+		return api.HealthStatus{}, nil // without a policy
+	}
+	if q.History { // the response is of all nodes that the query names, and its history may have others
+		h.History = slices.DeleteFunc(h.History, func(one api.HealthHistory) bool { return len(q.Nodes) > 0 && !slices.Contains(q.Nodes, one.Node) })
+	}
+	return h, err
+}
+
+// Apps implements web.Details.
+func (s source) Apps(ctx context.Context, pool web.Name, app string) (api.HarmonizerStatus, error) {
+	if app == "" {
+		return s.pool(pool).Apps(ctx)
+	}
+	h, err := view.Harmonizer(ctx, s.bus, s.cluster, api.HarmonizerQuery{App: app, Crashes: true})
+	if err == nil && h.App != nil && h.App.Pool != "" && h.App.Pool != pool.Pool {
+		h.App = nil // it is an app of another pool
+	}
+	return h, err
+}
+
+// Events implements web.Details.
+func (s source) Events(ctx context.Context, pool web.Name, from, to time.Time, visit func(api.Event) error) error {
+	skipped, err := history.NewFeed(s.cluster).Events(ctx, s.past(pool.Pool), from, to, func(_ time.Time, list []api.Event) error {
+		for _, e := range list {
+			if e.Pool != "" && e.Pool != pool.Pool {
+				continue
+			}
+			if err := visit(e); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if skipped > 0 {
+		s.log.Warn("events of another version omitted", "pool", pool.Pool, "events", skipped)
+	}
+	return err
+}

@@ -1,0 +1,133 @@
+package webtest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web"
+)
+
+// repaired is the node that is repaired in pools with the trouble "repair".
+const repaired = "i-2e9203"
+
+// health returns the state of node health of a pool: one node is in its second repair.
+func (w *World) health(name web.Name) api.HealthStatus {
+	h := api.HealthStatus{Pool: name.Pool, Mode: api.ModeAct, At: Now()}
+	if w.trouble(name) != "repair" {
+		return h
+	}
+	h.Nodes = []api.NodeHealth{{Group: "spot-a", NodeExplanation: api.NodeExplanation{
+		NodeHealthState: api.NodeHealthState{Node: repaired, State: api.StateRecovering, Since: Now().Add(-4 * time.Minute), Verdict: api.CheckFail,
+			Why: "disk read-only", Attempt: "a2", Until: Now().Add(6 * time.Minute)},
+		Failing: Now().Add(-24 * time.Minute), Action: api.ActionReboot, Repairs: 2,
+		Modes: []api.ModeVerdict{
+			{Mode: api.DetectAgentHeartbeat, Verdict: api.CheckFail, Reason: "condition ReadonlyFilesystem", At: Now().Add(-20 * time.Second)},
+			{Mode: api.DetectNodeStatus, Verdict: api.CheckOK, At: Now().Add(-40 * time.Second)},
+		},
+	}}}
+	h.History = []api.HealthHistory{
+		{At: Now().Add(-20 * time.Minute), Node: repaired, Event: api.HealthRepairStarted, Action: api.ActionReboot, Attempt: "a1", Why: "disk read-only",
+			Result: api.HealthRepairFailed, Ended: Now().Add(-8 * time.Minute), ResultWhy: "still read-only"},
+		{At: Now().Add(-4 * time.Minute), Node: repaired, Event: api.HealthRepairAttempt, Action: api.ActionReboot, Attempt: "a2", Why: "disk read-only"},
+	}
+	return h
+}
+
+// Nodes implements web.Details.
+func (w *World) Nodes(_ context.Context, name web.Name) (out []api.Node, err error) {
+	if err := w.answers(); err != nil {
+		return nil, err
+	}
+	for _, group := range w.pool(name).groups {
+		for i := range 4 {
+			out = append(out, api.Node{Node: fmt.Sprintf("i-%s-%d", group, i), Group: group, State: "running", Tasks: 3 + i, Uptime: float64(3600 * (i + 1)), Health: string(api.StateHealthy)})
+		}
+	}
+	for _, n := range w.health(name).Nodes {
+		out = append(out, api.Node{Node: n.Node, Group: n.Group, State: "running, cordoned", Tasks: 2, Uptime: 86400, Health: string(n.State)})
+	}
+	return out, nil
+}
+
+// Health implements web.Details.
+func (w *World) Health(_ context.Context, name web.Name, q api.HealthQuery) (api.HealthStatus, error) {
+	h := w.health(name)
+	if len(q.Nodes) > 0 && q.Nodes[0] != repaired {
+		h.Nodes, h.History = nil, nil
+	}
+	return h, w.answers()
+}
+
+// Apps implements web.Details.
+func (w *World) Apps(_ context.Context, name web.Name, app string) (h api.HarmonizerStatus, err error) {
+	if err := w.answers(); err != nil {
+		return h, err
+	}
+	for _, one := range w.facts(name).Apps {
+		a := api.AppSummary{Name: one.App, Pool: name.Pool, Expected: true, Version: "v1.4.3", Count: api.AppCount{Expected: one.Expected, Running: one.Running, Missing: one.Missing, Flapping: one.Flapping}}
+		if one.Update != "" {
+			a.Update = &api.AppUpdate{From: "v1.4.3", To: "v1.5.0", Halted: &api.HaltedUpdate{Version: "v1.5.0", Serves: "v1.4.3", Why: one.Update, At: Now().Add(-10 * time.Minute)}}
+		}
+		if h.Apps = append(h.Apps, a); one.App != app {
+			continue
+		}
+		h.App = &api.AppExplanation{AppSummary: a}
+		for i := range min(one.Expected, 12) {
+			index := api.IndexStatus{Index: i, Desired: true, Instances: []api.AppInstance{{
+				ID: fmt.Sprint(app, i), Node: fmt.Sprintf("i-on-demand-%d", i%4), Version: "v1.4.3", State: "READY", Since: float64(Now().Add(-time.Duration(i+1) * time.Hour).Unix()),
+			}}}
+			switch {
+			case i < one.Missing:
+				index.Instances, index.Missing, index.Why = nil, Now().Add(-33*time.Minute), api.WhyNoRoom
+			case i < one.Flapping:
+				index.Instances, index.Flapping, index.Crashes, index.NotBefore, index.Why = nil, true, 3, Now().Add(20*time.Second), api.WhyRestartDelay
+				h.Crashes = append(h.Crashes, api.AppCrash{Index: i, Version: "v1.4.3", Node: "i-spot-a-1", At: Now().Add(-30 * time.Second), Status: new(1), Description: "panic: no such table: receipts"})
+			}
+			h.App.Indices = append(h.App.Indices, index)
+		}
+	}
+	return h, nil
+}
+
+// Events implements web.Details.
+func (w *World) Events(_ context.Context, name web.Name, from, to time.Time, visit func(api.Event) error) error {
+	if err := w.answers(); err != nil {
+		return err
+	}
+	for at := Now().Add(-24 * time.Hour); !at.After(to); at = at.Add(10 * time.Minute) {
+		all := []api.Event{{At: at, Kind: api.EventDecision, Pool: name.Pool, Name: "target", Severity: api.SeverityInfo, Text: "set target on-demand to 14"}}
+		if w.trouble(name) == "hero" {
+			for i := range 4 {
+				f := api.AppFinding{Kind: api.AppFindingMissing, App: "receipts", Index: i % 2, Pool: name.Pool, Node: "i-spot-a-1", Why: api.WhyCrashed}
+				all = append(all, api.Event{At: at.Add(time.Duration(i+1) * time.Second), Kind: api.EventHarmonizer, Name: string(f.Kind), Severity: api.SeverityWarning, Text: f.String(), Data: f})
+			}
+		}
+		if w.trouble(name) == "repair" && at.After(Now().Add(-25*time.Minute)) {
+			n := api.HealthNotification{Pool: name.Pool, At: at, HealthFinding: api.HealthFinding{Event: api.HealthRepairAttempt, Node: repaired, Action: api.ActionReboot, Why: "disk read-only"}}
+			all = append(all, api.Event{At: at, Kind: api.EventNodeHealth, Pool: name.Pool, Name: string(n.Event), Severity: api.SeverityWarning, Text: n.String(), Data: n})
+		}
+		for _, e := range all {
+			if e.At.Before(from) || e.At.After(to) {
+				continue
+			}
+			if err := visit(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// troubled completes the facts of an app with what the harmonizer reports.
+func troubled(a condition.Instances) condition.Instances {
+	if a.Missing > 0 {
+		a.Why = "no node has so much room now"
+	}
+	if a.Flapping > 0 {
+		a.Crash = &condition.CrashLoop{Index: 1, Count: 3, First: Now().Add(-70 * time.Second), Last: Now().Add(-30 * time.Second), Cause: "exit 1", Next: Now().Add(20 * time.Second)}
+	}
+	return a
+}

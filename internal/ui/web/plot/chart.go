@@ -52,10 +52,9 @@ func (c Chart) Draw() []byte {
 		d.add(`<path class="$" d="$"/>`, b.Class, block(b.From, b.To, 0, c.Height*10))
 	}
 	for _, l := range c.Limits {
-		if highest(l.Bins) > top {
-			continue // a text describes it
+		if shape := line(within(l.Bins, top), s); shape != "" {
+			d.add(`<path class="$" d="$"/>`, l.Class, shape)
 		}
-		d.add(`<path class="$" d="$"/>`, l.Class, line(l.Bins, s))
 	}
 	for _, l := range slices.Backward(c.Lines) {
 		shape := line(l.Bins, s)
@@ -68,30 +67,27 @@ func (c Chart) Draw() []byte {
 	for y := step; y < top*0.97; y += step {
 		d.add(`<text class="axis" x="-8" y="$" text-anchor="end">$</text>`, s.y(float32(y))/10+4, number(y))
 	}
-	if above != "" {
-		d.text("note halo", 0.5, 12, "middle", above)
-	}
-	d.bands(c.Bands, c.Columns)
+	d.bands(c.Bands, c.Columns, above)
 	d.close()
 	return d.Bytes()
 }
 
-// bands writes the texts of bands. A text near the right edge stands to the left of its band.
-func (d *drawing) bands(bands []Band, columns int) {
-	for _, b := range bands {
-		if b.Text == "" {
-			continue
-		}
-		x, anchor := float64(b.From)/float64(columns), ""
-		if x > 0.7 {
-			x, anchor = float64(b.To)/float64(columns), "end"
-		}
-		d.text("note halo "+b.Class+"-text", min(x+0.003, 1), 12, anchor, b.Text)
+// bands writes the texts of bands, and which limit is above the plot.
+func (d *drawing) bands(bands []Band, columns int, above string) {
+	var list []note
+	if above != "" {
+		list = append(list, note{x: 0.35, y: 12, text: above, right: true, urgency: 1})
 	}
+	for _, b := range bands {
+		if b.Text != "" {
+			list = append(list, note{x: float64(b.From) / float64(columns), y: 12, class: b.Class + "-text", text: b.Text, right: true})
+		}
+	}
+	d.notes(list)
 }
 
 // top returns the value at the upper edge: the peak with room above it. A limit is in view if it is at most 1.5 times
-// the peak. Otherwise above describes it.
+// the peak. Otherwise above describes its present value.
 func (c Chart) top() (top float64, above string) {
 	peak := 0.0
 	sums := make([]float64, c.Columns)
@@ -110,7 +106,7 @@ func (c Chart) top() (top float64, above string) {
 	}
 	top = peak
 	for _, l := range c.Limits {
-		switch x := highest(l.Bins); {
+		switch x := latest(l.Bins); {
 		case x > 1.5*peak && peak > 0:
 			above = l.Name + " " + number(x) + " is above this plot ↑"
 		default:
@@ -121,6 +117,25 @@ func (c Chart) top() (top float64, above string) {
 		return top * 1.14, above
 	}
 	return top * 1.06, above
+}
+
+// latest returns the last value.
+func latest(bins []series.Bin) float64 {
+	for _, b := range slices.Backward(bins) {
+		if b.OK {
+			return float64(b.Last)
+		}
+	}
+	return 0
+}
+
+// within returns the columns without those above the upper edge.
+func within(bins []series.Bin, top float64) []series.Bin {
+	out := slices.Clone(bins)
+	for i, b := range out {
+		out[i].OK = b.OK && float64(b.Max) <= top
+	}
+	return out
 }
 
 func highest(bins []series.Bin) (x float64) {

@@ -58,25 +58,32 @@ func (l SignalLane) Draw() []byte {
 		d.add(`<path class="flag" d="M$ 60V220"/>`, f.Column)
 	}
 	d.close()
-	for _, f := range l.Flags {
-		x, anchor := flagPlace(f.Column, l.Columns)
-		d.text("note halo ink", x, 11, anchor, f.Text)
-	}
-	if l.Shadow != "" {
-		for c, b := range l.Difference {
-			if b.OK {
-				x, anchor := notePlace(c, l.Columns)
-				d.text("note halo shadow-text", x, 11, anchor, l.Shadow)
-				break
-			}
-		}
-	}
-	for _, n := range l.Notes {
-		x, anchor := notePlace(n.Column, l.Columns)
-		d.text("note halo "+noteClass(n.Text), x, 11, anchor, n.Text)
-	}
+	d.notes(l.texts())
 	d.close()
 	return d.Bytes()
+}
+
+// texts returns the notes of the lane: problems before releases.
+func (l SignalLane) texts() (out []note) {
+	at := func(column int) float64 { return float64(column) / float64(l.Columns) }
+	for _, f := range l.Flags {
+		out = append(out, note{x: at(f.Column), y: 11, class: "ink", text: f.Text, right: true})
+	}
+	for c, b := range l.Difference {
+		if b.OK && l.Shadow != "" {
+			out = append(out, note{x: at(c), y: 11, class: "shadow-text", text: l.Shadow})
+			break
+		}
+	}
+	return append(out, problems(l.Notes, l.Columns, 11)...)
+}
+
+// problems returns the notes of problems.
+func problems(flags []Flag, columns, y int) (out []note) {
+	for _, f := range flags {
+		out = append(out, note{x: float64(f.Column) / float64(columns), y: y, class: noteClass(f.Text), text: f.Text, urgency: 1})
+	}
+	return out
 }
 
 // noteClass returns the class of a note by its mark.
@@ -88,22 +95,6 @@ func noteClass(text string) string {
 		return "warn-text"
 	}
 	return "ink2"
-}
-
-// flagPlace returns where the text of a flag stands: to its right, or at the right edge to its left.
-func flagPlace(column, columns int) (x float64, anchor string) {
-	if x = float64(column) / float64(columns); x > 0.93 {
-		return x - 0.004, "end"
-	}
-	return x + 0.004, ""
-}
-
-// notePlace returns where a note stands: to the left of its mark, or at the left edge to its right.
-func notePlace(column, columns int) (x float64, anchor string) {
-	if x = float64(column) / float64(columns); x < 0.25 {
-		return x + 0.006, ""
-	}
-	return x - 0.004, "end"
 }
 
 // latency returns the area of a latency on a logarithmic scale, 1 ms to 1 s, 8 px high.
@@ -161,10 +152,7 @@ func (l AppLane) Draw() []byte {
 		d.add(`<path class="warn" d="$"/>`, block(b.From, b.To, 30, 60))
 	}
 	d.close()
-	for _, n := range l.Notes {
-		x, anchor := notePlace(n.Column, l.Columns)
-		d.text("note halo "+noteClass(n.Text), x, 10, anchor, n.Text)
-	}
+	d.notes(problems(l.Notes, l.Columns, 10))
 	d.close()
 	return d.Bytes()
 }

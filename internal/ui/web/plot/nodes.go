@@ -69,20 +69,20 @@ func (n Nodes) Draw() []byte {
 		n.steady(&d, y+10)
 	}
 	d.close()
+	var list []note
 	for i, lane := range lanes {
 		for _, node := range lane {
 			for _, p := range node.Parts {
 				if p.Part == Repair && p.Text != "" {
-					x, anchor := notePlace(p.From, n.Columns)
-					d.plate("warn-text", x, i*nodeHeight+10, anchor, "▲ "+p.Text)
+					list = append(list, note{x: float64(p.From) / float64(n.Columns), y: i*nodeHeight + 10, class: "warn-text", text: "▲ " + p.Text, plate: true, urgency: 1})
 				}
 			}
 		}
 	}
 	if n.Others != "" {
-		x, anchor := notePlace(n.From, n.Columns)
-		d.text("note halo", max(x-0.004, 0.002), y+7, anchor, n.Others)
+		list = append(list, note{x: float64(n.From) / float64(n.Columns), y: y + 7, text: n.Others, right: true})
 	}
+	d.notes(list)
 	if left > 0 {
 		d.text("note halo", 0.006, height-4, "", "+ "+strconv.Itoa(left)+" more nodes with an event")
 	}

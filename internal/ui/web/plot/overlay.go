@@ -21,19 +21,17 @@ func (o Overlay) Draw() []byte {
 	for _, m := range o.Marks {
 		d.add(`<line class="grid" x1="$" x2="$" y1="0" y2="100%"/>`, percent(m.X), percent(m.X))
 	}
+	var list []note
 	for _, g := range o.Gaps {
 		x, w := float64(g.From)/float64(o.Columns), float64(max(g.To-g.From, 2))/float64(o.Columns)
 		for _, class := range []string{"gap", "hatch"} {
 			d.add(`<rect class="$" x="$" width="$" y="0" height="100%"/>`, class, percent(x), percent(w))
 		}
 		if g.Text != "" {
-			at, anchor := x+0.003, ""
-			if x > 0.75 {
-				at, anchor = x-0.003, "end"
-			}
-			d.text("note halo", at, 11, anchor, g.Text)
+			list = append(list, note{x: x, y: 26, text: g.Text, right: true})
 		}
 	}
+	d.notes(list)
 	d.close()
 	return d.Bytes()
 }

@@ -39,6 +39,8 @@ type World struct {
 	Trouble bool
 	// Live is the time before Now whose ticks are published to a follower, so that they have the facts of the pools.
 	Live time.Duration
+	// Crowded gives each pool many events in a short time.
+	Crowded bool
 	// Past is how long the pools exist; 0: 25 h.
 	Past time.Duration
 
@@ -96,6 +98,9 @@ var troubles = map[string]trouble{
 }
 
 func (w *World) trouble(name web.Name) trouble {
+	if w.Crowded {
+		return "crowded"
+	}
 	if !w.Trouble {
 		return ""
 	}
@@ -110,10 +115,10 @@ func (w *World) facts(name web.Name) condition.Facts {
 	for i, app := range p.apps {
 		n := int(p.need(Now())[i]*2) + 1
 		one := condition.Instances{App: app, Expected: n, Running: n}
-		if k := w.trouble(name); i == 1 && (k == "hero" || k == "missing") {
+		if k := w.trouble(name); i == 1 && (k == "hero" || k == "missing" || k == "crowded") {
 			one.Missing, one.Running = 5, n-5
 		}
-		if w.trouble(name) == "hero" && i == 3 {
+		if w.trouble(name) == "hero" && i == 3 || w.trouble(name) == "crowded" && i == 1 {
 			one.Flapping = 2
 		}
 		f.Apps = append(f.Apps, troubled(one))
@@ -326,6 +331,9 @@ func (p pool) tick(at time.Time, target *float64, joined float64) api.Summary {
 	case p.kind == "paused" && within(at, time.Hour, -time.Hour):
 		s.Paused = &api.Note{By: "kim@ops", Why: "network work"}
 		return s
+	case p.kind == "crowded" && int(ago(at).Seconds())%170 < 40:
+		s.Failed = "list the instances of group spot-a: RequestLimitExceeded"
+		return s
 	case p.kind == "tick failed" && within(at, 9*time.Minute, -time.Hour):
 		s.Failed = "list the instances of group spot-a: RequestLimitExceeded"
 		return s
@@ -420,6 +428,20 @@ func (p pool) events(s *api.Summary, at time.Time) {
 	case "draining":
 		if within(at, 12*time.Minute, -time.Hour) {
 			s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: "i-77", Group: "spot-a", State: api.UnsteadyDraining})
+		}
+	case "crowded":
+		s.Apps[0].Version = fmt.Sprintf("build-5c41e2cde1cb%d", int(ago(at).Minutes()))
+		switch seconds := int(ago(at).Seconds()); {
+		case seconds%60 < 20:
+			bad(0, api.VerdictStale, "app "+s.Apps[0].Name+": newest point is 6m old")
+		case seconds%60 < 40:
+			bad(0, api.VerdictFailed, "app "+s.Apps[0].Name+": no answer within 1s")
+			backoff(1)
+		default:
+			s.Nodes = append(s.Nodes, repair, api.UnsteadyNode{ID: "i-2e9204", Group: "spot-a", State: api.UnsteadySilent})
+		}
+		if int(ago(at).Minutes())%2 == 0 {
+			s.Limits.Max = new(p.maximum * 4)
 		}
 	case "hero":
 		p.hero(s, at, bad, backoff, repair)

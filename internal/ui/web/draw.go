@@ -37,9 +37,18 @@ func (d drawer) figures() []figure {
 		limits = least + "–" + d.pool(series.Maximum)
 	}
 	return []figure{
-		{"unlimited", "need", d.pool(series.Unlimited), ""}, {"target", "target", d.pool(series.Target), ""},
-		{"joined", "joined", d.pool(series.Joined), ""}, {"limits", "limits", limits, ""},
+		d.figure("need", series.Unlimited), d.figure("target", series.Target), d.figure("joined", series.Joined), {"limits", "limits", limits, ""},
 	}
+}
+
+// figure returns a value. An unknown one has its last known value beside the dash.
+func (d drawer) figure(label string, q series.Quantity) figure {
+	key := series.Key{Quantity: q}
+	f := figure{keyName(key), label, d.value(key), ""}
+	if x, ok := d.ring.Known(key, d.at); ok && f.Value == "–" {
+		f.Rest = "was " + plot.Number(x)
+	}
+	return f
 }
 
 // kinds returns the kinds of resources that the apps request. If the kind of d is not one of them, d gets the first.

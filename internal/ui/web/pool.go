@@ -157,7 +157,9 @@ type link struct {
 
 // changeRow is a row of the table "Changes of the target".
 type changeRow struct {
-	Time, Href, Before, After, Rule, Why, Title string
+	At                                   time.Time
+	Form                                 string // of the time
+	Time, Href, Before, After, Rule, Why string
 }
 
 // poolView is the page of one pool.
@@ -167,6 +169,7 @@ type poolView struct {
 	Href     string
 	Past     bool   // it shows a time of the past, and nothing of now
 	Moment   string // that time, with date and zone
+	MomentAt time.Time
 	Tabs     []link
 	Safe     bool   // to deploy, with Deploy
 	Deploy   string // the deploy light; empty: the page is of the past
@@ -378,6 +381,7 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 		From: w.From.UnixMilli(), To: w.To.UnixMilli(), Columns: w.Columns, At: at.UTC().Format(time.TimeOnly), AtHref: name.tickHref(at),
 		Query: "?" + q.values().Encode(),
 	}
+	v.MomentAt = at
 	if v.Past = !q.live() || !q.At.IsZero(); v.Past {
 		v.Moment, v.States = longStamp(at), series.StatesAt(shown, at)
 	} else {
@@ -481,14 +485,17 @@ const maxChangeRows = 40
 
 // changes sets the table of changes, newest first.
 func (v *poolView) changes(name Name, r *series.Ring, w series.Window) {
-	layout := "15:04"
-	if w.To.Sub(w.From) <= time.Hour {
-		layout = time.TimeOnly
+	layout, form := "15:04", "minute"
+	switch span := w.To.Sub(w.From); {
+	case span <= time.Hour:
+		layout, form = time.TimeOnly, "clock"
+	case span > 25*time.Hour:
+		layout, form = "2 Jan 15:04", "day"
 	}
 	list := r.Changes(w.From, w.To)
 	for _, c := range list[:min(len(list), maxChangeRows)] {
 		v.Changes = append(v.Changes, changeRow{
-			c.At.UTC().Format(layout), name.tickHref(c.At), plot.Number(c.Before), plot.Number(c.After), c.Rule, series.Cut(c.Why, 110), c.Why,
+			c.At, form, c.At.UTC().Format(layout), name.tickHref(c.At), plot.Number(c.Before), plot.Number(c.After), c.Rule, c.Why,
 		})
 	}
 	v.More = len(list) - len(v.Changes)

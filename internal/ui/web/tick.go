@@ -53,6 +53,8 @@ type again struct {
 type tickView struct {
 	frame
 	Headline, Sub string
+	At            time.Time
+	Time          string
 	Sentence      string
 	PoolHref      string
 	Before, After string // addresses of the ticks around
@@ -111,7 +113,8 @@ func (s *Server) tick(name Name, t api.Summary, r *api.TickRecord, q url.Values)
 		}
 	})
 	v.Headline, v.Sentence = headline(t), condition.Sentence(t.At, &t, condition.Facts{})
-	v.Sub = at.Format("Mon 2 Jan 15:04:05 UTC") + ", took " + plot.Number(float64(t.Took)/1e6) + " ms"
+	v.At, v.Time = at, at.Format("Mon 2 Jan 15:04:05 UTC")
+	v.Sub = "· took " + plot.Number(float64(t.Took)/1e6) + " ms"
 	if r != nil && r.Epoch > 0 {
 		v.Sub += fmt.Sprintf(", lease epoch %d", r.Epoch)
 	}

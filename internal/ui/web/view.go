@@ -125,12 +125,12 @@ func marks(w series.Window, live bool) (out []plot.Mark) {
 		case text == "00:00":
 			text = t.UTC().Format("Mon 2 Jan")
 		}
-		out = append(out, plot.Mark{X: x, Text: text})
+		out = append(out, plot.Mark{X: x, Text: text, At: t.UnixMilli()})
 	}
 	if live {
 		return append(out, plot.Mark{X: 1, Text: "now", Now: true})
 	}
-	return append(out, plot.Mark{X: 1, Text: w.To.UTC().Format("15:04"), Now: true})
+	return append(out, plot.Mark{X: 1, Text: w.To.UTC().Format("15:04"), Now: true, At: w.To.UnixMilli()})
 }
 
 // byteSafe are the bytes that a path segment may have as they are.

@@ -9,6 +9,40 @@
   const fill = (element, html) => { element.innerHTML = markup.createHTML(html); };
   const say = (text) => { $("say").textContent = text; };
 
+  // ---- times ----------------------------------------------------------------------------------------------------
+  // The server writes UTC. A reader sees the zone of the browser, and UTC by the switch. Ages are computed by the server, so a
+  // wrong clock of the browser changes none.
+  const utcOnly = () => localStorage.getItem("weir-utc") === "1";
+  const zone = () => (utcOnly() ? "UTC" : undefined);
+  const print = (date, options) => new Intl.DateTimeFormat("en-GB", { hourCycle: "h23", timeZone: zone(), ...options }).format(date);
+  const clock = { hour: "2-digit", minute: "2-digit", second: "2-digit" }, minute = { hour: "2-digit", minute: "2-digit" };
+  const forms = {
+    clock: (d) => print(d, clock),
+    minute: (d) => print(d, minute),
+    day: (d) => print(d, { day: "numeric", month: "short" }) + " " + print(d, minute),
+    long: (d) => print(d, { weekday: "short", day: "numeric", month: "short", year: "numeric" }).replace(",", "") + ", " + print(d, { ...clock, timeZoneName: "short" }),
+  };
+  const local = new Date().getTimezoneOffset() !== 0 || new Date(2026, 6, 1).getTimezoneOffset() !== 0;
+  function times(root) {
+    if (!local) return; // the zone of the reader is UTC
+    for (const e of root.querySelectorAll("time[data-form]")) {
+      const form = e.textContent.match(/^\d+ \w+ /) ? "day" : e.dataset.form;
+      e.textContent = forms[form](new Date(e.getAttribute("datetime")));
+    }
+    for (const e of root.querySelectorAll("text[data-t]")) {
+      const at = Number(e.dataset.t), d = new Date(at);
+      if (!at) continue;
+      e.textContent = print(d, minute) === "00:00" ? print(d, { weekday: "short", day: "numeric", month: "short" }).replace(",", "") : print(d, e.textContent.length > 5 && e.textContent.includes(":") ? clock : minute);
+    }
+    const own = print(new Date(), { timeZoneName: "short" }).split(" ").pop();
+    $("zone").textContent = utcOnly() ? "times in UTC: show local time" : "times in " + own + ": show UTC";
+    $("zone").classList.remove("hidden-zone");
+  }
+  $("zone").addEventListener("click", () => {
+    localStorage.setItem("weir-utc", utcOnly() ? "0" : "1");
+    times(document);
+  });
+
   // ---- live pages -----------------------------------------------------------------------------------------------
   const address = document.body.dataset.events;
   let source = null;
@@ -93,6 +127,7 @@
       return;
     }
     fill($("head"), data.head);
+    times($("head"));
     back(data.live);
     const list = $("fleet");
     if (!list) {
@@ -155,6 +190,12 @@
   // ---- pool -----------------------------------------------------------------------------------------------------
   let columns = null; // promise of the columns of the plots; it is kept, so that quick keys fetch once
   let at = -1;        // column of the cursor; -1: none
+  let pinned = false; // a click or a key has set the cursor, and it stays when the pointer leaves
+  let heldSince = 0;  // since when a reader of a tick holds the page; 0: it is live
+  const live = new URL(location.href).searchParams.get("at") === null && Boolean(document.body.dataset.events);
+  setInterval(() => {
+    if (heldSince && live && $("live")) $("live").textContent = "held, " + Math.round((performance.now() - heldSince) / 1000) + " s old";
+  }, 1000);
 
   async function refreshPool() {
     const pool = $("pool");
@@ -171,11 +212,12 @@
     const before = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
     const focused = document.activeElement === $("plots");
     fill(pool, html);
+    times(pool);
     columns = null;
     const after = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
     if (before !== after) say("The target changed from " + before + " to " + after);
     if (focused && $("plots")) $("plots").focus({ preventScroll: true });
-    if (!gone) back("live, tick at " + ($("at") ? $("at").textContent : ""));
+    if (!gone) back("live, tick at " + ($("at") ? $("at").textContent.trim() : ""));
   }
 
   function load() {
@@ -216,6 +258,7 @@
 
   async function show(i) {
     at = i;
+    if (!heldSince) heldSince = performance.now();
     const data = await load().catch(() => null);
     if (!data || at !== i) return;
     const line = $("cursor"), x = ((i + 0.5) / data.times.length) * 100 + "%";
@@ -228,14 +271,33 @@
       if (element.closest(".nodes")) element.textContent = "weight " + text(data, key, i);
       else element.textContent = text(data, key, i);
     }
-    const when = moment(data, i).toISOString();
-    $("at").textContent = when.slice(11, 19);
+    const date = moment(data, i), when = date.toISOString();
+    $("pool").classList.add("then"); // states and sentence are of now
+    $("moment").textContent = forms.long(date);
+    $("at").textContent = forms.clock(date);
     $("open").href = $("pool").dataset.href + "/ticks/" + when;
-    say(when.slice(11, 16) + ": target " + text(data, "target", i) + ", need " + text(data, "unlimited", i) + ", joined " + text(data, "joined", i));
+    if (pinned) keep(when);
+    say(forms.minute(date) + ": target " + text(data, "target", i) + ", need " + text(data, "unlimited", i) + ", joined " + text(data, "joined", i));
+  }
+  // keep stores the cursor in the address, so that Back returns to it.
+  function keep(when) {
+    const url = new URL(location.href);
+    if (when) url.searchParams.set("at", when);
+    else url.searchParams.delete("at");
+    history.replaceState(null, "", url);
   }
   function leave() {
     if (at < 0) return;
     at = -1;
+    pinned = false;
+    heldSince = 0;
+    $("pool").classList.remove("then");
+    if (!live) {
+      keep("");
+      location.reload(); // the server has drawn a time of the past
+      return;
+    }
+    keep("");
     for (const element of $("pool").querySelectorAll("[data-was]")) {
       element.textContent = element.dataset.was;
       delete element.dataset.was;
@@ -265,6 +327,8 @@
       drag.mark.setAttribute("x", (a / n) * 100 + "%");
       drag.mark.setAttribute("width", ((b - a) / n) * 100 + "%");
       drag.to = i;
+    } else if (pinned) {
+      return;
     } else if (i >= 0 && event.pointerType === "mouse") {
       show(i);
     } else if (i < 0 && at >= 0 && document.activeElement !== $("plots")) {
@@ -289,7 +353,10 @@
     d.mark.remove();
     const n = Number($("plots").dataset.columns), from = Number($("plots").dataset.from), to = Number($("plots").dataset.to);
     if (Math.abs(d.to - d.from) < Math.max(4, n / 100)) {
-      if (d.to === d.from && event.target.closest("#plots")) show(d.from).then(open);
+      if (event.target.closest("#plots")) { // a click selects, and Enter opens
+        pinned = true;
+        show(d.from);
+      }
       return;
     }
     const time = (i) => new Date(from + ((to - from) * i) / n).toISOString().slice(0, 19) + "Z";
@@ -297,20 +364,28 @@
     url.searchParams.delete("range");
     url.searchParams.set("from", time(Math.min(d.from, d.to)));
     url.searchParams.set("to", time(Math.max(d.from, d.to) + 1));
+    url.searchParams.delete("at");
     location.href = url;
   });
-  const open = () => { if (at >= 0) location.href = $("open").href; };
+  const open = () => { if (at >= 0 || !live) location.href = $("open").href; };
+  // drawn returns the column of the cursor that the server has drawn; n without one.
+  function drawn(n) {
+    const line = $("cursor");
+    return line.classList.contains("off") ? n : Math.floor((parseFloat(line.getAttribute("x1")) / 100) * n);
+  }
 
   document.addEventListener("keydown", (event) => {
     const plots = $("plots");
     if (!plots || document.activeElement !== plots || event.ctrlKey || event.metaKey || event.altKey) return;
-    const n = Number(plots.dataset.columns), now = at < 0 ? n : at;
+    const n = Number(plots.dataset.columns), now = at < 0 ? drawn(n) : at;
     const to = { ArrowLeft: now - 1, ArrowRight: now + 1, PageUp: now - 30, PageDown: now + 30, Home: 0, End: n - 1 }[event.key];
-    if (to !== undefined) show(Math.min(Math.max(to, 0), n - 1));
+    if (to !== undefined) {
+      pinned = true;
+      show(Math.min(Math.max(to, 0), n - 1));
+    }
     else if (event.key === "Enter") open();
     else if (event.key === "Escape") {
-      leave();
-      plots.blur();
+      leave(); // the focus stays, so that the keys go on
     } else return;
     event.preventDefault();
   });
@@ -335,5 +410,6 @@
     answer.classList.toggle("bad-text", !ok);
   });
 
+  times(document);
   connect();
 })();

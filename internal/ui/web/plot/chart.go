@@ -155,14 +155,18 @@ func (c Chart) stack(d *drawing, s scale) {
 			ok[i] = ok[i] || b.OK
 		}
 	}
-	for _, l := range c.Stack {
+	for i, l := range c.Stack {
 		high := slices.Clone(low)
 		for i, b := range l.Bins {
 			if b.OK {
 				high[i] += b.Mean
 			}
 		}
-		d.add(`<path class="fill $" d="$"/>`, l.Class, area(low, high, ok, s))
+		shape := area(low, high, ok, s)
+		d.add(`<path class="fill $" d="$"/>`, l.Class, shape)
+		if i%2 == 1 { // adjacent areas differ by a line and a pattern too
+			d.add(`<path class="weave" d="$"/>`, shape)
+		}
 		low = high
 	}
 }

@@ -149,7 +149,7 @@ func (l AppLane) Draw() []byte {
 		d.add(`<path class="bad" d="$"/>`, shape)
 	}
 	for _, b := range l.Flapping {
-		d.add(`<path class="warn" d="$"/>`, block(b.From, b.To, 30, 60))
+		d.add(`<path class="warn" d="$"/>`, block(b.From, b.To, 115, 140))
 	}
 	d.close()
 	d.notes(problems(l.Notes, l.Columns, 10))

@@ -5,6 +5,7 @@ type Mark struct {
 	X    float64 // 0 to 1
 	Text string
 	Now  bool
+	At   int64 // ms since 1970, for the script; 0: the text is no time
 }
 
 // Overlay is drawn under all plots of a page: grid lines and gaps.
@@ -60,7 +61,7 @@ func Ruler(marks []Mark) []byte {
 		if i%2 == 1 && !m.Now {
 			class += " odd"
 		}
-		d.text(class, m.X, 13, anchor, m.Text)
+		d.add(`<text class="$" x="$" y="13" text-anchor="$" data-t="$">$</text>`, class, percent(m.X), anchor, int(m.At), m.Text)
 	}
 	d.close()
 	return d.Bytes()

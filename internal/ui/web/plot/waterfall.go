@@ -7,10 +7,11 @@ type Step struct {
 	Before, After float64
 }
 
-// Waterfall draws the bars of a decision, a row for each rule. The scale spans the values and does not start at zero:
-// bars are changes.
+// Waterfall draws the bars of a decision, a row for each rule. The scale begins at zero if zero is near. Otherwise it spans the
+// values, and the head reports its first value.
 type Waterfall struct {
 	low, span float64
+	zero      bool // the scale begins at zero
 }
 
 // Row heights of a waterfall, in pixels.
@@ -37,7 +38,10 @@ func NewWaterfall(steps []Step, more ...float64) Waterfall {
 		include(x)
 	}
 	span := max(high-low, 1e-6)
-	return Waterfall{low - span*0.25, span * 1.5}
+	if low >= 0 && low <= 2*span { // zero is near: bars are as long as their values
+		return Waterfall{0, high * 1.5, true}
+	}
+	return Waterfall{low - span*0.5, span * 2.2, false} // room for a text to the right of each bar
 }
 
 // x returns the place of a value, 0 to 1, and whether it is in view.
@@ -52,7 +56,10 @@ func (w Waterfall) Head(before float64, limits map[string]float64, names []strin
 	var d drawing
 	d.WriteString(`<svg class="plot fallhead" aria-hidden="true" width="100%" height="32">`)
 	x, _ := w.x(before)
-	d.text("note strong", x, 12, "middle", "was "+number(before))
+	list := []note{{x: x, y: 12, class: "strong", text: "was " + number(before), right: true, urgency: 2}}
+	if start := "scale from " + number(w.low); !w.zero {
+		list = append(list, note{x: 0, y: 12, text: start, right: true})
+	}
 	for _, name := range names {
 		value, ok := limits[name]
 		if !ok {
@@ -61,13 +68,14 @@ func (w Waterfall) Head(before float64, limits map[string]float64, names []strin
 		x, in := w.x(value)
 		switch {
 		case in:
-			d.text("note", x, 28, "middle", name+" "+number(value))
+			list = append(list, note{x: x, y: 28, text: name + " " + number(value), right: true, urgency: 1})
 		case x == 0:
-			d.text("note", 0, 28, "", "← "+name+" "+number(value))
+			list = append(list, note{x: 0, y: 28, text: "← " + name + " " + number(value), right: true, urgency: 1})
 		default:
-			d.text("note", 1, 28, "end", name+" "+number(value)+" →")
+			list = append(list, note{x: 1, y: 28, text: name + " " + number(value) + " →", urgency: 1})
 		}
 	}
+	d.notes(list)
 	d.close()
 	return d.Bytes()
 }
@@ -105,20 +113,24 @@ func (w Waterfall) Row(s Step, limits map[string]float64, edited *float64) []byt
 	switch {
 	case s.After > s.Before:
 		d.add(`<rect class="up" x="$" width="$" y="$" height="14"/>`, percent(a), percent(b-a), middle-7)
-		d.aside("strong", b, 8, middle+4, "", "▲ +"+number(s.After-s.Before))
+		d.aside("strong", b, 8, middle+4, "", "▲ +"+number(s.After-s.Before)+" = "+number(s.After))
 	case s.After < s.Before:
 		d.add(`<rect class="down" x="$" width="$" y="$" height="14"/>`, percent(b), percent(a-b), middle-7)
-		d.aside("strong", b, -8, middle+4, "end", "▼ −"+number(s.Before-s.After))
+		d.aside("strong", a, 8, middle+4, "", "▼ −"+number(s.Before-s.After)+" = "+number(s.After))
 	default:
 		d.add(`<circle class="same" cx="$" cy="$" r="3.5"/>`, percent(a), middle)
 	}
 	if edited != nil {
 		x, _ := w.x(*edited)
 		d.add(`<circle class="edited" cx="$" cy="$" r="6"/>`, percent(x), middle)
-		if text := "edited: " + number(*edited); x > 0.75 {
-			d.aside("", x, -12, middle+4, "end", text)
+		y := middle + 4
+		if s.Before != s.After {
+			y = 11 // above the text of the bar
+		}
+		if text := "edited: " + number(*edited); x > 0.6 {
+			d.aside("", x, -12, y, "end", text)
 		} else {
-			d.aside("", x, 12, middle+4, "", text)
+			d.aside("", x, 12, y, "", text)
 		}
 	}
 	d.close()

@@ -173,6 +173,16 @@ func (r *Ring) Latest(key Key) (float64, bool) { return r.value(key, len(r.at)-1
 // At returns the value of the last tick at that time or earlier, if it is not a gap.
 func (r *Ring) At(key Key, at time.Time) (float64, bool) { return r.value(key, r.before(at)) }
 
+// Known returns the last known value at that time or earlier.
+func (r *Ring) Known(key Key, at time.Time) (float64, bool) {
+	for i := r.before(at); i >= 0; i-- {
+		if x, ok := r.value(key, i); ok {
+			return x, true
+		}
+	}
+	return 0, false
+}
+
 func (r *Ring) value(key Key, i int) (float64, bool) {
 	track := r.tracks[key]
 	if i < 0 || i >= len(track) || track[i] != track[i] {

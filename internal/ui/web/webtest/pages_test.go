@@ -160,7 +160,7 @@ func TestWeekIsReadFromTheLedger(t *testing.T) {
 		t.Errorf("%d of %d columns have a target", known, n)
 	}
 	_, page := get(t, url+"/pools/prod/checkout-eu1?range=30d")
-	if strings.Contains(page, "moment") || !strings.Contains(page, "Apps need") {
+	if !strings.Contains(page, `id="moment"></span>`) || !strings.Contains(page, "Apps need") {
 		t.Errorf("the page of 30 days: %.3000s", page)
 	}
 }

@@ -127,6 +127,22 @@ func BenchmarkPoolPage(b *testing.B) {
 	})
 }
 
+// The page of a pool with 2000 nodes and 200 apps, and its plots after each tick. The goals are 1 s and 20 ms.
+func BenchmarkLargePool(b *testing.B) {
+	w := &webtest.World{Size: 1, Every: 10 * time.Second, Large: true, Live: time.Hour}
+	s := filled(b, w)
+	for name, path := range map[string]string{"page": "/pools/prod/checkout-eu1?range=24h", "plots": "/pools/prod/checkout-eu1?range=24h&part=plots&at=2026-11-22T15:00:00Z"} {
+		b.Run(name, func(b *testing.B) {
+			report := cpu(b)
+			for b.Loop() {
+				request(s, path, "")
+			}
+			report()
+			measure(b, s, path)
+		})
+	}
+}
+
 // The page of a decision.
 func BenchmarkDecisionPage(b *testing.B) {
 	s := filled(b, &webtest.World{Size: 1, Every: time.Minute, Trouble: true})

@@ -89,6 +89,33 @@ func (b *Bin) add(x float32, n int) {
 // each calls visit with each tick that counts in the window: its column, and the column at which its value ends. Columns
 // before the window are negative.
 func (r *Ring) each(w Window, visit func(i, from, to int)) {
+	if !r.columns.of(r, w) {
+		r.columns = r.columnsOf(w)
+	}
+	for k, from := range r.columns.from {
+		visit(r.columns.first+k, int(from), int(r.columns.to[k]))
+	}
+}
+
+// tickColumns are the columns of the ticks of one window. A plot has many tracks with the same ticks.
+type tickColumns struct {
+	window   Window
+	ticks    int // of the ring
+	last     int64
+	first    int // index of the first tick that counts
+	from, to []int32
+}
+
+// of reports whether the columns are those of a window of the ring now.
+func (c tickColumns) of(r *Ring, w Window) bool {
+	return c.window == w && c.ticks == len(r.at) && c.ticks > 0 && c.last == r.at[c.ticks-1]
+}
+
+func (r *Ring) columnsOf(w Window) tickColumns {
+	c := tickColumns{window: w, ticks: len(r.at), first: -1}
+	if c.ticks > 0 {
+		c.last = r.at[c.ticks-1]
+	}
 	every := r.every.Milliseconds()
 	if every <= 0 {
 		every = time.Minute.Milliseconds()
@@ -100,9 +127,13 @@ func (r *Ring) each(w Window, visit func(i, from, to int)) {
 			end = min(end, r.at[i+1])
 		}
 		if end > from {
-			visit(i, w.column(r.at[i]), w.column(end))
+			if c.first < 0 {
+				c.first = i
+			}
+			c.from, c.to = append(c.from, int32(w.column(r.at[i]))), append(c.to, int32(w.column(end)))
 		}
 	}
+	return c
 }
 
 // Times returns the time of the last tick of each column, in ms; 0 for a column without a tick.

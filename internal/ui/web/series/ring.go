@@ -14,7 +14,7 @@ const (
 	maxChanges = 1024
 )
 
-// Ring keeps the last ticks of a pool. Each track has one value for each tick, NaN if it is unknown:
+// Ring keeps the last ticks of a pool. It has one owner, for reads too: they keep the columns of the last window. Each track has one value for each tick, NaN if it is unknown:
 // len(tracks[k]) = len(at) for all k.
 type Ring struct {
 	size    int
@@ -25,6 +25,7 @@ type Ring struct {
 	open    []Span // hold at the last tick
 	closed  []Span // in order of their end
 	changes []Change
+	columns tickColumns // of the last window
 }
 
 // NewRing returns a ring for that many ticks.
@@ -208,9 +209,11 @@ func (r *Ring) Around(at time.Time) (before, after time.Time) {
 
 // Spans returns the spans of a kind that touch the time from..to, in order of From.
 func (r *Ring) Spans(kind NoteKind, from, to time.Time) (out []Span) {
-	for _, s := range slices.Concat(r.closed, r.open) {
-		if s.Kind == kind && !s.To.Before(from) && !s.From.After(to) {
-			out = append(out, s)
+	for _, list := range [][]Span{r.closed, r.open} {
+		for i := range list {
+			if s := &list[i]; s.Kind == kind && !s.To.Before(from) && !s.From.After(to) {
+				out = append(out, *s)
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(a, b Span) int { return a.From.Compare(b.From) })

@@ -41,6 +41,8 @@ type World struct {
 	Live time.Duration
 	// Crowded gives each pool many events in a short time.
 	Crowded bool
+	// Large gives each pool 2000 nodes and 200 apps, of which summaries list 40.
+	Large bool
 	// Past is how long the pools exist; 0: 25 h.
 	Past time.Duration
 
@@ -268,6 +270,13 @@ func (w *World) pool(name web.Name) pool {
 	p := pool{name: name, every: w.Every, past: cmp.Or(w.Past, 25*time.Hour), kind: w.trouble(name), seed: seed, base: 6 + math.Round(seed*seed*40), groups: []string{"on-demand", "spot-a"}}
 	p.maximum = math.Round(p.base*1.8) + 4
 	p.apps = []string{name.Pool + "-api", name.Pool + "-worker"}
+	if w.Large {
+		p.base, p.maximum, p.apps = 2000, 4000, nil
+		for i := range 200 {
+			p.apps = append(p.apps, fmt.Sprintf("app-%03d", i))
+		}
+		return p
+	}
 	if p.kind == "hero" {
 		p.base, p.maximum = 27, 40
 		p.groups, p.apps = []string{"on-demand", "spot-a", "spot-b"}, []string{"checkout-api", "cart", "payments", "receipts"}
@@ -289,11 +298,11 @@ func (p pool) need(at time.Time) (out []float64) {
 	}
 	sum := 0.0
 	for i := range p.apps {
-		sum += weights[i]
+		sum += weights[i%len(weights)]
 	}
 	for i := range p.apps {
 		noise := 1 + 0.012*math.Sin(hour*97+float64(i)*3+p.seed*9)
-		out = append(out, p.base*4*0.8*day*noise*weights[i]/sum)
+		out = append(out, p.base*4*0.8*day*noise*weights[i%len(weights)]/sum)
 	}
 	return out
 }
@@ -358,6 +367,7 @@ func (p pool) decide(s *api.Summary, target *float64, joined float64) {
 			Latency: time.Duration(2000+400*math.Sin(x*50)) * time.Microsecond})
 		total += x
 	}
+	s.Apps = s.Apps[:min(len(s.Apps), 40)]
 	before, wanted := *target, total/4/0.8
 	if wanted < before*1.05 && wanted > before*0.88 {
 		wanted = before

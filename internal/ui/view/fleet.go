@@ -62,6 +62,7 @@ func (f Fleet) Facts(ctx context.Context, now time.Time) ([]string, []condition.
 		return Pool{Bus: f.Bus, Cluster: f.Cluster, Name: pool}.Facts(ctx, now)
 	})
 	f.addUnanswered(ctx, pools, facts, now)
+	f.addUpdates(ctx, pools, facts)
 	return pools, facts, nil
 }
 
@@ -175,5 +176,33 @@ func (f Fleet) addUnanswered(ctx context.Context, pools []string, facts []condit
 	h.Unanswered = slices.DeleteFunc(h.Unanswered, func(u api.UnansweredNudge) bool { return u.Pool == "" })
 	for i, pool := range pools {
 		facts[i].Wrong, facts[i].Unanswered = WrongLines(h, pool), UnansweredLines(now, h, pool)
+	}
+}
+
+// addUpdates adds why updates of applications are halted. One request is for all pools.
+func (f Fleet) addUpdates(ctx context.Context, pools []string, facts []condition.Facts) {
+	if !slices.ContainsFunc(facts, func(one condition.Facts) bool { return len(one.Apps) > 0 }) {
+		return
+	}
+	h, err := Harmonizer(ctx, f.Bus, f.Cluster, api.HarmonizerQuery{})
+	if err != nil {
+		return
+	}
+	for i, pool := range pools {
+		addUpdates(&facts[i], pool, h.Apps)
+	}
+}
+
+// addUpdates adds why updates of applications of a pool are halted.
+func addUpdates(f *condition.Facts, pool string, apps []api.AppSummary) {
+	for _, a := range apps {
+		if a.Pool != pool || a.Update == nil || a.Update.Halted == nil {
+			continue
+		}
+		for i := range f.Apps {
+			if one := &f.Apps[i]; one.App == a.Name {
+				one.Update = fmt.Sprintf("update to %s is halted: %s; %s serves", a.Update.Halted.Version, a.Update.Halted.Why, a.Update.Halted.Serves)
+			}
+		}
 	}
 }

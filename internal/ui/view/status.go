@@ -110,6 +110,9 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 	if h, err := Harmonizer(ctx, b, p.Cluster, api.HarmonizerQuery{Totals: true}); err == nil {
 		facts.Wrong, facts.Unanswered = WrongLines(h, p.Name), UnansweredLines(now, h, p.Name)
 	}
+	if h, err := p.Apps(ctx); err == nil {
+		addUpdates(&facts, p.Name, h.Apps)
+	}
 	s.State, s.Conditions = standing(now, last, facts)
 	s.Sentence = condition.Sentence(now, last, facts)
 	var full []string

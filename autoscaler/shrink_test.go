@@ -44,7 +44,7 @@ func TestScaleInDrainsThenTerminates(t *testing.T) {
 	w.wantTarget(3) // a-3 still has tasks
 	w.nodes.change(func(n *nodes) { n.tasks["a-3"] = 0 })
 	wantOps(t, w.tick(),
-		"drain a-2: gone -> gone: its instance does not exist any more",
+		"drain a-2: it is gone, drain finished",
 		"drain a-3: draining -> drained: its tasks have gone", "drain a-3: drained -> terminating: drained")
 	w.tick()
 	w.tick()

@@ -135,6 +135,9 @@ func (d *drains) advance(ctx context.Context, now time.Time, views map[string]dr
 		if e.Why != "" {
 			what += ": " + e.Why
 		}
+		if e.From == api.DrainGone && e.To == api.DrainGone {
+			what = "it is gone, drain finished"
+		}
 		r.Actions = append(r.Actions, api.Action{Op: api.OpDrain, Group: e.Group, Node: e.Node, What: what, Error: e.Err})
 	}
 	if err != nil && !errors.Is(err, context.Canceled) {

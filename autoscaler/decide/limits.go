@@ -32,10 +32,10 @@ func blockedTarget(in api.DecisionInput, s api.DecisionState, t, wanted float64)
 	block := func(kind BlockerKind, why string) { blockers = append(blockers, Blocker{kind, why}) }
 	inside := min(max(wanted, l.Min), l.Max)
 	if wanted < inside {
-		block(BlockerMin, fmt.Sprintf("%s is under min_capacity %s", num(wanted), num(l.Min)))
+		block(BlockerMin, fmt.Sprintf("%s needed, min_capacity keeps %s", num(wanted), num(l.Min)))
 	}
 	if wanted > inside {
-		block(BlockerMax, fmt.Sprintf("%s is over max_capacity %s", num(wanted), num(l.Max)))
+		block(BlockerMax, fmt.Sprintf("%s needed, max_capacity allows %s", num(wanted), num(l.Max)))
 	}
 	inside, cooling := applyCooldown(in, s, t, inside)
 	if cooling != "" {

@@ -101,8 +101,8 @@ func fromUsage(in api.DecisionInput, c combined, counted []resource.Kind) api.St
 	}
 	n := bounded(in.Capacity.Joined * (usage / policy.Setpoint))
 	requested, _ := c.request.Get(largest)
-	why := fmt.Sprintf("%s requested %s of %s that the pool offers: %s used, setpoint %s -> %s", c.appNames(),
-		amount(largest, requested), num(in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
+	why := fmt.Sprintf("%s: %s of %s needed (%s), at %s that is %s", c.appNames(),
+		num(requested), amount(largest, in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
 	if unknown != nil && n < t {
 		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + "; but " + missing + ": kept"}
 	}

@@ -128,8 +128,8 @@ func TestEachHoldIsNamed(t *testing.T) {
 		}, want: "down ignorance prevent_scale_down_after_capacity_loss", reason: "2 nodes lost"},
 		{name: "breaker", need: less, edit: func(c *api.Case) { c.Input.Barred = "node health: the breaker is open: 4 of 6 nodes" },
 			want: "down breaker node health", reason: "the breaker is open"},
-		{name: "maximum", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Limits.Max = 6 }), want: "up limit max_capacity", reason: "over max_capacity 6"},
-		{name: "minimum", need: less, edit: policy(func(p *api.DecisionPolicy) { p.Limits.Min = 6 }), want: "down limit min_capacity", reason: "under min_capacity 6"},
+		{name: "maximum", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Limits.Max = 6 }), want: "up limit max_capacity", reason: "max_capacity allows 6"},
+		{name: "minimum", need: less, edit: policy(func(p *api.DecisionPolicy) { p.Limits.Min = 6 }), want: "down limit min_capacity", reason: "min_capacity keeps 6"},
 		{name: "step up", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Limits.MaxAdd = 1 }), want: "up limit max_weight_to_add", reason: "at most 1 to add"},
 		{name: "step down", need: less, edit: policy(func(p *api.DecisionPolicy) { p.Limits.MaxRemove = 1 }), want: "down limit max_weight_to_remove", reason: "at most 1 to remove"},
 		{name: "budget up", need: more, edit: policy(func(p *api.DecisionPolicy) {
@@ -227,14 +227,14 @@ func TestSummary(t *testing.T) {
 		Schema: SummarySchema, Pool: "web", At: noon, Took: 80 * time.Millisecond, Every: 10 * time.Second, Before: new(6.0), Target: new(8.0), Wanted: new(8.0), Unlimited: new(10.000000000000002),
 		Joined: 6, Exists: 6, Limits: &api.LimitsSummary{Min: 1, Max: new(100.0)}, Rule: api.RuleLimits, Request: list(7),
 		Offered: &api.RequestSummary{new(6.0), new(0.0), new(0.0), new(0.0)}, Setpoint: 0.7,
-		Why:    "10 is over max_capacity 8, -> 8",
+		Why:    "10 needed, max_capacity allows 8, -> 8",
 		Apps:   []api.AppSummaryTick{{Name: "web", Request: *list(7), Version: "v1", Latency: 12 * time.Millisecond, Shadow: &api.ShadowSummary{Version: "v2", Request: *list(9), Compared: true, Difference: "cpus 9 instead of 7"}}},
 		Groups: []api.GroupSummary{{ID: "blue", Before: 3, Target: 4, Exists: 3}, {ID: "green", Before: 3, Target: 4, Exists: 3}},
 		Actions: []api.ActionSummary{
 			{Op: api.OpSetTarget, Group: "blue", Target: 4, Calls: 1}, {Op: api.OpDrain, Group: "blue", Calls: 2, Failed: 1, Error: "throttled [2J"},
 		},
 		Holds: []api.Hold{
-			{Direction: api.DirectionUp, Kind: api.HoldLimit, Name: "max_capacity", Why: "10 is over max_capacity 8"},
+			{Direction: api.DirectionUp, Kind: api.HoldLimit, Name: "max_capacity", Why: "10 needed, max_capacity allows 8"},
 			{Direction: api.DirectionUp, Kind: api.HoldProvider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
 			{Direction: api.DirectionDown, Kind: api.HoldProvider, Name: "blue", Why: "drain blue i-2: throttled [2J"},
 		},

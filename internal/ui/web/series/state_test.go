@@ -35,7 +35,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	held, free := condition.Lease{Known: true, Holder: "b-2"}, condition.Lease{Known: true}
-	atMax := hold(api.DirectionUp, api.HoldLimit, "max_capacity", "60.8 is over max_capacity 10")
+	atMax := hold(api.DirectionUp, api.HoldLimit, "max_capacity", "60.8 needed, max_capacity allows 10")
 	failed := all(hold(api.DirectionUp, api.HoldIgnorance, "cart", "the need of cart is unknown: its signal failed: no answer within 1s"),
 		func(s *api.Summary) { s.Apps[0].Verdict, s.Apps[0].Source = api.VerdictFailed, api.FromDefault })
 	missing := condition.Facts{Lease: held, Apps: []condition.Instances{{App: "cart", Expected: 113, Running: 108, Missing: 5}}}
@@ -51,9 +51,9 @@ func TestStates(t *testing.T) {
 		{"no tick, lease unknown", func(*api.Summary) {}, condition.Facts{}, 3 * time.Hour, "No tick: last tick 3 h ago"},
 		{"no lease", func(*api.Summary) {}, condition.Facts{Lease: free}, 3 * time.Hour, "No tick: last tick 3 h ago; no process holds the lease"},
 		{"instances missing", func(*api.Summary) {}, missing, 0, "Instances missing: app cart: 5 of 113 instances missing for 33 min"},
-		{"at maximum", atMax, condition.Facts{}, 0, "At maximum: 60.8 is over max_capacity 10 for 33 min"},
+		{"at maximum", atMax, condition.Facts{}, 0, "At maximum: 60.8 needed, max_capacity allows 10 for 33 min"},
 		{"two states", atMax, missing, 0,
-			"Instances missing: app cart: 5 of 113 instances missing for 33 min\nAt maximum: 60.8 is over max_capacity 10 for 33 min"},
+			"Instances missing: app cart: 5 of 113 instances missing for 33 min\nAt maximum: 60.8 needed, max_capacity allows 10 for 33 min"},
 		{"signal failed", failed, condition.Facts{}, 0,
 			"Signal failed: the need of cart is unknown: its signal failed: no answer within 1s for 33 min"},
 		{"signal stale", func(s *api.Summary) { s.Apps[0].Verdict = api.VerdictStale }, condition.Facts{}, 0,

@@ -96,7 +96,7 @@ func TestThreeClicks(t *testing.T) {
 	if got := b.Text("h1"); !strings.HasPrefix(got, "Target 3") || !strings.HasSuffix(got, "→ 40") {
 		t.Errorf("the headline is %q", got)
 	}
-	if got := b.Text(".waterfall .changed:last-child"); !strings.Contains(got, "limits") || !strings.Contains(got, "max_capacity 40") {
+	if got := b.Text(".waterfall .changed:last-child"); !strings.Contains(got, "limits") || !strings.Contains(got, "max_capacity allows 40") {
 		t.Errorf("the deciding rule is %q", got)
 	}
 	b.Run(chromedp.SetValue("#max", "60", chromedp.ByQuery), chromedp.Click("form.again button", chromedp.ByQuery), chromedp.WaitVisible("#outcome", chromedp.ByQuery))

@@ -24,7 +24,7 @@ func TestTenQuestionsInTwoClicks(t *testing.T) {
 		{"What does the pool need, what has it, and what holds it?", []string{pool}, "#sentence", []string{"Apps need 4", "machines, max_capacity allows 40: stays 40", "5 instances of cart wait: no node has so much room now"}},
 		{"What is broken, and for how long?", []string{pool}, ".states", []string{"Instances missing", "for 32 min", "app cart: 5 of", "At maximum", "Crash-looping"}},
 		{"May I deploy now?", []string{pool}, "#deploy", []string{"Not safe to deploy: instances missing, at maximum, crash-looping"}},
-		{"What changed the target at 14:54?", []string{pool, ".changes tbody a"}, ".waterfall .changed:last-child", []string{"limits", "max_capacity 40"}},
+		{"What changed the target at 14:54?", []string{pool, ".changes tbody a"}, ".waterfall .changed:last-child", []string{"limits", "max_capacity allows 40"}},
 		{"Why does an instance of cart wait?", []string{pool, `//ul[@class="states"]//a[contains(., "app cart")]`}, "#sentence", []string{"missing: no node has so much room now"}},
 		{"Why does receipts crash, and when is it tried again?", []string{pool, `//ul[@class="states"]//a[contains(., "app receipts")]`}, "main", []string{"Copy 1 crashed 3 times in 40 s (exit 1); next start in 20 s", "panic: no such table: receipts"}},
 		{"Which nodes run copies of which version?", []string{pool, `//section[contains(@class, "apps")]//a[text()="payments"]`}, "#copies", []string{"i-on-demand-1", "v1.4.3", "ready", "2 h"}},

@@ -372,9 +372,9 @@ func (p pool) decide(s *api.Summary, target *float64, joined float64) {
 	if wanted < before*1.05 && wanted > before*0.88 {
 		wanted = before
 	}
-	if s.Rule, s.Why = api.RuleTarget, fmt.Sprintf("apps request %.1f cpus of %.0f that the pool offers: %.0f %% used, setpoint 80 %% -> %.2f",
+	if s.Rule, s.Why = api.RuleTarget, fmt.Sprintf("apps: %.1f of %.0f cpus needed (%.0f %%), at 80 %% that is %.2f",
 		total, joined*4, total/joined/4*100, wanted); wanted > p.maximum {
-		s.Rule, s.Why = api.RuleLimits, fmt.Sprintf("%.1f is over max_capacity %.0f", wanted, p.maximum)
+		s.Rule, s.Why = api.RuleLimits, fmt.Sprintf("%.1f needed, max_capacity allows %.0f", wanted, p.maximum)
 		s.Holds = append(s.Holds, api.Hold{Direction: api.DirectionUp, Kind: api.HoldLimit, Name: "max_capacity", Why: s.Why})
 	}
 	*target = math.Ceil(math.Min(wanted, p.maximum))

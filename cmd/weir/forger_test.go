@@ -102,7 +102,7 @@ func newForgerWorld(t *testing.T) *forgerWorld {
 	w.nc = w.open(roles.User{Role: roles.Agent, Cluster: busCluster, Pool: own.Pool, Node: own.Name}, w.urls()...).Conn()
 	w.node = forgertest.Node{
 		Cluster: busCluster, Node: own, Others: nodes[:2], Copies: w.copies(nodes[:2]),
-		// A smaller size than that of the machine, and an allocation within it, cannot be told from honest ones: see docs/security.md.
+		// A smaller size than that of the machine, and an allocation within it, looks like an honest one: see docs/security.md.
 		Resources: []resource.Vector{{4, 8192, 10000}, {1e12, 1e12, 10000}}, Allocated: []resource.Vector{{}},
 	}
 	return w
@@ -225,7 +225,7 @@ func (w *forgerWorld) named(before map[string]bool, kinds ...api.AppReason) {
 	})
 }
 
-// targetStayed checks that each tick since then wants and finds the target of the healthy pool.
+// targetStayed checks that each tick since then has the target of the healthy pool.
 func (w *forgerWorld) targetStayed(since time.Time) {
 	w.Helper()
 	for _, r := range w.oneWriter("forger", busPool) {

@@ -23,7 +23,7 @@ const (
 	adapter                 // one technology each
 	files                   // the files of an installation
 	past                    // a tick of a pool
-	pages                   // what people see
+	pages                   // for people
 	daemons                 // composes the processes
 	commands                // what people type
 	tools                   // small tools of tests

@@ -63,7 +63,7 @@ func (q *sequence) next(s api.Summary) ComparedTick {
 	return t
 }
 
-// at returns when the last tick began; zero: there was none.
+// at returns when the last tick began; zero without one.
 func (q *sequence) at() time.Time {
 	if q.last == nil {
 		return time.Time{}

@@ -12,7 +12,7 @@ import (
 )
 
 // Sentence returns the first sentences about a pool: its need, its target and its joined machines, what holds it, what waits, and
-// the next step. s is its last tick; nil: it has none. Times are relative to now.
+// the next step. s is its last tick; nil without one. Times are relative to now.
 func Sentence(now time.Time, s *api.Summary, f Facts) string {
 	if s == nil {
 		return "The pool has no tick yet."

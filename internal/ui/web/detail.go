@@ -59,7 +59,7 @@ type cellView struct {
 // orderForm is the form of an order to the API.
 type orderForm struct {
 	Path, Title string
-	Amount      string // label of a number; empty: the order has none
+	Amount      string // label of a number; empty without a number
 	Timed       bool   // it has a length
 }
 

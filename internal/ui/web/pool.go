@@ -96,7 +96,7 @@ func young(r *series.Ring, now time.Time, keep time.Duration) bool {
 	return r.Len() > 0 && now.Sub(r.First()) < keep-time.Hour
 }
 
-// choose chooses the range if the query has none: since a young pool exists, or else 24 h.
+// choose chooses the range of a query without one: since a young pool exists, or else 24 h.
 func (p poolQuery) choose(r *series.Ring, now time.Time, keep time.Duration) poolQuery {
 	if p.Range == "" && young(r, now, min(keep, 25*time.Hour)) {
 		p.Range = allRange
@@ -176,7 +176,7 @@ type poolView struct {
 	Orders   []orderForm
 	Sentence string // need, target, joined and the next step
 	States   []series.State
-	// StateLinks are the pages of their nodes and apps, in order; empty: a state has none.
+	// StateLinks are the pages of their nodes and apps, in order; empty: no page.
 	StateLinks []string
 	Figures    []figure
 	Ranges     []link

@@ -137,10 +137,10 @@ func (s *store) names() (out []Name) {
 	return out
 }
 
-// known is what is known of a pool beside its ring.
+// known are the facts of a pool beside its ring.
 type known struct {
 	condition.Facts
-	last *api.Summary // its last tick; nil: it has none
+	last *api.Summary // its last tick; nil without one
 }
 
 // read calls use with a pool. It reports whether the pool exists. use must not keep the ring, and

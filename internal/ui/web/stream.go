@@ -217,7 +217,7 @@ func (s *Server) serveEvents(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("X-Accel-Buffering", "no")
 	out := http.NewResponseController(w)
 	write := func(event []byte) error {
-		// An error here means that the writer has no deadlines; then the connection has none.
+		// An error here means that the writer has no deadlines; then neither has the connection.
 		_ = out.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if _, err := w.Write(event); err != nil {
 			return err

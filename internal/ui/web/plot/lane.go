@@ -110,7 +110,7 @@ func latency(bins []series.Bin) string {
 	if !any {
 		return ""
 	}
-	// The area lies between 30 and 38 px of the lane.
+	// The area is between 30 and 38 px of the lane.
 	shape := make([]float32, len(bins))
 	for i := range shape {
 		shape[i] = high[i]*8/3.4 + 2

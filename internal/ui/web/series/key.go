@@ -55,7 +55,7 @@ type Value struct {
 type NoteKind uint8
 
 const (
-	Pause           NoteKind = iota + 1 // Text: who and why
+	Pause           NoteKind = iota + 1 // Text: the operator and the reason
 	Failure                             // the tick ended without a decision
 	Offset                              // an operator's offset
 	Pin                                 // an operator's pin

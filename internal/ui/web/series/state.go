@@ -25,7 +25,7 @@ func Cut(text string, n int) string {
 }
 
 // States returns all states that hold at now, worst first. Of one rank the longest is first, then the order of the
-// text. last is the last tick of the ring; nil: it has none. The list has at least one state.
+// text. last is the last tick of the ring; nil without one. The list has at least one state.
 func States(now time.Time, r *Ring, last *api.Summary, f condition.Facts) (out []State) {
 	for _, c := range condition.Of(now, last, f) {
 		if c.Since.IsZero() {
@@ -38,7 +38,7 @@ func States(now time.Time, r *Ring, last *api.Summary, f condition.Facts) (out [
 }
 
 // StatesAt returns the states that held at the last tick at that time or earlier, as its tick reported them. Without a tick
-// there is none.
+// there is no state.
 func StatesAt(r *Ring, at time.Time) (out []State) {
 	i := r.before(at)
 	if i < 0 {

@@ -238,7 +238,7 @@ func TestScreenshots(t *testing.T) {
 	b.Run(chromedp.Navigate("about:blank")) // before its server ends
 }
 
-// While the source is away the page says so, and it shows new values when the source is back.
+// While the source is away the page shows that, and it shows new values when the source is back.
 func TestAwayAndBack(t *testing.T) {
 	t.Parallel()
 	w := &webtest.World{Size: 4, Every: time.Minute, Trouble: true}

@@ -210,7 +210,7 @@ func TestStreamBeginsWithWhatThePageMissed(t *testing.T) {
 	}
 }
 
-// firstEvent returns the event in the first write of a stream; empty if it has none.
+// firstEvent returns the event in the first write of a stream; empty without one.
 func firstEvent(t *testing.T, address string) string {
 	t.Helper()
 	response, err := http.Get(address)

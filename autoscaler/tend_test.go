@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -90,5 +91,38 @@ func TestDrainsWaitForTheProvider(t *testing.T) {
 	}
 	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() != nil {
 		t.Errorf("drains %+v, were %+v: want them to wait", after, before)
+	}
+}
+
+// A drain that waits is not written between two ticks, and the orders are not read for it.
+func TestWaitingDrainsAreNotSaved(t *testing.T) {
+	t.Parallel()
+	w, _, _ := steady(t, 3)
+	w.clock = func() time.Time { return w.now }
+	w.config.Tick = 10 * time.Minute
+	w.reconfigure()
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
+	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-2"}} })
+	w.tick()
+	tend := func() {
+		w.now = w.now.Add(apply.TendEvery)
+		if err := w.loop.tend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tend() // it confirms its cordon
+	saves := w.memory.saves
+	w.book.change(func(o *api.Orders) { w.book.fail = errors.New("the orders were read") })
+	for range 3 {
+		tend()
+	}
+	if w.memory.saves != saves {
+		t.Errorf("the state was saved %d times while the drain waited for a task", w.memory.saves-saves)
+	}
+	w.book.change(func(o *api.Orders) { w.book.fail = nil })
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
+	tend()
+	if slices.Contains(w.instances(), "a-2") {
+		t.Errorf("a-2 has no task and is still there: %+v", w.loop.drains())
 	}
 }

@@ -124,6 +124,11 @@ func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []api.Leaver
 	return fatal(err)
 }
 
+// idle reports whether advance would move no drain.
+func (d *drains) idle(now time.Time, views map[string]drain.NodeSnapshot) bool {
+	return d.ready() && d.machine.Load().Idle(now, views)
+}
+
 // advance advances every drain as far as possible now.
 func (d *drains) advance(ctx context.Context, now time.Time, views map[string]drain.NodeSnapshot, r *Report) error {
 	events, err := d.machine.Load().Advance(ctx, now, views)

@@ -231,7 +231,8 @@ func (c Config) outdated(s *snapshot.Snapshot, now time.Time) bool {
 }
 
 // Tend advances the drains by the newest reports of the nodes. It does not read the provider: it
-// uses the latest snapshot, and the provider checks each instance before it ends it.
+// uses the latest snapshot, and the provider checks each instance before it ends it. If no drain
+// would move, it reads no orders and saves nothing.
 func (w *Writer) Tend(ctx context.Context, now time.Time, r *Report) error {
 	err := w.tend(ctx, now, r)
 	for _, problem := range r.Problems {
@@ -247,6 +248,11 @@ func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
 	if w.config.outdated(w.Latest(), now) {
 		return nil
 	}
+	facts := w.ports.Scheduler.Facts(now)
+	s := w.Latest().Refresh(facts)
+	if w.drains.idle(now, w.poolState(s).nodeSnapshots(facts)) {
+		return nil
+	}
 	if err := w.guard.check(); err != nil {
 		return err
 	}
@@ -254,7 +260,6 @@ func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
 	if w.paused = w.paused || orders.Pause != nil; w.paused || err != nil {
 		return err
 	}
-	s := w.Latest().Refresh(w.ports.Scheduler.Facts(now))
 	if err := w.save(ctx, w.journal.state, &Intent{At: now}); err != nil {
 		return err
 	}

@@ -29,6 +29,16 @@ func (c *clock) back(now time.Time) time.Duration {
 	return step
 }
 
+// setBack reports whether the clock was set back since the last call. Then the next call of back returns the step.
+func (c *clock) setBack(now time.Time) bool {
+	probe := *c
+	if probe.back(now) != 0 {
+		return true
+	}
+	*c = probe
+	return false
+}
+
 // followClock moves the records back with the clock, so that each remaining wait stays the same. A record
 // may still be ahead of the clock: an earlier process wrote it before the step back. Such a record
 // is moved to now. If it cannot be written, it applies in memory and is written with the next step

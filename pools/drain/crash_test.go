@@ -174,7 +174,7 @@ func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
 			}
 			chosen = m.Add(context.Background(), w.clock(), c) == nil
 		}
-		_, _ = m.Advance(context.Background(), w.clock(), w.snapshots())
+		_, _ = w.advance(m)
 		if w.dead {
 			m = nil
 		}
@@ -284,7 +284,7 @@ func TestRandomFaults(t *testing.T) {
 				clear(w.faults)
 				clear(w.silent)
 			}
-			_, _ = m.Advance(context.Background(), w.clock(), w.snapshots())
+			_, _ = w.advance(m)
 		}
 		if wrong := w.audit(); len(wrong) > 0 || len(w.unsafe) > 0 {
 			r.Fatalf("%s\nended with something to lose: %v\ncalls:\n%s",

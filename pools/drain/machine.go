@@ -18,7 +18,7 @@ import (
 type Machine struct {
 	config Config
 	ports  Ports
-	clock  clock // for Add, TakeBack and Advance
+	clock  clock // for Add, TakeBack, Idle and Advance
 	// resumed has the attempts whose loaded records were in the state Repairing.
 	resumed map[string]bool
 
@@ -174,6 +174,24 @@ func (m *Machine) Advance(ctx context.Context, now time.Time, snapshots map[stri
 		happened[i], failed[i] = m.advance(ctx, now, r, snapshots[r.Node])
 	}))
 	return slices.Concat(happened...), errors.Join(append(errs, failed...)...)
+}
+
+// Idle reports whether Advance with these snapshots would move no valid record. It calls no port.
+func (m *Machine) Idle(now time.Time, snapshots map[string]NodeSnapshot) bool {
+	if m.clock.setBack(now) {
+		return false
+	}
+	now = now.Round(0)
+	for _, r := range m.Records() {
+		if ValidateRecord(r) != nil {
+			continue
+		}
+		next, action := m.config.Next(now, r, snapshots[r.Node])
+		if next != r || action != None || lastChange(r).After(now) {
+			return false
+		}
+	}
+	return true
 }
 
 // advanceInvalid deletes an invalid record whose node is gone. Otherwise it returns the error of the record.

@@ -254,7 +254,22 @@ func (w *world) pass() {
 // tick advances the time by a minute, and then the machine.
 func (w *world) tick(m *drain.Machine) ([]drain.Event, error) {
 	w.pass()
-	return m.Advance(context.Background(), w.clock(), w.snapshots())
+	return w.advance(m)
+}
+
+// advance advances the machine, and checks that an idle one calls no port.
+func (w *world) advance(m *drain.Machine) ([]drain.Event, error) {
+	w.t.Helper()
+	snapshots, begun := w.snapshots(), w.begun
+	idle := m.Idle(w.clock(), snapshots)
+	if w.begun != begun {
+		w.t.Errorf("Idle called %d ports", w.begun-begun)
+	}
+	events, err := m.Advance(context.Background(), w.clock(), snapshots)
+	if idle && (w.begun != begun || len(events) > 0) {
+		w.t.Errorf("the machine was idle, and Advance called %d ports: %v, %v", w.begun-begun, events, err)
+	}
+	return events, err
 }
 
 // order requests a replacement in addition to the existing nodes.

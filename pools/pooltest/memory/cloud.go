@@ -1,9 +1,12 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -37,9 +40,8 @@ type cloud struct {
 	short      string    // why the latest launch was incomplete
 	shortAt    time.Time // time of that launch
 	busy       string
-	launched   int // number of launches, for the ids of instances
-	instances  []instance
-	owned      map[string]bool // all instances so far
+	launched   int        // number of launches, for the ids of instances
+	instances  []instance // in order of launch
 	refuse     map[Operation]error
 	drop       map[Operation]int // responses to lose
 	log        []Write
@@ -50,6 +52,7 @@ type cloud struct {
 
 type instance struct {
 	pools.Instance
+	number  int       // of the launch, from 1
 	ended   time.Time // time of termination
 	taken   time.Time // when the provider ends it by itself; zero: never
 	stopped bool
@@ -186,13 +189,25 @@ func (s reading) clone() reading {
 	return s
 }
 
-func (c *cloud) findLocked(id string) *instance {
-	for i := range c.instances {
-		if c.instances[i].ID == id {
-			return &c.instances[i]
-		}
+// numberLocked returns the number of an instance that the group has or had, and 0 for another one.
+func (c *cloud) numberLocked(id string) int {
+	text, ours := strings.CutPrefix(id, c.config.ID+"-")
+	number, err := strconv.Atoi(text)
+	if !ours || err != nil || text[0] == '0' || text[0] == '+' || number < 1 || number > c.launched {
+		return 0
 	}
-	return nil
+	return number
+}
+
+func (c *cloud) ownsLocked(id string) bool { return c.numberLocked(id) > 0 }
+
+func (c *cloud) findLocked(id string) *instance {
+	number := c.numberLocked(id)
+	i, found := slices.BinarySearchFunc(c.instances, number, func(i instance, n int) int { return cmp.Compare(i.number, n) })
+	if !found {
+		return nil
+	}
+	return &c.instances[i]
 }
 
 // launchLocked launches instances until the target or the maximum weight is reached. Then it starts
@@ -213,8 +228,7 @@ func (c *cloud) launchLocked() {
 		}
 		c.launched++
 		id := fmt.Sprintf("%s-%d", c.config.ID, c.launched)
-		c.owned[id] = true
-		c.instances = append(c.instances, instance{Instance: pools.Instance{
+		c.instances = append(c.instances, instance{number: c.launched, Instance: pools.Instance{
 			ID: id, Group: c.config.ID, Market: offer.Market, Weight: offer.Weight,
 			State: api.InstancePending, Launched: c.now,
 		}, boots: 1})

@@ -85,7 +85,6 @@ func New(config Config, now time.Time) *Group {
 		config:     config.withDefaults(),
 		now:        now,
 		target:     config.Target,
-		owned:      make(map[string]bool),
 		refuse:     make(map[Operation]error),
 		drop:       make(map[Operation]int),
 		stock:      math.Inf(1),

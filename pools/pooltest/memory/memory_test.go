@@ -295,3 +295,16 @@ func TestLagHidesWritesOfOthers(t *testing.T) {
 		t.Errorf("its own write: target %d, want 7", s.Target)
 	}
 }
+
+// Only an id that the group has given out is the id of one of its instances.
+func TestIDsOfOthersAreNotOwned(t *testing.T) {
+	g := memory.New(memory.Config{ID: "a", Target: 2}, start)
+	for _, id := range []string{"", "a", "a-", "a-0", "a-3", "a-01", "a-+1", "a--1", "b-1", "aa-1", "a-99999999999999999999"} {
+		if err := g.Terminate(t.Context(), []string{id}); !errors.Is(err, pools.ErrNotOwned) {
+			t.Errorf("Terminate(%q) = %v, want ErrNotOwned", id, err)
+		}
+	}
+	if err := g.Terminate(t.Context(), []string{"a-2"}); err != nil {
+		t.Error(err)
+	}
+}

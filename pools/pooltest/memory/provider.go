@@ -138,7 +138,7 @@ func (c *cloud) ownerLocked(w *Write) error {
 		c.ownsRepair = false
 		return nil
 	}
-	if !c.owned[w.IDs[0]] {
+	if !c.ownsLocked(w.IDs[0]) {
 		return fmt.Errorf("%s: %w", w.IDs[0], pools.ErrNotOwned)
 	}
 	if i := c.findLocked(w.IDs[0]); i != nil {

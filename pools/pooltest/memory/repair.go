@@ -96,7 +96,7 @@ func (c *cloud) inPlaceLocked(w *Write) error {
 func (c *cloud) repairableLocked(m pools.InPlaceRepair) error {
 	i := c.findLocked(m.Instance)
 	switch {
-	case !c.owned[m.Instance]:
+	case !c.ownsLocked(m.Instance):
 		return fmt.Errorf("%s: %w", m.Instance, pools.ErrNotOwned)
 	case i == nil || !i.live():
 		return fmt.Errorf("%w: the instance has ended", pools.ErrRepairFailed)
@@ -154,7 +154,7 @@ func (c *cloud) isolateLocked(w *Write) error {
 	id := w.IDs[0]
 	i := c.findLocked(id)
 	switch {
-	case !c.owned[id]:
+	case !c.ownsLocked(id):
 		return fmt.Errorf("%s: %w", id, pools.ErrNotOwned)
 	case !slices.Contains(c.config.Fences, w.Way):
 		return fmt.Errorf("%w: fence %s is not supported", pools.ErrRefused, w.Way)

@@ -94,7 +94,7 @@ func (c *cloud) setTargetLocked(target int) error {
 
 func (c *cloud) terminateLocked(w *Write) error {
 	for _, id := range w.IDs {
-		if !c.owned[id] {
+		if !c.ownsLocked(id) {
 			return fmt.Errorf("%s: %w", id, pools.ErrNotOwned)
 		}
 		if i := c.findLocked(id); i != nil && i.Protected && i.State != api.InstanceTerminating {

@@ -67,15 +67,26 @@ func (p poolState) full(since time.Time) bool {
 	return have >= need-resource.Slack
 }
 
-// nodeSnapshots returns the nodes in the form for their drains. facts are newer than the snapshot.
+// nodeSnapshots returns the nodes of the records in the form for their drains. facts are newer than the snapshot.
 func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSnapshot {
-	views := make(map[string]drain.NodeSnapshot, len(p.Nodes))
+	if len(p.records) == 0 {
+		return nil
+	}
+	of := make(map[string]bool, len(p.records))
+	for _, r := range p.records {
+		of[r.Node] = true
+	}
+	views := make(map[string]drain.NodeSnapshot, len(p.records))
 	busy, keeps := p.Busy(), map[string]string{}
 	for _, g := range p.Groups {
 		keeps[g.ID] = g.Keeps
 	}
 	waits := plan.InBackoff(p.state.Removals, p.state.Clock)
-	for _, n := range p.Nodes {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if !of[n.Instance.ID] {
+			continue
+		}
 		v := viewOf(p.At, n, busy[n.Instance.Group])
 		_, v.Waits = waits[n.Instance.Group]
 		v.Keeps = keeps[n.Instance.Group]
@@ -83,12 +94,16 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 	}
 	// A node that joined after the snapshot is not an orphan.
 	late := map[string]bool{}
-	for _, f := range facts {
-		if one, there := views[f.ID]; there && one.Node == api.NodeOrphaned {
-			one.Node = api.NodeUnknown
-			views[f.ID] = one
+	for i := range facts {
+		id := facts[i].ID
+		if !of[id] {
+			continue
 		}
-		late[f.ID] = true
+		if one, there := views[id]; there && one.Node == api.NodeOrphaned {
+			one.Node = api.NodeUnknown
+			views[id] = one
+		}
+		late[id] = true
 	}
 	listed, unknown := map[string]bool{}, map[string]bool{}
 	for _, g := range p.Groups {
@@ -110,7 +125,7 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 			one.Replaced = p.full(record.Since)
 			fallthrough
 		case record.Reason == api.DrainRepair:
-			if silent && (p.StartingFor(record.Node) || late[record.Node] || len(late) == 0 && p.allSilent(record)) {
+			if silent && (p.StartingFor(record.Node) || late[record.Node] || len(facts) == 0 && p.allSilent(record)) {
 				one.Instance = drain.PresenceUnknown // otherwise it would count as a node that does not report
 			}
 		}
@@ -129,7 +144,7 @@ func (p poolState) allSilent(r api.Drain) bool {
 
 // viewOf returns a node in the form for its drain. The listed groups were read completely, so a node
 // that is not in its group is absent.
-func viewOf(at time.Time, n pools.Node, busy string) drain.NodeSnapshot {
+func viewOf(at time.Time, n *pools.Node, busy string) drain.NodeSnapshot {
 	v := drain.NodeSnapshot{
 		Instance: drain.Present, At: at, Protected: n.Instance.Protected, Busy: busy, Node: n.State,
 		FactsAt: n.Facts.At, Cordoned: n.Facts.Draining, Tasks: n.Facts.Tasks,

@@ -54,6 +54,9 @@ const (
 	orphan  = api.NodeOrphaned
 )
 
+// leaving has a node that a prune chose.
+var leaving = Records{{Node: "a-2", Group: "a", Weight: 1, Reason: api.DrainScaleIn, State: api.DrainChosen, Since: noon, Deadline: noon.Add(time.Hour)}}
+
 // A drain gets its node from the snapshot, with newer reports: a node that reports since is not an
 // orphan and not silent.
 func TestViews(t *testing.T) {
@@ -65,10 +68,10 @@ func TestViews(t *testing.T) {
 		facts  string // nodes that report now
 		want   drain.NodeSnapshot
 	}{
-		{"as it was", newPoolState(running, running), nil, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running}},
-		{"busy", newPoolState(running, running), func(p *poolState) { p.Groups[0].Busy = "a refresh" }, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running, Busy: "a refresh"}},
-		{"it ends", newPoolState(running, running), func(p *poolState) { p.Nodes[1].Instance.State = api.InstanceTerminating }, "", drain.NodeSnapshot{Instance: drain.Ending, At: noon, Node: running}},
-		{"an orphan reports", newPoolState(running, orphan), nil, "a-2", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
+		{"as it was", newPoolState(running, running).with(leaving), nil, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running}},
+		{"busy", newPoolState(running, running).with(leaving), func(p *poolState) { p.Groups[0].Busy = "a refresh" }, "", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: running, Busy: "a refresh"}},
+		{"it ends", newPoolState(running, running).with(leaving), func(p *poolState) { p.Nodes[1].Instance.State = api.InstanceTerminating }, "", drain.NodeSnapshot{Instance: drain.Ending, At: noon, Node: running}},
+		{"an orphan reports", newPoolState(running, orphan).with(leaving), nil, "a-2", drain.NodeSnapshot{Instance: drain.Present, At: noon, Node: unknown}},
 		{"it is gone", newPoolState(running).with(Records{repairing("a-2", false)}), nil, "", drain.NodeSnapshot{Instance: drain.Absent, At: noon}},
 		{"its group is not listed", newPoolState(running).with(Records{repairing("a-2", false)}), func(p *poolState) { p.Groups = nil }, "", drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon, Left: true}},
 		{"an unreadable record of a gone node", newPoolState(running).with(Records{{Node: "a-2"}}), nil, "", drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: noon, Left: true}},

@@ -57,10 +57,7 @@ func (rs Records) Returnable(s *snapshot.Snapshot) []api.Leaver {
 func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) int) []resolve.Group {
 	leaving, quarantined := map[string][]api.Leaver{}, rs.quarantinedNodes(s)
 	if len(rs) > 0 {
-		there := make(map[string]bool, len(s.Nodes))
-		for _, n := range s.Nodes {
-			there[n.Instance.ID] = there[n.Instance.ID] || n.Instance.State != api.InstanceTerminating
-		}
+		there := rs.existing(s)
 		noData := make(map[string]bool, len(s.Groups))
 		for _, g := range s.Groups {
 			noData[g.ID] = g.NoData
@@ -83,12 +80,27 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 	return out
 }
 
+// existing returns which nodes of the records exist and are not terminating.
+func (rs Records) existing(s *snapshot.Snapshot) map[string]bool {
+	there := make(map[string]bool, len(rs))
+	for _, r := range rs {
+		there[r.Node] = false
+	}
+	for i := range s.Nodes {
+		n := &s.Nodes[i].Instance
+		if _, of := there[n.ID]; of && n.State != api.InstanceTerminating {
+			there[n.ID] = true
+		}
+	}
+	return there
+}
+
 // quarantinedNodes returns the quarantined nodes that do not leave, by group.
 func (rs Records) quarantinedNodes(s *snapshot.Snapshot) map[string][]api.Leaver {
 	var out map[string][]api.Leaver
 	leaving := map[string]bool(nil)
-	for _, n := range s.Nodes {
-		i := n.Instance
+	for k := range s.Nodes {
+		i := &s.Nodes[k].Instance
 		if !s.Quarantined(i.ID) || i.State == api.InstanceTerminating {
 			continue
 		}
@@ -113,10 +125,7 @@ func (rs Records) Disruption(s *snapshot.Snapshot) disruption.Budget {
 	if b.Out == nil {
 		b.Out = map[string]disruption.Kind{}
 	}
-	there := make(map[string]bool, len(s.Nodes))
-	for _, n := range s.Nodes {
-		there[n.Instance.ID] = n.Instance.State != api.InstanceTerminating
-	}
+	there := rs.existing(s)
 	for _, r := range rs {
 		serves := r.InService() || r.Hold && r.State == api.DrainChosen
 		if _, counted := b.Out[r.Node]; !counted && !serves && there[r.Node] && drain.ValidateRecord(r) == nil {

@@ -49,6 +49,7 @@ type Reader struct {
 	machines map[string]resource.Vector
 	began    time.Time       // time of the first snapshot
 	joined   map[string]bool // instances whose node has joined
+	sorted   []string        // the same in order; nil: to be made
 	// reported are the instances whose node has reported to this Reader.
 	reported map[string]bool
 	gone     int // joined nodes that disappeared since the last Settle
@@ -70,14 +71,19 @@ func (r *Reader) Reconfigure(machines map[string]resource.Vector) { r.machines =
 // Restore sets the joined nodes. If nothing was saved, known is false.
 func (r *Reader) Restore(joined []string, known bool) {
 	r.unknown = !known
-	r.joined = make(map[string]bool, len(joined))
+	r.joined, r.sorted = make(map[string]bool, len(joined)), nil
 	for _, id := range joined {
 		r.joined[id] = true
 	}
 }
 
-// Joined returns the instances whose node has joined, sorted.
-func (r *Reader) Joined() []string { return slices.Sorted(maps.Keys(r.joined)) }
+// Joined returns the instances whose node has joined, sorted. The caller must not change the slice, which does not change either.
+func (r *Reader) Joined() []string {
+	if r.sorted == nil {
+		r.sorted = slices.Sorted(maps.Keys(r.joined))
+	}
+	return r.sorted
+}
 
 // Read reads all groups concurrently. A group that it cannot read keeps its last value and is unknown; if it has read
 // no group yet, this is an error. targets are the targets that the groups were last requested or read with. The end of the released nodes is
@@ -204,7 +210,8 @@ func (r *Reader) Adopt(s *Snapshot) {
 	if r.began.IsZero() {
 		r.began = s.At
 	}
-	r.joined, r.reported, r.gone, r.unknown, r.missing = s.joined, s.reported, s.Lost, r.unknown && s.NoData(), s.Missing
+	r.joined, r.sorted = s.joined, nil
+	r.reported, r.gone, r.unknown, r.missing = s.reported, s.Lost, r.unknown && s.NoData(), s.Missing
 	r.groups = make(map[string]pools.GroupSnapshot, len(s.Groups))
 	r.kinds = maps.Clone(r.kinds) // s has the map before
 	for _, g := range s.Groups {

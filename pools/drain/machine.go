@@ -24,6 +24,7 @@ type Machine struct {
 
 	mu      sync.Mutex
 	records map[string]api.Drain // as stored, or moved with the clock; by node
+	sorted  []api.Drain          // the same in order of node, read-only; nil: to be made
 	// lacked are the nodes of invalid records that the last snapshot lacked, with its time.
 	lacked map[string]time.Time
 }
@@ -48,11 +49,15 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 }
 
 // Records returns all records in order of node, invalid ones too. A node with a record must not be
-// chosen. It counts as capacity only if Record.Stays.
+// chosen. It counts as capacity only if Record.Stays. The caller must not change the slice, which
+// does not change either.
 func (m *Machine) Records() []api.Drain {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.SortedFunc(maps.Values(m.records), func(a, b api.Drain) int { return cmp.Compare(a.Node, b.Node) })
+	if m.sorted == nil && len(m.records) > 0 {
+		m.sorted = slices.SortedFunc(maps.Values(m.records), func(a, b api.Drain) int { return cmp.Compare(a.Node, b.Node) })
+	}
+	return m.sorted
 }
 
 // Committed returns, by group, the leaving weight that is still part of the group's target.
@@ -337,6 +342,7 @@ func (m *Machine) act(ctx context.Context, r api.Drain, action Action) (done boo
 		defer m.mu.Unlock()
 		delete(m.records, r.Node)
 		delete(m.lacked, r.Node)
+		m.sorted = nil
 	}
 	return true, nil
 }
@@ -358,7 +364,7 @@ func (m *Machine) putRecord(ctx context.Context, r api.Drain) error {
 func (m *Machine) setRecord(r api.Drain) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.records[r.Node] = r
+	m.records[r.Node], m.sorted = r, nil
 }
 
 func (m *Machine) record(node string) (api.Drain, bool) {

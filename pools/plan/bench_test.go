@@ -36,6 +36,22 @@ func BenchmarkDistributePrune(b *testing.B) {
 	}
 }
 
+// BenchmarkPruneAtTarget prunes a pool of 10 000 nodes whose target is a fraction: no node goes.
+func BenchmarkPruneAtTarget(b *testing.B) {
+	nodes, targets := largePool(50, 200)
+	in := plan.PruneInput{
+		Nodes: nodes, Targets: map[string]int{}, Target: 9999.5, Joined: 10_000, Limits: api.PruneLimits{MaxWeight: 100, MaxTasks: api.Unbounded},
+	}
+	for _, g := range targets {
+		in.Targets[g.ID] = g.Target
+	}
+	for b.Loop() {
+		if got := plan.Prune(in); len(got.Choices) > 0 || len(got.Kept) == 0 {
+			b.Fatalf("%+v", got)
+		}
+	}
+}
+
 func BenchmarkDistribute(b *testing.B) {
 	_, targets := largePool(50, 200)
 	b.ReportAllocs()

@@ -21,6 +21,7 @@ type rank struct {
 // Order returns the ids of all nodes that a prune may choose, the first to go first.
 func Order(nodes []api.Candidate, limits api.PruneLimits) []string {
 	q := newQueue(nodes, limits, nil)
+	q.order()
 	ids := make([]string, 0, len(q.heap))
 	for len(q.heap) > 0 {
 		ids = append(ids, q.pop().ID)
@@ -34,7 +35,7 @@ type queue struct {
 	heap  []rank
 }
 
-// newQueue returns a queue of all candidates that may be chosen. It calls excluded, if not nil,
+// newQueue returns a queue of all candidates that may be chosen, before its order. It calls excluded, if not nil,
 // for each of the others.
 func newQueue(nodes []api.Candidate, limits api.PruneLimits, excluded func(*api.Candidate, api.KeptCause)) *queue {
 	q := &queue{nodes: nodes, heap: make([]rank, 0, len(nodes))}
@@ -45,10 +46,23 @@ func newQueue(nodes []api.Candidate, limits api.PruneLimits, excluded func(*api.
 			excluded(&nodes[i], why)
 		}
 	}
+	return q
+}
+
+// order makes the ranks a heap. pop needs it.
+func (q *queue) order() {
 	for i := len(q.heap)/2 - 1; i >= 0; i-- {
 		q.down(i)
 	}
-	return q
+}
+
+// lightest returns the least weight of a candidate; +Inf: there is none.
+func (q *queue) lightest() float64 {
+	least := math.Inf(1)
+	for _, r := range q.heap {
+		least = min(least, q.nodes[r.index].Weight)
+	}
+	return least
 }
 
 func rankOf(c *api.Candidate, limits api.PruneLimits, index int) rank {

@@ -1,7 +1,8 @@
 package plan
 
 import (
-	"math"
+	"maps"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -112,10 +113,45 @@ func Prune(in PruneInput) Pruned {
 		return Pruned{}
 	}
 	q := newQueue(in.Nodes, in.Limits, p.countKept)
-	lightest := math.Inf(1)
-	for _, r := range q.heap {
-		lightest = min(lightest, in.Nodes[r.index].Weight)
+	if !p.keepsAll(q) {
+		p.takeInOrder(q)
 	}
+	return p.result()
+}
+
+// keepsAll reports whether no candidate may go, and then counts them with their causes. It needs no order: as long as no
+// candidate goes, no limit changes. Most calls end here, because a target that is a fraction is below the whole targets of the
+// groups at every tick.
+func (p *pruning) keepsAll(q *queue) bool {
+	if !p.left.fits(q.lightest()) {
+		return false // the rest is counted as one
+	}
+	firsts, counts := map[api.KeptCause]rank{}, map[api.KeptCause]int{}
+	for _, r := range q.heap {
+		why := p.obstacle(&q.nodes[r.index])
+		if why == "" {
+			return false
+		}
+		if counts[why]++; counts[why] == 1 || q.less(r, firsts[why]) {
+			firsts[why] = r
+		}
+	}
+	causes := slices.SortedFunc(maps.Keys(firsts), func(a, b api.KeptCause) int {
+		if q.less(firsts[a], firsts[b]) {
+			return -1
+		}
+		return 1
+	})
+	for _, why := range causes {
+		p.countKeptAs(&q.nodes[firsts[why].index], why, counts[why])
+	}
+	return true
+}
+
+// takeInOrder takes the candidates one after the other.
+func (p *pruning) takeInOrder(q *queue) {
+	lightest := q.lightest()
+	q.order()
 	for len(q.heap) > 0 && p.above() {
 		if !p.left.fits(lightest) {
 			p.keepRest(q)
@@ -128,12 +164,6 @@ func Prune(in PruneInput) Pruned {
 			p.pruneCandidate(c)
 		}
 	}
-	if p.above() {
-		p.out.Excess = p.fulfilled - in.Target
-	} else {
-		p.out.Kept = nil
-	}
-	return p.out
 }
 
 // pruning is the state of a prune in progress.
@@ -171,6 +201,15 @@ func newPruning(in PruneInput) *pruning {
 		}
 	}
 	return p
+}
+
+func (p *pruning) result() Pruned {
+	if p.above() {
+		p.out.Excess = p.fulfilled - p.in.Target
+	} else {
+		p.out.Kept = nil
+	}
+	return p.out
 }
 
 // above reports whether the existing weight exceeds the target.
@@ -230,23 +269,21 @@ func (p *pruning) pruneCandidate(c *api.Candidate) {
 	p.out.Choices = append(p.out.Choices, choiceOf(c))
 }
 
-func (p *pruning) countKept(c *api.Candidate, why api.KeptCause) {
+func (p *pruning) countKept(c *api.Candidate, why api.KeptCause) { p.countKeptAs(c, why, 1) }
+
+// countKeptAs counts nodes with the same cause. first is the first of them.
+func (p *pruning) countKeptAs(first *api.Candidate, why api.KeptCause, nodes int) {
 	for i := range p.out.Kept {
 		if k := &p.out.Kept[i]; k.Why == why {
-			k.Nodes++
+			k.Nodes += nodes
 			return
 		}
 	}
-	p.out.Kept = append(p.out.Kept, api.KeptNode{Why: why, Nodes: 1, First: c.ID})
+	p.out.Kept = append(p.out.Kept, api.KeptNode{Why: why, Nodes: nodes, First: first.ID})
 }
 
 // keepRest counts the rest of the queue, if even the lightest candidate does not fit.
 func (p *pruning) keepRest(q *queue) {
 	rest := len(q.heap)
-	p.countKept(q.pop(), api.KeptOverWeight)
-	for i := range p.out.Kept {
-		if k := &p.out.Kept[i]; k.Why == api.KeptOverWeight {
-			k.Nodes += rest - 1
-		}
-	}
+	p.countKeptAs(q.pop(), api.KeptOverWeight, rest)
 }

@@ -353,6 +353,9 @@ func TestPruneProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawPrune(t)
 		got := plan.Prune(in)
+		if diff := gocmp.Diff(plan.PruneInOrder(in), got); diff != "" {
+			t.Fatalf("not what the order gives (-order +got):\n%s", diff)
+		}
 		joined := checkPruned(t, in, got)
 		if got.Weight > in.Limits.MaxWeight || got.Tasks > in.Limits.MaxTasks {
 			t.Fatalf("weight %v and %d tasks are over the limits %+v", got.Weight, got.Tasks, in.Limits)

@@ -5,6 +5,7 @@ package plan
 // in.Spent is the part that earlier prunes of the period used.
 func FirstStale(in PruneInput, group string) (Choice, bool) {
 	q := newQueue(in.Nodes, in.Limits, nil)
+	q.order()
 	left := in.allowance()
 	for len(q.heap) > 0 {
 		c := q.pop()

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -84,9 +85,9 @@ func TestLoopGivesSignsOfLife(t *testing.T) {
 			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 		}, World{
 			Provider: pools.Static{}, Scheduler: scheduler, Directory: d, Metrics: &metricstest.Memory{},
-			Memory: &kept{}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
+			Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
 			Records: &records{stored: map[string][]byte{}},
-			Ledger:  &ledger{appended: make(chan struct{}, 1)},
+			Ledger:  EncodedLedger{&ledger{appended: make(chan struct{}, 1)}},
 			Dial:    func(ask.Endpoint, ask.RequestSpec) ask.Client { return prompt{} },
 		}, logger(t))
 		ctx, stop := context.WithCancel(t.Context())

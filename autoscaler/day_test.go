@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
@@ -289,7 +290,7 @@ func (d *day) born(fuse int) {
 	directory := &directory{}
 	directory.set(sigproto.DefaultApp, ask.Endpoint{Address: "here"})
 	d.loop = NewLoop(d.config, World{
-		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: m, Memory: mortalMemory{m},
+		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: EncodedLedger{m}, Memory: apply.Encoded{Bytes: mortalMemory{m}},
 		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m, Health: d.health, Places: m.places,
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return d }, Now: func() time.Time { return d.now },
 	}, slog.New(slog.DiscardHandler))
@@ -610,8 +611,8 @@ func BenchmarkTick(b *testing.B) {
 	}
 	size := 0
 	l := NewLoop(c, World{
-		Provider: groups, Scheduler: scheduler, Directory: where, Metrics: &metricstest.Memory{}, Memory: &kept{}, Orders: &book{},
-		Ledger: sizes{&size}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}}, Cordon: &nodes{},
+		Provider: groups, Scheduler: scheduler, Directory: where, Metrics: &metricstest.Memory{}, Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{},
+		Ledger: EncodedLedger{sizes{&size}}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}}, Cordon: &nodes{},
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return d },
 	}, slog.New(slog.DiscardHandler))
 	now := noon.Add(time.Hour)

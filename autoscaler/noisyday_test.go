@@ -46,8 +46,8 @@ func BenchmarkNoisyDay(b *testing.B) {
 		Prune:   api.PruneLimits{MaxWeight: 200, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 	}, World{
-		Provider: memory.NewProvider(g.Group), Scheduler: scheduler, Cordon: scheduler, Metrics: &metricstest.Memory{}, Memory: saved, Orders: &book{},
-		Ledger: sizes{&size}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}},
+		Provider: memory.NewProvider(g.Group), Scheduler: scheduler, Cordon: scheduler, Metrics: &metricstest.Memory{}, Memory: apply.Encoded{Bytes: saved}, Orders: &book{},
+		Ledger: EncodedLedger{sizes{&size}}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}},
 		Directory: &directory{endpoints: map[string]ask.Endpoint{sigproto.DefaultApp: {Address: "here"}}},
 		Dial:      func(ask.Endpoint, ask.RequestSpec) ask.Client { return noise{&now} },
 		Now:       func() time.Time { return now },

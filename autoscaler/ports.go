@@ -2,7 +2,9 @@ package autoscaler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -17,7 +19,24 @@ import (
 
 // Ledger stores the records of the ticks.
 type Ledger interface {
-	Append(ctx context.Context, record []byte) error
+	// Append returns nil once the record is stored. It keeps no part of r.
+	Append(ctx context.Context, r api.TickRecord) error
+}
+
+// EncodedLedger is a Ledger that stores the records as JSON.
+type EncodedLedger struct {
+	Bytes interface {
+		Append(ctx context.Context, record []byte) error
+	}
+}
+
+// Append implements Ledger.
+func (e EncodedLedger) Append(ctx context.Context, r api.TickRecord) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode the record: %w", err)
+	}
+	return e.Bytes.Append(ctx, data)
 }
 
 // ErrNoPlaces: no scheduler of the pool answers where copies fit.

@@ -144,7 +144,7 @@ func FuzzRecall(f *testing.F) {
 	f.Add([]byte("garbage"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := NewLoop(Config{Drain: drain.Config{Threshold: time.Hour}}, World{
-			Memory: &kept{data: data}, Records: &records{}, Lease: &lease{},
+			Memory: apply.Encoded{Bytes: &kept{data: data}}, Records: &records{}, Lease: &lease{},
 		}, slog.New(slog.DiscardHandler))
 		if err := l.open(t.Context()); err != nil {
 			if errors.Is(err, apply.ErrLaterSchema) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -50,7 +51,7 @@ func (w *world) forbid() {
 	}
 	world := w.loop.world
 	world.Provider, world.Cordon = p, u
-	world.Records, world.Memory, world.Orders = guardedRecords{u}, guardedMemory{u}, guardedBook{u}
+	world.Records, world.Memory, world.Orders = guardedRecords{u}, apply.Encoded{Bytes: guardedMemory{u}}, guardedBook{u}
 	w.loop.Close()
 	w.loop = NewLoop(w.config, world, logger(w.t))
 	w.t.Cleanup(w.loop.Close)

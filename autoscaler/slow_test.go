@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -143,9 +144,9 @@ func TestRunReportsASlowCandidate(t *testing.T) {
 			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Hour, TimeLimit: time.Minute},
 		}, World{
 			Provider: pools.Static{}, Scheduler: scheduler, Directory: d, Metrics: &metricstest.Memory{},
-			Memory: &kept{}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
+			Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
 			Records: &records{stored: map[string][]byte{}},
-			Ledger:  &ledger{appended: make(chan struct{}, 1)},
+			Ledger:  EncodedLedger{&ledger{appended: make(chan struct{}, 1)}},
 			Dial:    func(e ask.Endpoint, _ ask.RequestSpec) ask.Client { return lateAt(e.Address) },
 		}, logger(t))
 		ctx, stop := context.WithCancel(t.Context())

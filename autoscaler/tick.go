@@ -2,7 +2,6 @@ package autoscaler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -196,9 +195,5 @@ func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }
 func (l *Loop) record(ctx context.Context, r api.TickRecord) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
 	defer cancel()
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode the record: %w", err)
-	}
-	return l.world.Trace.Do(ctx, trace.Record, "", func(ctx context.Context) error { return l.world.Ledger.Append(ctx, data) })
+	return l.world.Trace.Do(ctx, trace.Record, "", func(ctx context.Context) error { return l.world.Ledger.Append(ctx, r) })
 }

@@ -193,8 +193,8 @@ func (w *world) start() {
 func (w *world) newLoop() *Loop {
 	w.t.Helper()
 	return NewLoop(w.config, World{
-		Provider: w.provider, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
-		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
+		Provider: w.provider, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: EncodedLedger{w.ledger},
+		Memory: apply.Encoded{Bytes: w.memory}, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
 		Trace: w.trace, Places: w.places,
 		Now: func() time.Time {
 			if w.clock != nil {

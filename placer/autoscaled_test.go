@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
@@ -112,7 +113,7 @@ func (w *autoscaled) begin() {
 		w.loop.Close()
 	}
 	w.loop = autoscaler.NewLoop(w.config, autoscaler.World{
-		Provider: w, Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: nothing{}, Memory: memoryOf{w}, Orders: nothing{}, Lease: nothing{},
+		Provider: w, Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: nothing{}, Memory: apply.Encoded{Bytes: memoryOf{w}}, Orders: nothing{}, Lease: nothing{},
 		Records: recordsOf{w}, Cordon: w, Places: w.answer, Ticked: func(r api.TickRecord, _ error) { w.last = r },
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return signalOf{w} }, Now: func() time.Time { return w.now },
 	}, slog.New(slog.DiscardHandler))
@@ -193,7 +194,7 @@ func (signalOf) Close() error { return nil }
 
 type nothing struct{}
 
-func (nothing) Append(context.Context, []byte) error                { return nil }
+func (nothing) Append(context.Context, api.TickRecord) error        { return nil }
 func (nothing) Read(context.Context, time.Time) (api.Orders, error) { return api.Orders{}, nil }
 func (nothing) Removed(context.Context, string) error               { return nil }
 func (nothing) Rolled(context.Context, string) error                { return nil }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,11 +13,12 @@ import (
 
 // Memory stores the state of a pool, for the holder of the lease.
 type Memory interface {
-	// Load returns the data that was saved last. If no data was saved, ok is false.
-	Load(ctx context.Context) (data []byte, ok bool, err error)
-	// Save replaces the stored data durably. If another process has taken over, it returns
+	// Load returns the state that was saved last, which the caller may change. If no state was saved, ok is false. The error
+	// wraps ErrUnreadable for a state that cannot be decoded, and ErrLaterSchema for that of a later version.
+	Load(ctx context.Context) (s Saved, ok bool, err error)
+	// Save replaces the stored state durably, and keeps no part of s. If another process has taken over, it returns
 	// pools.ErrNotHolder and changes nothing.
-	Save(ctx context.Context, data []byte) error
+	Save(ctx context.Context, s Saved) error
 }
 
 // Intent is saved before any change. So a process that finds an intent can conclude that the last process
@@ -66,24 +66,23 @@ func (j *journal) targets() map[string]int {
 // request that of its group is unknown. Undecodable data counts as never saved. The state of a later
 // version is an error.
 func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (joined []string, known bool, err error) {
-	data, ok, err := j.memory.Load(ctx)
-	if err != nil {
+	m, ok, err := j.memory.Load(ctx)
+	if err == nil && ok {
+		if invalid := resolve.ValidateState(m.State); invalid != nil {
+			err = fmt.Errorf("%w: %w", ErrUnreadable, invalid)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrLaterSchema):
+		return nil, false, fmt.Errorf("load the state of pool %s: %w", pool, err)
+	case errors.Is(err, ErrUnreadable):
+		log.Error("decode the saved state failed", "pool", pool, "err", err)
+		ok = false
+	case err != nil:
 		return nil, false, fmt.Errorf("load what the last tick handed on: %w", err)
 	}
-	if !ok {
-		j.loaded = true
-		return nil, false, nil
-	}
-	m, err := decodeSaved(data)
-	if err == nil {
-		err = resolve.ValidateState(m.State)
-	}
-	if errors.Is(err, ErrLaterSchema) {
-		return nil, false, fmt.Errorf("load the state of pool %s: %w", pool, err)
-	}
 	j.loaded = true
-	if err != nil {
-		log.Error("decode the saved state failed", "pool", pool, "err", err)
+	if !ok {
 		return nil, false, nil
 	}
 	joined, m.State.Joined = m.State.Joined, nil
@@ -108,11 +107,7 @@ func (j *journal) save(ctx context.Context, s api.PoolState, joined []string, i 
 	if j.configured.Parts != nil {
 		saved.Configured = &j.configured
 	}
-	data, err := json.Marshal(saved)
-	if err != nil {
-		return fmt.Errorf("encode the state: %w", err)
-	}
-	if err := j.guard.call(ctx, func(ctx context.Context) error { return j.memory.Save(ctx, data) }); err != nil {
+	if err := j.guard.call(ctx, func(ctx context.Context) error { return j.memory.Save(ctx, saved) }); err != nil {
 		return fmt.Errorf("keep what is handed on: %w", err)
 	}
 	return nil

@@ -415,7 +415,7 @@ func (d *day) born() {
 	l.loop = autoscaler.NewLoop(d.config, autoscaler.World{
 		Provider: &timed{Provider: provider, took: &l.provider}, Scheduler: d.nodes, Directory: dayDirectory{}, Metrics: d.store, Notices: notices,
 		Dial:   func(ask.Endpoint, ask.RequestSpec) ask.Client { return daySignal{} },
-		Ledger: lifeLedger{l}, Memory: lifeMemory{l, holder.Memory()}, Orders: lifeOrders{l, d.orders}, Lease: l.lease,
+		Ledger: autoscaler.EncodedLedger{Bytes: lifeLedger{l}}, Memory: apply.Encoded{Bytes: lifeMemory{l, holder.Memory()}}, Orders: lifeOrders{l, d.orders}, Lease: l.lease,
 		Records: lifeRecords{l, holder.Records()}, Cordon: lifeCordon{l}, Now: d.server.Now,
 	}, d.log)
 	d.life = l

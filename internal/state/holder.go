@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 )
 
@@ -105,15 +104,13 @@ func (h *Holder) remove(ctx context.Context, key string) error {
 	return fmt.Errorf("delete %s: %w", key, errChanged)
 }
 
-// Memory is one value that a pool's loop leaves for the pool's next holder. It implements apply.Memory, and the same
-// for the pool's health.
+// Memory is one value that a pool's loop leaves for the pool's next holder. apply.Encoded stores the state of a
+// loop in it, and node health its own.
 type Memory struct {
 	holder *Holder
 	key    string
 	what   string // "state" or "health", for errors
 }
-
-var _ apply.Memory = (*Memory)(nil)
 
 // Load returns the last saved value, of this term or an earlier one. ok is false if nothing was saved yet.
 func (m *Memory) Load(ctx context.Context) (data []byte, ok bool, err error) {

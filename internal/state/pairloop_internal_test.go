@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -85,7 +85,7 @@ func (p *process) hold(ctx context.Context, lease *Lease) {
 	}
 	l := autoscaler.NewLoop(p.pair.config, autoscaler.World{
 		Provider: p, Scheduler: p, Cordon: &cordons{process: p, epoch: lease.Epoch()}, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &metricstest.Memory{}, Ledger: ledger{p},
-		Memory: holder.Memory(), Records: holder.Records(), Orders: noOrders{p}, Lease: lease, Places: p.places,
+		Memory: apply.Encoded{Bytes: holder.Memory()}, Records: holder.Records(), Orders: noOrders{p}, Lease: lease, Places: p.places,
 	}, slog.New(slog.DiscardHandler))
 	p.set(func(p *process) { p.loop = l })
 	p.pair.note("%s holds the pool, epoch %d", p.name, lease.Epoch())
@@ -246,12 +246,8 @@ func (fixed) Alive() {}
 // ledger is that of a process. The day reads no record.
 type ledger struct{ process *process }
 
-func (l ledger) Append(ctx context.Context, record []byte) error {
+func (l ledger) Append(ctx context.Context, r api.TickRecord) error {
 	if l.process.pair.logs {
-		var r api.TickRecord
-		if err := json.Unmarshal(record, &r); err != nil {
-			return err
-		}
 		l.process.pair.note("%s: tick, %s, account %v, problems %q", l.process.name, outcome(r), r.Account, r.Problems)
 	}
 	return l.process.request(ctx, func() error { return nil })

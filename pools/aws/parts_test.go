@@ -21,6 +21,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -145,7 +146,7 @@ func newPartsWorld(t *testing.T) *partsWorld {
 		Prune:   api.PruneLimits{MaxWeight: 40, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: partsTick},
 	}, autoscaler.World{
-		Provider: open(t, cfg), Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: w, Memory: partsMemory{w}, Orders: partsOrders{}, Lease: partsOrders{},
+		Provider: open(t, cfg), Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: w, Memory: apply.Encoded{Bytes: partsMemory{w}}, Orders: partsOrders{}, Lease: partsOrders{},
 		Records: partsRecords{w}, Cordon: w, Ticked: func(r api.TickRecord, _ error) { w.last = r },
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return partsSignal{w} }, Now: s.Now,
 	}, slog.New(slog.DiscardHandler))
@@ -174,9 +175,9 @@ func (w *partsWorld) Cordon(_ context.Context, node string, on bool) error {
 func (w *partsWorld) Listing() ask.Listing {
 	return ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{sigproto.DefaultApp: {Address: "here"}}}
 }
-func (w *partsWorld) Report(ask.Report)                    {}
-func (w *partsWorld) Alive()                               {}
-func (w *partsWorld) Append(context.Context, []byte) error { return nil }
+func (w *partsWorld) Report(ask.Report)                            {}
+func (w *partsWorld) Alive()                                       {}
+func (w *partsWorld) Append(context.Context, api.TickRecord) error { return nil }
 
 type partsSignal struct{ w *partsWorld }
 

@@ -158,7 +158,7 @@ func (p *poolDependencies) summarize(ctx context.Context, r api.TickRecord) erro
 func (p *poolDependencies) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
-		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Summarize: p.summarize, Orders: p.orders,
+		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: autoscaler.EncodedLedger{Bytes: p.ledger}, Summarize: p.summarize, Orders: p.orders,
 		Version: daemon.BuildVersion(), Places: p.places,
 	}
 }

@@ -2,10 +2,10 @@ package autoscalerd
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -14,23 +14,20 @@ import (
 type ledgerMemory struct{ ledger *state.Ledger }
 
 // Load implements apply.Memory. Without a readable record it returns no state, as at a first start.
-func (m ledgerMemory) Load(ctx context.Context) (data []byte, ok bool, err error) {
+func (m ledgerMemory) Load(ctx context.Context) (s apply.Saved, ok bool, err error) {
 	record, err := m.ledger.Last(ctx)
 	if err != nil {
-		return nil, false, nil
+		return s, false, nil
 	}
 	last, err := history.ReadRecord(record)
 	if err != nil {
-		return nil, false, nil
+		return s, false, nil
 	}
-	data, err = json.Marshal(struct {
-		State api.PoolState `json:"state"`
-	}{last.State})
-	return data, err == nil, err
+	return apply.Saved{State: last.State}, true, nil
 }
 
 // Save implements apply.Memory.
-func (ledgerMemory) Save(context.Context, []byte) error { return nil }
+func (ledgerMemory) Save(context.Context, apply.Saved) error { return nil }
 
 // noDrains are the drain records of a dry run, which drains no node.
 type noDrains struct{}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -127,7 +128,7 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 		return nil, a, nil, err
 	}
 	world := t.parts.world(a)
-	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
+	world.Memory, world.Records, world.Lease = apply.Encoded{Bytes: holder.Memory()}, holder.Records(), lease
 	world.Orders = t.parts.orders.Guarded(t.guard)
 	world.Ticked, world.Trace = t.ticked, t.trace
 	t.giveBack(holding.Context(), a)

@@ -11,7 +11,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
-	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -38,9 +37,12 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	if w.Now == nil {
 		w.Now = time.Now
 	}
+	if w.Limit == nil {
+		w.Limit = context.WithTimeout
+	}
 	ports := apply.Ports{
 		Ports:  snapshot.Ports{Provider: w.Provider, Scheduler: w.Scheduler, Health: w.Health, Trace: w.Trace},
-		Memory: w.Memory, Orders: w.Orders, Lease: w.Lease, Records: w.Records, Cordon: w.Cordon, Notices: w.Notices, Now: w.Now, Version: w.Version,
+		Memory: w.Memory, Orders: w.Orders, Lease: w.Lease, Records: w.Records, Cordon: w.Cordon, Notices: w.Notices, Now: w.Now, Version: w.Version, Limit: w.Limit,
 		Alive: func() { w.Directory.Alive() },
 	}
 	if w.Health != nil {
@@ -49,9 +51,9 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
 		config: c, world: w, log: log,
-		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics, Trace: w.Trace}, log),
+		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics, Trace: w.Trace, Now: w.Now, Limit: w.Limit}, log),
 		writer:  apply.New(c.writer(), ports, log),
-		metrics: &poolMetrics{store: w.Metrics, cluster: c.Cluster, pool: c.Pool, timeout: c.stepTimeout()},
+		metrics: &poolMetrics{store: w.Metrics, cluster: c.Cluster, pool: c.Pool, limit: w.Limit, timeout: c.stepTimeout()},
 	}
 	l.turn <- struct{}{}
 	return l
@@ -71,76 +73,6 @@ func (l *Loop) takeTurn(ctx context.Context) error {
 }
 
 func (l *Loop) giveTurn() { l.turn <- struct{}{} }
-
-// aliveEvery is the time between two signs of life while the loop waits.
-const aliveEvery = 5 * time.Second
-
-// finishLimit is the maximum time for the current tick after Run's context has ended.
-const finishLimit = 1500 * time.Millisecond
-
-// Run ticks until ctx ends. It finishes the current tick within finishLimit. Between two ticks it
-// follows the directory, lets the writer handle notices, repairs and drains, adopts a new
-// configuration, and sends signs of life to the directory. It returns an error if it cannot begin.
-// When the pool's lease is lost, it returns pools.ErrNotHolder: it makes no more changes, and this
-// Loop must not be used again.
-func (l *Loop) Run(ctx context.Context) error {
-	defer l.Close()
-	defer l.writer.Close()
-	if err := l.open(ctx); err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
-		return err
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	alive := time.NewTicker(aliveEvery)
-	defer alive.Stop()
-	var began time.Time
-	for {
-		var between func(context.Context, time.Time, *apply.Report) error
-		select {
-		case <-ctx.Done():
-			return nil
-		case c := <-l.wanted:
-			if l.takeTurn(ctx) != nil {
-				return nil
-			}
-			l.adopt(c)
-			l.giveTurn()
-			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
-		case <-l.signals.Changed():
-		case <-l.signals.Probed():
-		case n := <-l.writer.Notices():
-			between = func(ctx context.Context, now time.Time, r *apply.Report) error {
-				return l.writer.HandleNotices(ctx, now, n, r)
-			}
-		case q := <-l.writer.Requests():
-			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) }
-		case <-l.writer.Tending():
-			between = l.writer.Tend
-		case <-alive.C:
-			l.world.Directory.Alive()
-			continue
-		case <-timer.C:
-			if ctx.Err() != nil { // both were ready
-				return nil
-			}
-			began = l.world.Now()
-			if err := finish(ctx, func(ctx context.Context) error { return l.Tick(ctx, began) }); err != nil {
-				return err
-			}
-			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
-		}
-		if between != nil {
-			if err := l.step(ctx, between); err != nil {
-				return err
-			}
-			continue
-		}
-		l.signals.Follow(ctx, l.world.Now())
-	}
-}
 
 // open opens the writer, in the loop's turn.
 func (l *Loop) open(ctx context.Context) error {
@@ -169,15 +101,6 @@ func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *ap
 // now returns the time as in the records: in UTC, without a monotonic reading.
 func (l *Loop) now() time.Time { return l.world.Now().UTC().Round(0) }
 
-// finish runs do with a context that outlasts ctx by finishLimit.
-func finish(ctx context.Context, do func(context.Context) error) error {
-	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishLimit, cancel) })
-	defer stop()
-	return do(lasting)
-}
-
 // Close closes the connections to the signals. A caller of Tick needs it; Run calls it itself. A
 // later Tick opens the connections again.
 func (l *Loop) Close() { l.signals.Close() }
@@ -194,7 +117,10 @@ func (l *Loop) whileHeld(ctx context.Context, do func(context.Context) error) er
 	defer end(nil)
 	watch.Go(func() {
 		for left := l.world.Lease.Left(); left > 0; left = l.world.Lease.Left() {
-			if !retry.Pause(held, left) {
+			waiting, cancel := l.world.Limit(held, left)
+			<-waiting.Done()
+			cancel()
+			if held.Err() != nil {
 				return
 			}
 		}
@@ -205,4 +131,36 @@ func (l *Loop) whileHeld(ctx context.Context, do func(context.Context) error) er
 		return lost
 	}
 	return err
+}
+
+// Reconfigure sets the configuration of the loop, from between two ticks on. A signal of the same
+// name keeps its opinion. It also keeps its connection and schedule unless its windows or
+// parameters change. In that case the loop connects again, because the hello carries parameters,
+// and evaluates the signal at the next tick. A process whose Endpoint has a Request is not affected
+// by the windows and parameters of c. Reconfigure does not wait, and any goroutine may call it. Of
+// two calls between two ticks the later one counts. The caller must not change c afterwards. If c
+// is invalid, or is for another pool, Reconfigure returns an error and changes nothing.
+func (l *Loop) Reconfigure(c Config) error {
+	if c.Cluster != l.cluster || c.Pool != l.pool {
+		return fmt.Errorf("reconfigure pool %s of cluster %s: the new configuration is of pool %s of cluster %s", l.pool, l.cluster, c.Pool, c.Cluster)
+	}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("reconfigure pool %s: %w", l.pool, err)
+	}
+	for {
+		select {
+		case l.wanted <- c:
+			return nil
+		case <-l.wanted: // replaced before it took effect
+		}
+	}
+}
+
+// adopt applies a new configuration. State of removed signals is dropped.
+func (l *Loop) adopt(c Config) {
+	l.config = c
+	l.signals.Reconfigure(c.panel())
+	l.writer.Reconfigure(c.writer())
+	l.metrics.timeout = c.stepTimeout()
+	l.log.Info("configuration adopted", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))
 }

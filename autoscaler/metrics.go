@@ -16,14 +16,15 @@ import (
 type poolMetrics struct {
 	store         metrics.Store
 	cluster, pool string
-	timeout       time.Duration    // of a write, and of reading the history
-	past          *api.PoolHistory // read for an empty pool; nil: to be read
+	limit         func(context.Context, time.Duration) (context.Context, context.CancelFunc) // World.Limit
+	timeout       time.Duration                                                              // of a write, and of reading the history
+	past          *api.PoolHistory                                                           // read for an empty pool; nil: to be read
 }
 
 // write writes the metrics of the pool. It writes usage only if every joined node reports: a
 // partial sum would appear as less demand.
 func (m *poolMetrics) write(ctx context.Context, now time.Time, v *snapshot.Snapshot) error {
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	ctx, cancel := m.limit(ctx, m.timeout)
 	defer cancel()
 	if err := m.store.Write(ctx, m.samples(now, v)); err != nil {
 		return fmt.Errorf("write system metrics: %w", err)
@@ -80,7 +81,7 @@ func (m *poolMetrics) history(ctx context.Context, now time.Time, target float64
 	if m.past != nil {
 		return *m.past, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.timeout)
+	ctx, cancel := m.limit(ctx, m.timeout)
 	defer cancel()
 	capacity, err := m.pastPoints(ctx, now, "non_orphan_fulfilled_capacity")
 	if err != nil {

@@ -61,7 +61,7 @@ func BenchmarkNoisyDay(b *testing.B) {
 		for next := now.Add(time.Minute); now.Before(next); {
 			now = now.Add(apply.TendEvery)
 			g.Advance(now)
-			if now.Before(next) && l.writer.Tending() != nil {
+			if now.Before(next) && l.writer.Tending() {
 				if err := l.tend(b.Context()); err != nil {
 					b.Fatal(err)
 				}

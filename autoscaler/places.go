@@ -23,22 +23,19 @@ const (
 	placesTimeout = 2 * time.Second
 )
 
-// placesOf is World.Places.
-type placesOf = func(ctx context.Context, q api.PlacesQuestion) (api.Places, error)
-
 // addPlaces requests from the pool's scheduler where the copies fit, and adds the answer to the case. Without an answer it is
 // unknown where they would go: no node is removed. The exception is a pool whose scheduler has never answered.
-func addPlaces(ctx context.Context, get placesOf, config Config, c *api.Case, r apply.Reading) {
+func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r apply.Reading) {
 	next := nextMachines(c.State.Groups, config.Machines, r)
-	if get == nil || config.IgnorePlaces {
+	if world.Places == nil || config.IgnorePlaces {
 		c.State.PlacesAnswered = false
 		return
 	}
 	gone, aside := outsiders(r)
 	q := resolve.Question(*c, next, gone, aside)
-	ctx, cancel := context.WithTimeout(ctx, min(placesTimeout, config.stepTimeout()))
+	ctx, cancel := world.Limit(ctx, min(placesTimeout, config.stepTimeout()))
 	defer cancel()
-	answer, err := get(ctx, q)
+	answer, err := world.Places(ctx, q)
 	switch {
 	case err == nil:
 		c.State.PlacesAnswered = true

@@ -71,6 +71,9 @@ type World struct {
 	Trace   trace.Tracer     // nil: steps are not traced
 	Now     func() time.Time // nil: time.Now
 	Version string           // of this build, stored with the state
+	// Limit returns a context that ends after that time, for a step or a call; nil: context.WithTimeout. Under virtual time
+	// nothing takes time, so that no step may end by a real timer.
+	Limit func(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc)
 }
 
 // Health is the node-health policy beside the loop. Its methods do not wait, and may be called

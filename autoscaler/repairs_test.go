@@ -335,7 +335,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", api.RepairReboot, false)); err != nil {
 		t.Fatal(err)
 	}
-	if w.loop.writer.Tending() == nil {
+	if !w.loop.writer.Tending() {
 		t.Fatal("a repair is under way, and nobody tends it")
 	}
 	for range 5 {
@@ -345,7 +345,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e := h.last("attempt-1"); e.To != api.DrainReturned || e.Failed != "" || w.loop.writer.Tending() != nil {
+	if e := h.last("attempt-1"); e.To != api.DrainReturned || e.Failed != "" || w.loop.writer.Tending() {
 		t.Errorf("the last that was told is %+v", e)
 	}
 }

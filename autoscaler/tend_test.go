@@ -21,7 +21,7 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	w.reconfigure()
 	w.book.change(func(o *api.Orders) { o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
-	if w.loop.writer.Tending() == nil {
+	if !w.loop.writer.Tending() {
 		t.Fatal("a drain is under way, and nobody tends it")
 	}
 	w.book.change(func(o *api.Orders) { o.Removals = nil })
@@ -53,7 +53,7 @@ func TestNothingIsTendedWithoutRecords(t *testing.T) {
 	w, _, _ := steady(t, 3)
 	w.config.Tick, w.config.Drain.Threshold = 10*time.Minute, time.Hour
 	w.reconfigure()
-	if w.loop.writer.Tending() != nil {
+	if w.loop.writer.Tending() {
 		t.Error("nothing is under way, and it is tended")
 	}
 }
@@ -71,7 +71,7 @@ func TestPausedDrainsAreNotTended(t *testing.T) {
 	if err := w.loop.tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() != nil {
+	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() {
 		t.Errorf("drains %+v, were %+v", after, before)
 	}
 }
@@ -89,7 +89,7 @@ func TestDrainsWaitForTheProvider(t *testing.T) {
 	if err := w.loop.tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() != nil {
+	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() {
 		t.Errorf("drains %+v, were %+v: want them to wait", after, before)
 	}
 }

@@ -27,7 +27,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	if err := l.writer.Check(); notHolder(err) {
 		return fmt.Errorf("tick of pool %s: %w", l.pool, err)
 	}
-	began := time.Now()
+	began := l.world.Now()
 	ctx, end := l.world.Trace.Begin(ctx, trace.Tick, "")
 	r := l.newRecord(now)
 	r.Actions, l.between = l.between, nil
@@ -42,7 +42,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 		}
 	}
 	l.world.Directory.Alive()
-	r.Took, r.State = time.Since(began), l.writer.State()
+	r.Took, r.State = l.world.Now().Sub(began), l.writer.State()
 	if l.lost = l.record(ctx, r); l.lost != nil {
 		l.log.Error("record tick failed", "pool", l.pool, "err", l.lost)
 	} else {
@@ -68,7 +68,7 @@ func (l *Loop) summarize(ctx context.Context, r api.TickRecord) {
 	if l.world.Summarize == nil || l.lost != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, summaryTimeout)
+	ctx, cancel := l.world.Limit(ctx, summaryTimeout)
 	defer cancel()
 	if err := l.world.Summarize(ctx, r); err != nil {
 		l.log.Warn("record summary failed", "pool", l.pool, "err", err)
@@ -166,7 +166,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
 	addProblem(r, err)
 	c.Input.History = history
-	addPlaces(ctx, l.world.Places, l.config, &c, reading)
+	addPlaces(ctx, l.world, l.config, &c, reading)
 	o := resolve.Resolve(c)
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
 		addProblem(r, fmt.Errorf("group %s is at its maximum, so its marked instances are replaced one by one, and now no instance can be removed: %s", group, o.Stuck[group]))
@@ -193,7 +193,7 @@ func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *api.Ti
 func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }
 
 func (l *Loop) record(ctx context.Context, r api.TickRecord) error {
-	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	ctx, cancel := l.world.Limit(ctx, l.config.stepTimeout())
 	defer cancel()
 	return l.world.Trace.Do(ctx, trace.Record, "", func(ctx context.Context) error { return l.world.Ledger.Append(ctx, r) })
 }

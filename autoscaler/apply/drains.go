@@ -114,7 +114,7 @@ func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []api.Leaver
 	for i, n := range nodes {
 		ids[i] = n.ID
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := d.guard.end(ctx, timeout)
 	defer cancel()
 	kept, err := d.machine.Load().TakeBack(ctx, now, ids...)
 	if kept > 0 || err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
-// ErrUnreadable means that the saved state cannot be decoded, or is invalid.
-var ErrUnreadable = errors.New("the saved state cannot be read")
+// errUnreadable means that the saved state cannot be decoded, or is invalid.
+var errUnreadable = errors.New("the saved state cannot be read")
 
 // ErrLaterSchema means that a later version of weir wrote the state.
 var ErrLaterSchema = errors.New("a later version of weir wrote it")
@@ -52,14 +52,14 @@ func decodeSaved(data []byte) (m Saved, err error) {
 		Weir   string `json:"weir"`
 	}
 	if err := json.Unmarshal(data, &of); err != nil {
-		return Saved{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return Saved{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if of.Schema > resolve.Schema {
 		return Saved{}, fmt.Errorf("%w: it has schema %d, this version reads schema %d: run weir %s or later; nothing was changed",
 			ErrLaterSchema, of.Schema, resolve.Schema, cmp.Or(decide.OneLine(of.Weir), "of the version that wrote it"))
 	}
 	if err := json.Unmarshal(data, &m); err != nil {
-		return Saved{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+		return Saved{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	return m, nil
 }

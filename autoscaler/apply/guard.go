@@ -17,11 +17,15 @@ var (
 	ErrLeaseEnds = errors.New("the lease ends too soon for a call")
 )
 
+// limit returns a context that ends after a time.
+type limit = func(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc)
+
 // guard permits a call that changes something only while the lease outlasts it, and
 // never in a dry run. Any goroutine may use it.
 type guard struct {
 	lease pools.Lease // nil in a dry run
 	alive func()      // sends a sign of life; may be nil
+	end   limit
 
 	mu      sync.Mutex
 	timeout time.Duration // of a call
@@ -57,7 +61,7 @@ func (g *guard) limit(ctx context.Context) (context.Context, context.CancelFunc)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return context.WithTimeout(ctx, g.timeout)
+	return g.end(ctx, g.timeout)
 }
 
 // call makes one call that changes something outside, if it may begin.

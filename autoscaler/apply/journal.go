@@ -14,7 +14,7 @@ import (
 // Memory stores the state of a pool, for the holder of the lease.
 type Memory interface {
 	// Load returns the state that was saved last, which the caller may change. If no state was saved, ok is false. The error
-	// wraps ErrUnreadable for a state that cannot be decoded, and ErrLaterSchema for that of a later version.
+	// wraps ErrLaterSchema for the state of a later version.
 	Load(ctx context.Context) (s Saved, ok bool, err error)
 	// Save replaces the stored state durably, and keeps no part of s. If another process has taken over, it returns
 	// pools.ErrNotHolder and changes nothing.
@@ -69,13 +69,13 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	m, ok, err := j.memory.Load(ctx)
 	if err == nil && ok {
 		if invalid := resolve.ValidateState(m.State); invalid != nil {
-			err = fmt.Errorf("%w: %w", ErrUnreadable, invalid)
+			err = fmt.Errorf("%w: %w", errUnreadable, invalid)
 		}
 	}
 	switch {
 	case errors.Is(err, ErrLaterSchema):
 		return nil, false, fmt.Errorf("load the state of pool %s: %w", pool, err)
-	case errors.Is(err, ErrUnreadable):
+	case errors.Is(err, errUnreadable):
 		log.Error("decode the saved state failed", "pool", pool, "err", err)
 		ok = false
 	case err != nil:

@@ -197,7 +197,7 @@ func TestGuard(t *testing.T) {
 		want   error
 	}{{time.Minute, false, nil}, {5 * time.Second, false, ErrLeaseEnds}, {0, false, pools.ErrNotHolder}, {time.Minute, true, ErrDryRun}}
 	for _, test := range tests {
-		g := &guard{lease: lease(test.left)}
+		g := &guard{end: context.WithTimeout, lease: lease(test.left)}
 		g.adopt(5*time.Second, test.dryRun)
 		called := false
 		err := g.call(t.Context(), func(ctx context.Context) error {

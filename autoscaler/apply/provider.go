@@ -20,6 +20,7 @@ import (
 // targets of the groups. It implements the ports of the drains, which use it concurrently.
 type provider struct {
 	guard  *guard
+	now    func() time.Time
 	trace  trace.Tracer
 	cordon drain.Scheduler
 	// workflow is Ports.Workflow.
@@ -69,7 +70,7 @@ func (p *provider) free(id string) (pools.Group, error) {
 // an error only if the process must end.
 func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Round, timeout time.Duration, r *Report) error {
 	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
+		ctx, cancel := p.guard.end(ctx, timeout)
 		err := p.change(ctx, now, round, changes, r)
 		cancel()
 		if err != nil {
@@ -104,7 +105,7 @@ func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Rou
 }
 
 func (p *provider) setTarget(ctx context.Context, now time.Time, c resolve.TargetChange) (api.Action, error) {
-	began := time.Now()
+	began := p.now()
 	group, _ := p.find(c.Group) // the changes are of these groups
 	called := false
 	err := p.guard.call(ctx, func(ctx context.Context) error {
@@ -114,7 +115,7 @@ func (p *provider) setTarget(ctx context.Context, now time.Time, c resolve.Targe
 	if called {
 		p.targets.set(c.Group, c.Target, now, err)
 	}
-	action := api.Action{Op: api.OpSetTarget, Group: c.Group, Target: c.Target, What: c.Why, Latency: time.Since(began)}
+	action := api.Action{Op: api.OpSetTarget, Group: c.Group, Target: c.Target, What: c.Why, Latency: p.now().Sub(began)}
 	return endedAction(action, err), err
 }
 

@@ -215,13 +215,11 @@ func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Noti
 // TendEvery is the time between two advances of the drains between ticks.
 const TendEvery = 5 * time.Second
 
-// Tending returns when Tend is due; nil if there is no drain, or if the next tick comes soon
+// Tending reports whether Tend is due after TendEvery. It is not if there is no drain, or if the next tick comes soon
 // enough.
-func (w *Writer) Tending() <-chan time.Time {
-	if w.paused || w.config.DryRun || w.config.Tick < 2*TendEvery || !w.drains.ready() || w.config.outdated(w.Latest(), w.ports.Now()) || len(w.drains.records()) == 0 {
-		return nil
-	}
-	return time.After(TendEvery)
+func (w *Writer) Tending() bool {
+	return !w.paused && !w.config.DryRun && w.config.Tick >= 2*TendEvery && w.drains.ready() &&
+		!w.config.outdated(w.Latest(), w.ports.Now()) && len(w.drains.records()) > 0
 }
 
 // outdated reports whether a snapshot is too old for further changes, for example after ticks that

@@ -52,6 +52,8 @@ type Ports struct {
 	Alive   func()
 	Now     func() time.Time
 	Version string // of this build, saved with the state
+	// Limit returns a context that ends after that time; nil: context.WithTimeout.
+	Limit func(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc)
 }
 
 // Writer makes every change to one pool.
@@ -72,14 +74,17 @@ type Writer struct {
 
 // New returns a Writer that has read and changed nothing.
 func New(c Config, ports Ports, log *slog.Logger) *Writer {
-	guard := &guard{lease: ports.Lease, alive: ports.Alive}
-	provider := &provider{guard: guard, trace: ports.Trace, cordon: ports.Cordon, workflow: ports.Workflow, raised: map[string]bool{}}
+	if ports.Limit == nil {
+		ports.Limit = context.WithTimeout
+	}
+	guard := &guard{lease: ports.Lease, alive: ports.Alive, end: ports.Limit}
+	provider := &provider{guard: guard, now: ports.Now, trace: ports.Trace, cordon: ports.Cordon, workflow: ports.Workflow, raised: map[string]bool{}}
 	w := &Writer{
 		ports: ports, log: log, guard: guard, provider: provider,
 		reader:  snapshot.NewReader(ports.Ports),
 		journal: &journal{memory: ports.Memory, version: ports.Version, guard: guard},
 		drains: &drains{guard: guard, drained: ports.Drained, ports: drain.Ports{
-			Records: ports.Records, Scheduler: provider, Groups: provider, Repairers: provider,
+			Records: ports.Records, Scheduler: provider, Groups: provider, Repairers: provider, Limit: ports.Limit,
 		}},
 		orders:   orders{ports.Orders, guard},
 		requests: newRequests(),
@@ -236,7 +241,7 @@ func (w *Writer) poolState(s *snapshot.Snapshot) poolState {
 
 // step returns a context with the timeout of a step.
 func (w *Writer) step(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, w.config.StepTimeout)
+	return w.ports.Limit(ctx, w.config.StepTimeout)
 }
 
 // save saves a state and the intent before any change; nil: the intent was carried out.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 )
@@ -62,10 +61,11 @@ func (r *round) call(ctx context.Context, s *signalState, first request) []respo
 func (c *call) collect(ctx context.Context) []response {
 	var responses []response
 	for c.open > 0 || c.lost && c.patient && c.deaths < maxDeaths {
-		var timeout <-chan time.Time
-		var ended <-chan struct{}
+		var waited <-chan struct{}
 		if c.open == 0 {
-			timeout, ended = time.After(c.round.config.Timeout()), ctx.Done()
+			limited, cancel := c.round.ports.Limit(ctx, c.round.config.Timeout())
+			defer cancel()
+			waited = limited.Done()
 		} // otherwise each open request ends with ctx
 		select {
 		case x := <-c.responses:
@@ -81,9 +81,7 @@ func (c *call) collect(ctx context.Context) []response {
 			}
 		case <-c.listing.Changed:
 			c.follow(ctx)
-		case <-timeout:
-			return responses
-		case <-ended:
+		case <-waited:
 			return responses
 		}
 	}
@@ -108,7 +106,7 @@ func (c *call) start(ctx context.Context, to connection) {
 	c.newest, c.lost = to.withoutClient(), false
 	c.open++
 	c.wg.Go(func() {
-		limited, cancel := context.WithTimeout(ctx, c.round.config.limit(c.signal))
+		limited, cancel := c.round.ports.Limit(ctx, c.round.config.limit(c.signal))
 		defer cancel()
 		x := c.evaluate(limited, to)
 		select {

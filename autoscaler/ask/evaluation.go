@@ -20,7 +20,7 @@ type moment struct {
 
 // begin returns a moment. The caller must call its end.
 func (p *Panel) begin(ctx context.Context, now time.Time) *moment {
-	limited, end := context.WithTimeout(ctx, p.config.Timeout())
+	limited, end := p.ports.Limit(ctx, p.config.Timeout())
 	return &moment{panel: p, ctx: ctx, limited: limited, end: end, round: p.newRound(limited, now)}
 }
 
@@ -28,7 +28,7 @@ func (p *Panel) begin(ctx context.Context, now time.Time) *moment {
 // ends after two time limits, because a process that replaces another has the whole limit.
 func (m *moment) context(s Signal) (context.Context, context.CancelFunc) {
 	if m.panel.config.outlasts(s) {
-		return context.WithTimeout(context.WithoutCancel(m.ctx), 2*m.panel.config.limit(s))
+		return m.panel.ports.Limit(context.WithoutCancel(m.ctx), 2*m.panel.config.limit(s))
 	}
 	return context.WithCancel(m.limited)
 }

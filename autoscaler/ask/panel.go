@@ -20,7 +20,10 @@ type Ports struct {
 	// does not wait, and may be called concurrently.
 	Dial    func(Endpoint, RequestSpec) Client
 	Metrics metrics.Store
-	Trace   trace.Tracer // nil: steps are not traced
+	Trace   trace.Tracer     // nil: steps are not traced
+	Now     func() time.Time // nil: time.Now
+	// Limit returns a context that ends after that time; nil: context.WithTimeout.
+	Limit func(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc)
 }
 
 // Panel holds the signals of one pool: their connections, their opinions, and when each is due. It
@@ -41,6 +44,12 @@ type Panel struct {
 
 // New returns a panel that follows no listing yet.
 func New(c Config, ports Ports, log *slog.Logger) *Panel {
+	if ports.Now == nil {
+		ports.Now = time.Now
+	}
+	if ports.Limit == nil {
+		ports.Limit = context.WithTimeout
+	}
 	p := &Panel{config: c, ports: ports, log: log, probed: make(chan struct{}, 1)}
 	for _, s := range c.Signals {
 		p.signals = append(p.signals, &signalState{Signal: s})

@@ -31,9 +31,9 @@ func (p Ports) send(ctx context.Context, to connection, q request) response {
 		to.client = p.Dial(to.endpoint, to.spec)
 	}
 	x := response{connection: to, short: q.short}
-	began := time.Now()
+	began := p.Now()
 	x.body, x.err = to.client.Evaluate(ctx, q.body)
-	x.latency = time.Since(began)
+	x.latency = p.Now().Sub(began)
 	return x
 }
 

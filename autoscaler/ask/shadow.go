@@ -62,7 +62,7 @@ func (p *Panel) request(x *candidateRequest, s *signalState, prepare func(contex
 			x.response = unsent(to, err)
 			return
 		}
-		limited, end := context.WithTimeout(ctx, x.round.config.limit(x.signal))
+		limited, end := x.round.ports.Limit(ctx, x.round.config.limit(x.signal))
 		defer end()
 		x.response = x.round.ports.send(limited, to, q)
 	})

@@ -46,7 +46,7 @@ func newWindowReader(ctx context.Context, c Config, ports Ports, now time.Time) 
 		read: func(q metrics.Query) (series []metrics.Series, err error) {
 			ctx, end := ports.Trace.Begin(ctx, trace.Window, q.Name)
 			defer func() { end(err) }()
-			limited, cancel := context.WithTimeout(ctx, c.Timeout())
+			limited, cancel := ports.Limit(ctx, c.Timeout())
 			defer cancel()
 			return ports.Metrics.Window(limited, q)
 		},

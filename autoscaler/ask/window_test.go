@@ -134,7 +134,7 @@ func TestSeries(t *testing.T) {
 		{"of others", []Window{pattern("webb|other", 1)}, nil, "webb|other has no point in the last 1m0s"},
 		{"nothing", []Window{exact, pattern("nothing", 1)}, nil, "nothing has no point in the last 1m0s"},
 	}
-	r := newWindowReader(t.Context(), Config{Cluster: "here", Pool: "default"}, Ports{Metrics: store}, now)
+	r := newWindowReader(t.Context(), Config{Cluster: "here", Pool: "default"}, Ports{Limit: context.WithTimeout, Metrics: store}, now)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			got, _, err := r.series("web", test.windows)

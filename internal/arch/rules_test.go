@@ -30,7 +30,7 @@ func check(tree fs.FS, exceptions map[string]size) ([]string, error) {
 	}
 	problems := slices.Concat(rows(sources), docs(sources), bounds(sources, exceptions))
 	for _, s := range sources {
-		problems = slices.Concat(problems, layers(s), sdkImports(s), purity(s), habits(s), subscriptions(s), consumers(s))
+		problems = slices.Concat(problems, layers(s), sdkImports(s), purity(s), clocks(s), habits(s), subscriptions(s), consumers(s))
 	}
 	return problems, nil
 }
@@ -221,6 +221,35 @@ func purity(s source) []string {
 	}
 	slices.Sort(problems)
 	return problems
+}
+
+// clocks forbids the real clock in the path of a tick.
+func clocks(s source) []string {
+	except, listed := worldTime[s.dir]
+	if !listed || s.test {
+		return nil
+	}
+	var problems []string
+	for pkg, names := range realTime {
+		for _, use := range uses(s.file, pkg, names...) {
+			if !slices.Contains(except, function(s.file, use)) {
+				problems = append(problems, fmt.Sprintf("%s: %s uses %s.%s: it runs under virtual time too, so take World.Now and World.Limit (worldTime in internal/arch/table_test.go)",
+					s.at(use), s.dir, path.Base(pkg), use.Sel.Name))
+			}
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// function returns the name of the function or method that has the node; empty: none.
+func function(file *ast.File, n ast.Node) string {
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Pos() <= n.Pos() && n.Pos() < f.End() {
+			return f.Name.Name
+		}
+	}
+	return ""
 }
 
 // habits forbids sleeps and init functions, and outside tests package variables that are not errors or tables. It

@@ -132,6 +132,23 @@ var impure = map[string][]string{
 	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
 }
 
+// worldTime lists the packages of the path of a tick, which a simulation runs under virtual time: there each time is
+// World.Now and each limit is World.Limit. Only the named functions use the real clock: they set the defaults, and drive a loop in real time.
+var worldTime = map[string][]string{
+	"autoscaler":          {"NewLoop", "Run", "tending", "finish"},
+	"autoscaler/apply":    {"New"},
+	"autoscaler/ask":      {"New"},
+	"autoscaler/snapshot": nil,
+	"pools/drain":         {"Open"},
+}
+
+// realTime lists the functions that use the real clock, beside those of impure.
+var realTime = map[string][]string{
+	"time":                              impure["time"],
+	"context":                           {"WithTimeout", "WithTimeoutCause", "WithDeadline", "WithDeadlineCause"},
+	module + "/internal/platform/retry": {"Pause"},
+}
+
 // constructors return immutable values, so package variables may have them.
 var constructors = []string{
 	"errors.New", "regexp.MustCompile", "strings.NewReplacer", "netip.MustParseAddr", "netip.MustParsePrefix",

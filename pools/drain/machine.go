@@ -38,6 +38,9 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load drain records: %w", err)
 	}
+	if ports.Limit == nil {
+		ports.Limit = context.WithTimeout
+	}
 	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]api.Drain, len(loaded)), resumed: map[string]bool{}, lacked: map[string]time.Time{}}
 	for _, r := range loaded {
 		m.records[r.Node] = r
@@ -320,7 +323,7 @@ func (m *Machine) act(ctx context.Context, r api.Drain, action Action) (done boo
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.config.CallTimeout)
+	ctx, cancel := m.ports.Limit(ctx, m.config.CallTimeout)
 	defer cancel()
 	switch action {
 	case Cordon, Uncordon:
@@ -352,7 +355,7 @@ func (m *Machine) putRecord(ctx context.Context, r api.Drain) error {
 	if err := ValidateRecord(r); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, m.config.CallTimeout)
+	ctx, cancel := m.ports.Limit(ctx, m.config.CallTimeout)
 	defer cancel()
 	if err := m.ports.Records.Put(ctx, r); err != nil {
 		return fmt.Errorf("put drain record of node %s as %s: %w", r.Node, r.State, err)

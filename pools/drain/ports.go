@@ -47,6 +47,8 @@ type Ports struct {
 	Scheduler Scheduler
 	Groups    Groups
 	Repairers Repairers // nil: no repairs in place
+	// Limit returns a context that ends after that time; nil: context.WithTimeout.
+	Limit func(ctx context.Context, after time.Duration) (context.Context, context.CancelFunc)
 }
 
 // Choice is a node to drain, and the reason.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 )
 
 // The share of a group that becomes stale at the provider, or disappears, is ordered in other
@@ -56,7 +56,7 @@ func TestNewGroupIsWanted(t *testing.T) {
 	t.Parallel()
 	w, def, web := steady(t, 2, 2)
 	silence(w, def, web)
-	late := &group{Group: memory.New(memory.Config{ID: "c", Max: 100, Target: 3}, w.now)}
+	late := &group{Group: cloud.New(cloud.Config{ID: "c", Max: 100, Target: 3}, w.now)}
 	w.groups = append(w.groups, late)
 	w.nodes.change(func(n *nodes) { n.groups = w.groups })
 	for range 3 {
@@ -74,7 +74,7 @@ func TestMarkedNodeThatIsRemovedIsOrderedOnce(t *testing.T) {
 	w, def, web := steady(t, 4)
 	silence(w, def, web)
 	w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 1 })
-	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 100, Target: 4, Join: 5 * time.Minute}, w.now.Add(-time.Hour))
+	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: 100, Target: 4, Join: 5 * time.Minute}, w.now.Add(-time.Hour))
 	w.groups[0].Advance(w.now)
 	w.mark("a")
 	wantOps(t, w.tick(), "set target a: 8")

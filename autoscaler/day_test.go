@@ -21,10 +21,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -219,8 +219,8 @@ func (m mortal) places(_ context.Context, q api.PlacesQuestion) (api.Places, err
 type day struct {
 	t           rapid.TB
 	now         time.Time
-	groups      []*memory.Group
-	handles     []*memory.Group // handles of the groups, of this process
+	groups      []*cloud.Group
+	handles     []*cloud.Group  // handles of the groups, of this process
 	hidden      map[string]bool // groups that the provider does not list
 	stale       map[string]bool // groups that the provider reports as stale
 	stock       map[string]int
@@ -264,7 +264,7 @@ func newDay(t rapid.TB) *day {
 		nodes: &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		g := memory.New(memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second}, d.now)
+		g := cloud.New(cloud.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second}, d.now)
 		d.groups, d.stock[id] = append(d.groups, g), dayGroupMax
 		d.nodes.groups = append(d.nodes.groups, &group{Group: g})
 	}
@@ -371,7 +371,7 @@ func (d *day) events(t *rapid.T) {
 			d.unread[g.ID()] = true
 		}
 	case what == -2:
-		g.Refuse(memory.Terminate, rapid.SampledFrom([]error{nil, pools.ErrRefused, pools.ErrThrottled, errors.New("lost")}).Draw(t, "refusal"))
+		g.Refuse(cloud.Terminate, rapid.SampledFrom([]error{nil, pools.ErrRefused, pools.ErrThrottled, errors.New("lost")}).Draw(t, "refusal"))
 	case what == -1:
 		d.silent = !d.silent
 	case what == 0:
@@ -383,9 +383,9 @@ func (d *day) events(t *rapid.T) {
 		d.stock[g.ID()] = n
 		g.Stock(float64(n))
 	case what == 3:
-		g.Refuse(memory.SetTarget, rapid.SampledFrom([]error{nil, nil, pools.ErrRefused, pools.ErrThrottled, errors.New("lost")}).Draw(t, "refusal"))
+		g.Refuse(cloud.SetTarget, rapid.SampledFrom([]error{nil, nil, pools.ErrRefused, pools.ErrThrottled, errors.New("lost")}).Draw(t, "refusal"))
 	case what == 4:
-		g.Drop(memory.Terminate, 1)
+		g.Drop(cloud.Terminate, 1)
 	case what == 5 && len(ids) > 0:
 		g.Lose(rapid.SampledFrom(ids).Draw(t, "lost"))
 	case what == 6 && len(ids) > 0:
@@ -416,7 +416,7 @@ func (d *day) events(t *rapid.T) {
 	}
 }
 
-func (d *day) running(g *memory.Group) (ids []string) {
+func (d *day) running(g *cloud.Group) (ids []string) {
 	s, err := g.Other().Snapshot(context.Background())
 	if err != nil {
 		d.t.Fatal(err)
@@ -551,8 +551,8 @@ func (d *day) calm() {
 	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)
-		g.Refuse(memory.SetTarget, nil)
-		g.Refuse(memory.Terminate, nil)
+		g.Refuse(cloud.SetTarget, nil)
+		g.Refuse(cloud.Terminate, nil)
 	}
 	clear(d.unread)
 	for range 30 {
@@ -584,7 +584,7 @@ func BenchmarkTick(b *testing.B) {
 	var groups pools.Static
 	scheduler := &fixedFacts{}
 	for i := range 5 {
-		g := memory.New(memory.Config{ID: fmt.Sprint("group-", i), Target: instances / 5}, noon)
+		g := cloud.New(cloud.Config{ID: fmt.Sprint("group-", i), Target: instances / 5}, noon)
 		g.Advance(noon.Add(time.Hour))
 		s, err := g.Snapshot(b.Context())
 		if err != nil {
@@ -634,7 +634,7 @@ type fixedFacts struct{ facts []api.NodeFacts }
 func (f *fixedFacts) Facts(time.Time) []api.NodeFacts { return f.facts }
 
 type fixedGroup struct {
-	*memory.Group
+	*cloud.Group
 	s pools.GroupSnapshot
 }
 

@@ -18,13 +18,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // group is an in-memory group that records its calls.
 type group struct {
-	*memory.Group
+	*cloud.Group
 	tamper func(*pools.GroupSnapshot) // if set: changes a snapshot before it is returned
 	raise  func(context.Context)      // if set: runs before a new target
 

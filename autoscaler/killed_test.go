@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // sick is the node that is repaired.
@@ -153,7 +153,7 @@ func TestRaiseIsRequestedAgainAfterALostTermination(t *testing.T) {
 	}
 	d.nodes.change(func(n *nodes) { n.mute[sick] = true })
 	d.health.set(snapshot.Condition{Unhealthy: map[string]string{sick: "it is sick"}})
-	d.groups[0].Drop(memory.Terminate, 1)
+	d.groups[0].Drop(cloud.Terminate, 1)
 	d.cutOff = true // the next process finds an intent, and no metrics
 	if err := d.repair(pools.RepairRequest{Node: sick, Attempt: "attempt-1", Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -45,12 +45,12 @@ func newLongDay(t *rapid.T) *longDay {
 	d.config.Drain.EndSpot = rapid.Bool().Draw(t, "end spot")
 	d.groups, d.nodes.groups = nil, nil
 	for _, id := range []string{"a", "b", "c"} {
-		c := memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second, Lag: lag, LagFor: resolve.ReadLag}
+		c := cloud.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second, Lag: lag, LagFor: resolve.ReadLag}
 		c.Min = rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "min")
 		for _, weight := range offers {
-			c.Offers = append(c.Offers, memory.Offer{Market: pools.Market{InstanceType: "m", Zone: "zone-a"}, Weight: weight})
+			c.Offers = append(c.Offers, cloud.Offer{Market: pools.Market{InstanceType: "m", Zone: "zone-a"}, Weight: weight})
 		}
-		g := memory.New(c, d.now)
+		g := cloud.New(c, d.now)
 		d.groups = append(d.groups, g)
 		d.nodes.groups = append(d.nodes.groups, &group{Group: g.Other()})
 	}
@@ -61,7 +61,7 @@ func newLongDay(t *rapid.T) *longDay {
 }
 
 // real returns a group from the provider itself, independent of handles.
-func (d *longDay) real(g *memory.Group) pools.GroupSnapshot {
+func (d *longDay) real(g *cloud.Group) pools.GroupSnapshot {
 	s, err := g.Other().Snapshot(context.Background())
 	if err != nil {
 		d.t.Fatal(err)
@@ -75,7 +75,7 @@ func (d *longDay) another(t *rapid.T) {
 	id, ids := g.ID(), d.running(g)
 	switch rapid.IntRange(0, 9).Draw(t, "what") {
 	case 0:
-		g.Drop(memory.SetTarget, 1)
+		g.Drop(cloud.SetTarget, 1)
 	case 1:
 		d.book.change(func(o *api.Orders) {
 			marks := slices.DeleteFunc(slices.Clone(o.Stale), func(m api.StaleMark) bool { return m.Group == id })
@@ -268,10 +268,10 @@ func (d *longDay) well() {
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax * 3)
 		g.Quota(math.Inf(1))
-		g.Refuse(memory.SetTarget, nil)
-		g.Refuse(memory.Terminate, nil)
-		g.Drop(memory.SetTarget, 0)
-		g.Drop(memory.Terminate, 0)
+		g.Refuse(cloud.SetTarget, nil)
+		g.Refuse(cloud.Terminate, nil)
+		g.Drop(cloud.SetTarget, 0)
+		g.Drop(cloud.Terminate, 0)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -72,7 +72,7 @@ func TestGroupCannotBeRead(t *testing.T) {
 			if restarted {
 				w.loop = nil
 			}
-			w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
+			w.groups[1].Refuse(cloud.Snapshot, errors.New("the api is down"))
 			web.set(cpus(9*cpusPerNode), nil)
 			r := w.tick()
 			wantOps(t, r, "set target a: 5")
@@ -86,7 +86,7 @@ func TestGroupCannotBeRead(t *testing.T) {
 			if g := w.ledger.last(t).Snapshot.Groups[1]; g.Unknown == nil || g.Target != 4 {
 				t.Errorf("group b is %+v, want an unknown one with target 4", g)
 			}
-			w.groups[1].Refuse(memory.Snapshot, nil)
+			w.groups[1].Refuse(cloud.Snapshot, nil)
 			if r := w.tick(); len(r.Problems) > 0 || r.State.Wanted == nil || *r.State.Wanted >= 9 {
 				t.Errorf("problems %q, wanted %v: want none and a smaller pool", r.Problems, r.State.Wanted)
 			}
@@ -104,7 +104,7 @@ func TestRaisesWithoutAResult(t *testing.T) {
 	web.set(cpus(6*cpusPerNode), nil)
 	wantOps(t, w.tick(), "set target a: 3", "set target b: 3")
 	w.tick()
-	w.groups[0].Refuse(memory.SetTarget, errors.New("lost"))
+	w.groups[0].Refuse(cloud.SetTarget, errors.New("lost"))
 	web.set(cpus(10*cpusPerNode), nil)
 	for range 6 {
 		w.tick()
@@ -121,7 +121,7 @@ func TestUnclearRaisesFarApart(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 2*cpusPerNode)
 	w.tick()
-	w.groups[0].Refuse(memory.SetTarget, errors.New("lost"))
+	w.groups[0].Refuse(cloud.SetTarget, errors.New("lost"))
 	for range 3 {
 		web.set(cpus(6*cpusPerNode), nil)
 		r := w.tick()
@@ -143,11 +143,11 @@ func TestGroupIsReadLate(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 6*cpusPerNode)
 	w.groups[0].Quota(2)
-	w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
+	w.groups[1].Refuse(cloud.Snapshot, errors.New("the api is down"))
 	w.tick()
 	web.set(resource.Request{}, errors.New("no metrics"))
 	w.tick()
-	w.groups[1].Refuse(memory.Snapshot, nil)
+	w.groups[1].Refuse(cloud.Snapshot, nil)
 	for range 5 {
 		if r := w.tick(); len(r.Drift) > 0 || slices.ContainsFunc(r.Actions, func(a api.Action) bool { return a.Op == api.OpRemove }) {
 			t.Errorf("drift %+v, done %q: want neither drift nor removals", r.Drift, ops(r))
@@ -203,7 +203,7 @@ func TestNoGroupCanBeRead(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 40)
 	for _, g := range w.groups {
-		g.Refuse(memory.Snapshot, errors.New("the api is down"))
+		g.Refuse(cloud.Snapshot, errors.New("the api is down"))
 	}
 	r := w.tick()
 	if want := "read group a: the api is down"; r.Failed != want {
@@ -266,7 +266,7 @@ func TestFailedTargetIsTriedAgain(t *testing.T) {
 	w := newWorld(t, []int{1, 1}, "web")
 	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 16)
-	w.groups[0].Refuse(memory.SetTarget, errors.New("the api is down"))
+	w.groups[0].Refuse(cloud.SetTarget, errors.New("the api is down"))
 
 	r := w.tick()
 	wantOps(t, r, "set target a: 2 FAILED", "set target b: 2")
@@ -274,7 +274,7 @@ func TestFailedTargetIsTriedAgain(t *testing.T) {
 		t.Errorf("error = %q, want %q", r.Actions[0].Error, want)
 	}
 	w.wantTarget(3)
-	w.groups[0].Refuse(memory.SetTarget, nil)
+	w.groups[0].Refuse(cloud.SetTarget, nil)
 	wantOps(t, w.tick(), "set target a: 2")
 	w.wantTarget(4)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -35,7 +35,7 @@ func (noise) Close() error { return nil }
 // includes the provider, the scheduler and the signal in memory.
 func BenchmarkNoisyDay(b *testing.B) {
 	now := noon
-	g := &group{Group: memory.New(memory.Config{ID: "a", Max: 200, Target: 100, Join: 20 * time.Second, Leave: time.Minute}, now)}
+	g := &group{Group: cloud.New(cloud.Config{ID: "a", Max: 200, Target: 100, Join: 20 * time.Second, Leave: time.Minute}, now)}
 	scheduler := &nodes{groups: []*group{g}, tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}}
 	size, saved := 0, &kept{}
 	l := NewLoop(Config{
@@ -46,7 +46,7 @@ func BenchmarkNoisyDay(b *testing.B) {
 		Prune:   api.PruneLimits{MaxWeight: 200, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 	}, World{
-		Provider: memory.NewProvider(g.Group), Scheduler: scheduler, Cordon: scheduler, Metrics: &metricstest.Memory{}, Memory: apply.Encoded{Bytes: saved}, Orders: &book{},
+		Provider: cloud.NewProvider(g.Group), Scheduler: scheduler, Cordon: scheduler, Metrics: &metricstest.Memory{}, Memory: apply.Encoded{Bytes: saved}, Orders: &book{},
 		Ledger: EncodedLedger{sizes{&size}}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}},
 		Directory: &directory{endpoints: map[string]ask.Endpoint{sigproto.DefaultApp: {Address: "here"}}},
 		Dial:      func(ask.Endpoint, ask.RequestSpec) ask.Client { return noise{&now} },

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -108,7 +108,7 @@ func TestOrdersWaitForUnknownGroups(t *testing.T) {
 	w.asks("web", 4*cpusPerNode)
 	w.tick()
 	w.loop = nil // only the target of an unreadable group is known then
-	w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
+	w.groups[1].Refuse(cloud.Snapshot, errors.New("the api is down"))
 	mark := w.now.Add(time.Hour)
 	w.book.change(func(o *api.Orders) {
 		o.Removals = []api.Removal{{Note: api.Note{By: "me"}, Node: "b-2"}}
@@ -155,7 +155,7 @@ func TestRolling(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{4}, "web")
-			w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: test.limit, Target: 4, Join: 30 * time.Second}, w.now)
+			w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: test.limit, Target: 4, Join: 30 * time.Second}, w.now)
 			w.config.Policy.Limits.MaxAdd, w.config.Policy.Period = test.add, time.Minute
 			def, web := w.asks(sigproto.DefaultApp, 1), w.asks("web", 4*cpusPerNode)
 			w.tick()
@@ -254,7 +254,7 @@ func TestOwnChangesAreNoDrift(t *testing.T) {
 	for i, n := range []float64{6, 6, 2, 2, 2, 5, 5, 5, 1, 1, 1, 1} {
 		web.set(cpus(n*cpusPerNode), nil)
 		if i == 4 {
-			w.groups[0].Drop(memory.Terminate, 1)
+			w.groups[0].Drop(cloud.Terminate, 1)
 		}
 		if r := w.tick(); r.Drift != nil {
 			t.Errorf("tick %d: drift %+v, want none", i, r.Drift)

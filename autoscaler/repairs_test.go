@@ -15,9 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // health is a node-health policy.
@@ -136,8 +136,8 @@ func TestRepair(t *testing.T) {
 }
 
 // slowly returns a group of three that take 90 s to start.
-func slowly(w *world) *memory.Group {
-	return memory.New(memory.Config{ID: "a", Max: 100, Target: 3, Join: 90 * time.Second, Boot: 90 * time.Second}, w.now.Add(-time.Hour))
+func slowly(w *world) *cloud.Group {
+	return cloud.New(cloud.Config{ID: "a", Max: 100, Target: 3, Join: 90 * time.Second, Boot: 90 * time.Second}, w.now.Add(-time.Hour))
 }
 
 // In a group at its maximum no replacement can be launched first. That is returned at once. Without
@@ -145,7 +145,7 @@ func slowly(w *world) *memory.Group {
 func TestRepairWithoutRoom(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
-	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 3, Target: 3}, w.now.Add(-time.Hour))
+	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: 3, Target: 3}, w.now.Add(-time.Hour))
 	w.nodes.groups = w.groups
 	w.start()
 	w.health, w.clock = h, func() time.Time { return w.now }
@@ -172,7 +172,7 @@ func TestRepairWithoutRoom(t *testing.T) {
 func TestRepairAtTheMinimum(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
-	w.groups[0].Group = memory.New(memory.Config{ID: "a", Min: 3, Max: 10, Target: 3}, w.now.Add(-time.Hour))
+	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Min: 3, Max: 10, Target: 3}, w.now.Add(-time.Hour))
 	w.nodes.groups = w.groups
 	w.start()
 	w.health, w.clock = h, func() time.Time { return w.now }

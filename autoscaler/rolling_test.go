@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 )
 
 // mark marks the current instances of a group as stale.
@@ -110,7 +110,7 @@ func TestRollingInAScaleIn(t *testing.T) {
 func TestRollingAtTheMaximum(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 4)
-	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 4, Target: 4, Join: 90 * time.Second}, w.now.Add(-time.Hour))
+	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: 4, Target: 4, Join: 90 * time.Second}, w.now.Add(-time.Hour))
 	w.loop = nil
 	w.tick()
 	w.mark("a")

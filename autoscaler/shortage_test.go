@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 )
 
 // The weight by which a short group was lowered stays wanted when the need becomes unknown. It is
@@ -68,10 +68,10 @@ func TestRefusalKeepsTheTarget(t *testing.T) {
 			web.set(cpus(10*cpusPerNode), nil)
 			wantOps(t, w.tick(), "set target a: 10")
 			web.set(cpus(12*cpusPerNode), nil)
-			w.groups[0].Refuse(memory.SetTarget, fmt.Errorf("no: %w", why))
+			w.groups[0].Refuse(cloud.SetTarget, fmt.Errorf("no: %w", why))
 			wantOps(t, w.tick(), "set target a: 12 FAILED")
 			w.wantTarget(10)
-			w.groups[0].Refuse(memory.SetTarget, nil)
+			w.groups[0].Refuse(cloud.SetTarget, nil)
 			wantOps(t, w.tick(), again...)
 			for range 2 {
 				wantOps(t, w.tick())

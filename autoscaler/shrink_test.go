@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -261,9 +261,9 @@ func TestNextProcessRestoresState(t *testing.T) {
 	}{
 		{"all was well", func(*world) {}},
 		{"the last tick failed", func(w *world) {
-			w.groups[0].Refuse(memory.Snapshot, errors.New("the api is down"))
+			w.groups[0].Refuse(cloud.Snapshot, errors.New("the api is down"))
 			w.tick()
-			w.groups[0].Refuse(memory.Snapshot, nil)
+			w.groups[0].Refuse(cloud.Snapshot, nil)
 		}},
 		{"a node was silent", func(w *world) {
 			w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
@@ -418,14 +418,14 @@ func TestTerminationThatFails(t *testing.T) {
 	w := newWorld(t, []int{2}, "web")
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", cpusPerNode)
-	w.groups[0].Refuse(memory.Terminate, errors.New("throttled"))
+	w.groups[0].Refuse(cloud.Terminate, errors.New("throttled"))
 	w.tick()
 	r := w.tick()
 	if n := len(r.Problems); n != 1 || r.Actions[len(r.Actions)-1].Error == "" {
 		t.Errorf("problems %q, actions %q: want the refusal in both", r.Problems, ops(r))
 	}
 	w.wantTarget(2)
-	w.groups[0].Refuse(memory.Terminate, nil)
+	w.groups[0].Refuse(cloud.Terminate, nil)
 	w.tick()
 	w.wantTarget(1)
 	w.wantCalls("terminate [a-1]", "terminate [a-1]")
@@ -481,7 +481,7 @@ func TestCapacity(t *testing.T) {
 func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web")
-	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 4, Target: 3}, w.now)
+	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: 4, Target: 3}, w.now)
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 5*cpusPerNode)
 	w.nodes.tasks["a-2"] = 1

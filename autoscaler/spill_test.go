@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -23,7 +23,7 @@ func TestShareOfAGroupThatRefuses(t *testing.T) {
 			w := newWorld(t, []int{1, 1, 1}, "web")
 			w.asks(sigproto.DefaultApp, 1)
 			w.asks("web", 9*cpusPerNode)
-			w.groups[0].Refuse(memory.SetTarget, fmt.Errorf("no: %w", why))
+			w.groups[0].Refuse(cloud.SetTarget, fmt.Errorf("no: %w", why))
 			w.groups[1].Stock(3)
 			r := w.tick()
 			got := ops(r)

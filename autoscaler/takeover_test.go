@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 )
 
 // TestTargetOfTheLastHolderIsKept has a process take over right after another has raised the target
@@ -17,8 +17,8 @@ func TestTargetOfTheLastHolderIsKept(t *testing.T) {
 			d := newDay(t)
 			d.config.Drift = drift
 			d.groups, d.nodes.groups = nil, nil
-			g := memory.New(memory.Config{ID: "a", Max: dayGroupMax, Target: 6, Join: time.Second, Leave: time.Minute, Boot: time.Second, Lag: 2}, d.now)
-			d.groups, d.nodes.groups = []*memory.Group{g}, []*group{{Group: g.Other()}}
+			g := cloud.New(cloud.Config{ID: "a", Max: dayGroupMax, Target: 6, Join: time.Second, Leave: time.Minute, Boot: time.Second, Lag: 2}, d.now)
+			d.groups, d.nodes.groups = []*cloud.Group{g}, []*group{{Group: g.Other()}}
 			d.loop.Close()
 			d.born(-1)
 			defer func() { d.loop.Close() }()
@@ -30,7 +30,7 @@ func TestTargetOfTheLastHolderIsKept(t *testing.T) {
 			d.tick()
 			d.loop.Close()
 			d.born(-1)
-			d.handles, d.unknownNeed = []*memory.Group{standby}, true
+			d.handles, d.unknownNeed = []*cloud.Group{standby}, true
 			if r := d.tick(); *r.State.Wanted != 9 || len(r.Drift) > 0 {
 				t.Errorf("after the takeover %v is wanted, want 9; drift %v", *r.State.Wanted, r.Drift)
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -56,7 +56,7 @@ func TestTickReportsItsSteps(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 60)
 	w.config.Apps[1].Windows = []ask.Window{{Name: "queue", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}}
-	w.groups[1].Refuse(memory.SetTarget, errors.New("throttled"))
+	w.groups[1].Refuse(cloud.SetTarget, errors.New("throttled"))
 	w.tick()
 	for _, want := range []string{
 		"tick", "tick > snapshot", "snapshot > provider list_groups", "snapshot > provider read_group a", "snapshot > provider read_group b",

@@ -25,8 +25,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -81,8 +81,8 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 	}
 	w.provider.w = w
 	for i, target := range targets {
-		c := memory.Config{ID: string(rune('a' + i)), Max: 100, Target: target}
-		w.groups = append(w.groups, &group{Group: memory.New(c, w.now)})
+		c := cloud.Config{ID: string(rune('a' + i)), Max: 100, Target: target}
+		w.groups = append(w.groups, &group{Group: cloud.New(c, w.now)})
 	}
 	w.nodes.groups = w.groups
 	w.config = Config{

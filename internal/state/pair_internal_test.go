@@ -20,8 +20,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -41,7 +41,7 @@ type pair struct {
 	model     *model
 	config    autoscaler.Config
 	ttl       time.Duration
-	groups    []*memory.Group
+	groups    []*cloud.Group
 	shortages bool // groups may be short, or refuse
 	others    others
 	heaviest  float64 // weight of a machine
@@ -104,12 +104,12 @@ func newPair(ctx context.Context, seed uint64) *pair {
 	offers := [][]float64{{1}, {1}, {2}, {0.5}, {1, 2}, {2.5, 1}}[r.IntN(6)]
 	w.lag = max(0, r.IntN(5)-2)
 	for _, id := range []string{"a", "b", "c"} {
-		c := memory.Config{ID: id, Min: max(0, r.IntN(3)-1), Max: 12, Target: 2, Join: 20 * time.Second, Leave: 20 * time.Second, Boot: 20 * time.Second, Lag: w.lag}
+		c := cloud.Config{ID: id, Min: max(0, r.IntN(3)-1), Max: 12, Target: 2, Join: 20 * time.Second, Leave: 20 * time.Second, Boot: 20 * time.Second, Lag: w.lag}
 		for _, weight := range offers {
-			c.Offers = append(c.Offers, memory.Offer{Market: pools.Market{InstanceType: "m", Zone: "zone-a"}, Weight: weight})
+			c.Offers = append(c.Offers, cloud.Offer{Market: pools.Market{InstanceType: "m", Zone: "zone-a"}, Weight: weight})
 			w.heaviest = max(w.heaviest, weight)
 		}
-		w.groups = append(w.groups, memory.New(c, w.began))
+		w.groups = append(w.groups, cloud.New(c, w.began))
 	}
 	tick := []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second}[r.IntN(3)]
 	signal := func(app string) ask.Signal {
@@ -301,11 +301,11 @@ func (w *pair) change() {
 		g.Lose(ids[w.r.IntN(len(ids))])
 		w.lost, w.lostAt = w.lost+w.heaviest, time.Now()
 	case what == 8:
-		g.Drop([]memory.Operation{memory.SetTarget, memory.Terminate}[w.r.IntN(2)], 1)
+		g.Drop([]cloud.Operation{cloud.SetTarget, cloud.Terminate}[w.r.IntN(2)], 1)
 	case what == 9 && w.shortages && w.r.IntN(2) == 0:
 		g.Stock(float64(w.r.IntN(12)))
 	case what == 9 && w.shortages:
-		g.Refuse(memory.SetTarget, []error{nil, pools.ErrRefused, pools.ErrThrottled}[w.r.IntN(3)])
+		g.Refuse(cloud.SetTarget, []error{nil, pools.ErrRefused, pools.ErrThrottled}[w.r.IntN(3)])
 	}
 }
 
@@ -318,9 +318,9 @@ func (w *pair) rest() {
 	}
 	for _, g := range w.groups {
 		g.Stock(36)
-		g.Refuse(memory.SetTarget, nil)
-		g.Drop(memory.SetTarget, 0)
-		g.Drop(memory.Terminate, 0)
+		g.Refuse(cloud.SetTarget, nil)
+		g.Drop(cloud.SetTarget, 0)
+		g.Drop(cloud.Terminate, 0)
 	}
 	w.mu.Lock()
 	clear(w.tasks)

@@ -18,8 +18,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/fit"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -36,7 +36,7 @@ func (w *pair) start(name string) *process {
 // follow has the process read the groups as they are now: its next reads may be late by what
 // is written from now on.
 func (p *process) follow() {
-	var groups []*memory.Group
+	var groups []*cloud.Group
 	for _, g := range p.pair.groups {
 		groups = append(groups, g.Other())
 	}
@@ -108,7 +108,7 @@ func (p *process) Groups(ctx context.Context) (all pools.Listing, err error) {
 
 // reached is a group as a process reaches it.
 type reached struct {
-	*memory.Group
+	*cloud.Group
 	process *process
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -256,7 +256,7 @@ func recordOf(node string, value []byte) (api.Drain, uint64, error) {
 }
 
 // act has the provider do something for a process, and checks that it may, and what came of it.
-func (w *pair) act(p *process, ignorance string, g *memory.Group, do func() error) error {
+func (w *pair) act(p *process, ignorance string, g *cloud.Group, do func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	claimed := w.model.read(leaseKey, 0)
@@ -286,8 +286,8 @@ func (w *pair) act(p *process, ignorance string, g *memory.Group, do func() erro
 }
 
 // checkIntent checks that what was done was in the bucket before.
-func (w *pair) checkIntent(p *process, g *memory.Group, did memory.Write, epoch uint64) {
-	if did.Op == memory.SetTarget {
+func (w *pair) checkIntent(p *process, g *cloud.Group, did cloud.Write, epoch uint64) {
+	if did.Op == cloud.SetTarget {
 		var saved apply.Saved
 		s, err := decodeSealed(w.model.read("state", 0).entry.value)
 		if err == nil {
@@ -315,7 +315,7 @@ func (w *pair) targets() (sum int) {
 }
 
 // real is a group as the provider has it.
-func (w *pair) real(g *memory.Group) pools.GroupSnapshot {
+func (w *pair) real(g *cloud.Group) pools.GroupSnapshot {
 	s, err := g.Other().Snapshot(w.ctx)
 	if err != nil && w.ctx.Err() == nil {
 		w.breach("read %s: %v", g.ID(), err)
@@ -324,7 +324,7 @@ func (w *pair) real(g *memory.Group) pools.GroupSnapshot {
 }
 
 // checkTargets checks what the targets are after a write.
-func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did memory.Write, before int) {
+func (w *pair) checkTargets(p *process, ignorance string, g *cloud.Group, did cloud.Write, before int) {
 	s, sum := w.real(g), w.targets()
 	limits := w.config.Policy.Limits
 	if s.Target < s.Min || s.Target > s.Max {
@@ -361,12 +361,12 @@ func (w *pair) checkTargets(p *process, ignorance string, g *memory.Group, did m
 	if w.loose() {
 		// A group that is short is lowered to what it has, and others get its share.
 		launched := slices.ContainsFunc(s.Instances, func(i pools.Instance) bool { return time.Since(i.Launched) < time.Minute })
-		if did.Op == memory.SetTarget && ignorance != "" && !launched && (!raised || did.After < from) && float64(did.After) < s.Fulfilled()-w.leaving()-w.heaviest {
+		if did.Op == cloud.SetTarget && ignorance != "" && !launched && (!raised || did.After < from) && float64(did.After) < s.Fulfilled()-w.leaving()-w.heaviest {
 			w.breach("%s lowers %s to %d, and it has %v", p.name, g.ID(), did.After, s.Fulfilled())
 		}
 		return
 	}
-	if did.Op == memory.SetTarget && ignorance != "" {
+	if did.Op == cloud.SetTarget && ignorance != "" {
 		w.breach("%s lowers %s to %d, and %s", p.name, g.ID(), did.After, ignorance)
 	}
 	if least := min(float64(w.least()), limits.Max, float64(w.lowest)); have < least-max(0, w.heaviest-1) {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 )
 
 // others are the parties beside the autoscalers that change the groups of a pair: a human who sets targets, and a
@@ -47,7 +47,7 @@ func newOthers(seed uint64) others {
 }
 
 // byOthers lets another party change a group. The caller holds the lock.
-func (w *pair) byOthers(g *memory.Group) {
+func (w *pair) byOthers(g *cloud.Group) {
 	id, before, o := g.ID(), w.real(g), &w.others
 	w.lowest = min(w.lowest, w.targets())
 	switch o.r.IntN(4) {

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 )
 
 var errKilled = errors.New("the process is dead")
@@ -34,7 +34,7 @@ type process struct {
 	late    []func()  // requests that are still to reach the bus
 	facts   []api.NodeFacts
 	answers map[string]answer // the last one of each app's signal; the pair's lock guards it
-	groups  []*memory.Group   // as the process reads them: what others write it may see late
+	groups  []*cloud.Group    // as the process reads them: what others write it may see late
 	loop    *autoscaler.Loop  // of its last term; nil before
 	unknown string            // why the need was unknown at the last decision; empty if it was known
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 const (
@@ -75,7 +75,7 @@ func as(kind api.RepairKind, hold bool) func(*drain.Choice) {
 
 // releaseRepairs makes the provider leave stopped instances as they are.
 func releaseRepairs(w *world) {
-	if err := memory.NewProvider(w.group).ReleaseRepair(context.Background()); err != nil {
+	if err := cloud.NewProvider(w.group).ReleaseRepair(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -116,7 +116,7 @@ func protect(w *world)   { w.group.Protect(victim, true) }
 func interrupt(w *world) { w.group.Interrupt(victim, start.Add(3*time.Minute)) }
 
 func paths() []path {
-	refuse := func(w *world) { w.group.Refuse(memory.Terminate, pools.ErrRefused) }
+	refuse := func(w *world) { w.group.Refuse(cloud.Terminate, pools.ErrRefused) }
 	orphan := func(w *world) { delete(w.facts, victim) }
 	return []path{
 		{name: "scale-in", config: short, reason: api.DrainScaleIn, tasks: 2, end: gone},
@@ -202,7 +202,7 @@ func (p path) check(w *world) []string {
 	endAccepted := 0
 	for _, write := range w.group.Log() {
 		// A repair terminates a silent node at once. With lag, a lost instance may still be listed.
-		if write.Err == nil && write.Op == memory.Terminate && (len(write.Ended) > 0 || p.reason != api.DrainRepair) {
+		if write.Err == nil && write.Op == cloud.Terminate && (len(write.Ended) > 0 || p.reason != api.DrainRepair) {
 			endAccepted++
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 var (
@@ -37,7 +37,7 @@ const (
 // machines. Each call of a machine goes through world.call.
 type world struct {
 	t     testing.TB
-	group *memory.Group
+	group *cloud.Group
 	now   time.Time
 	wrong time.Duration // by how much the machine's clock is ahead
 
@@ -69,7 +69,7 @@ func newWorld(t testing.TB, nodes int) *world { return newLagging(t, nodes, 0) }
 func newLagging(t testing.TB, nodes, lag int) *world {
 	w := &world{
 		t: t, now: start, nodes: nodes,
-		group:    memory.New(memory.Config{ID: "a", Target: nodes, Leave: 90 * time.Second, Lag: lag, Boot: 90 * time.Second}, start),
+		group:    cloud.New(cloud.Config{ID: "a", Target: nodes, Leave: 90 * time.Second, Lag: lag, Boot: 90 * time.Second}, start),
 		stored:   map[string][]byte{},
 		tasks:    map[string]int{},
 		cordoned: map[string]bool{},
@@ -311,7 +311,7 @@ func (w *world) audit() []string {
 	var wrong []string
 	ended, lowered := map[string]int{}, 0
 	for _, write := range w.group.Log() {
-		if write.Op != memory.Terminate {
+		if write.Op != cloud.Terminate {
 			continue
 		}
 		lowered += write.Before - write.After

@@ -1,4 +1,4 @@
-package memory_test
+package cloud_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 var start = time.Unix(1_700_000_000, 0)
@@ -19,13 +19,13 @@ var start = time.Unix(1_700_000_000, 0)
 func TestConformance(t *testing.T) {
 	for _, kind := range []struct {
 		name   string
-		config memory.Config
-		short  func(*memory.Group) func(*testing.T)
+		config cloud.Config
+		short  func(*cloud.Group) func(*testing.T)
 	}{
-		{"at once", memory.Config{}, outOfStock},
-		{"slow", memory.Config{Join: 5 * time.Second, Leave: 3 * time.Second}, atQuota},
-		{"slow, and seen late", memory.Config{Join: 5 * time.Second, Leave: 3 * time.Second, Lag: 3}, atQuota},
-		{"weights", memory.Config{Offers: []memory.Offer{
+		{"at once", cloud.Config{}, outOfStock},
+		{"slow", cloud.Config{Join: 5 * time.Second, Leave: 3 * time.Second}, atQuota},
+		{"slow, and seen late", cloud.Config{Join: 5 * time.Second, Leave: 3 * time.Second, Lag: 3}, atQuota},
+		{"weights", cloud.Config{Offers: []cloud.Offer{
 			{Market: pools.Market{InstanceType: "s", Zone: "a"}, Weight: 1},
 			{Market: pools.Market{InstanceType: "l", Zone: "b"}, Weight: 2.5},
 			{Market: pools.Market{InstanceType: "xl", Zone: "b"}, Weight: 4},
@@ -35,7 +35,7 @@ func TestConformance(t *testing.T) {
 			pooltest.Run(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
 				config := kind.config
 				config.ID, config.Min, config.Max, config.Target = s.ID, s.Min, s.Max, s.Target
-				g, now := memory.New(config, start), start
+				g, now := cloud.New(config, start), start
 				return pooltest.Harness{
 					Group: g,
 					Lose: func(t *testing.T, id string) {
@@ -60,24 +60,24 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-func outOfStock(g *memory.Group) func(*testing.T) {
+func outOfStock(g *cloud.Group) func(*testing.T) {
 	return func(t *testing.T) { g.Stock(snapshot(t, g).Fulfilled()) }
 }
 
-func atQuota(g *memory.Group) func(*testing.T) {
+func atQuota(g *cloud.Group) func(*testing.T) {
 	return func(t *testing.T) { g.Quota(snapshot(t, g).Fulfilled()) }
 }
 
 // refuse returns a function that switches the rejection of all writes on and off.
-func refuse(g *memory.Group, err error) func(*testing.T, bool) {
+func refuse(g *cloud.Group, err error) func(*testing.T, bool) {
 	return func(_ *testing.T, on bool) {
-		for _, op := range []memory.Operation{memory.SetTarget, memory.Terminate} {
+		for _, op := range []cloud.Operation{cloud.SetTarget, cloud.Terminate} {
 			g.Refuse(op, map[bool]error{true: err}[on])
 		}
 	}
 }
 
-func snapshot(t *testing.T, g *memory.Group) pools.GroupSnapshot {
+func snapshot(t *testing.T, g *cloud.Group) pools.GroupSnapshot {
 	t.Helper()
 	s, err := g.Snapshot(t.Context())
 	if err != nil {
@@ -98,7 +98,7 @@ func count(s pools.GroupSnapshot, state api.InstanceState) int {
 }
 
 func TestJoinAndLeaveTakeTheirTime(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 2, Join: time.Minute, Leave: time.Second}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 2, Join: time.Minute, Leave: time.Second}, start)
 	for _, step := range []struct {
 		after            time.Duration
 		pending, running int
@@ -122,7 +122,7 @@ func TestJoinAndLeaveTakeTheirTime(t *testing.T) {
 }
 
 func TestShortage(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 3}, start)
 	g.Stock(4)
 	if err := g.SetTarget(t.Context(), 5); !errors.Is(err, pools.ErrShort) {
 		t.Errorf("SetTarget(5) = %v, want %v", err, pools.ErrShort)
@@ -144,7 +144,7 @@ func TestShortage(t *testing.T) {
 }
 
 func TestQuota(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 3}, start)
 	g.Quota(4)
 	if err := g.SetTarget(t.Context(), 6); err != nil {
 		t.Errorf("SetTarget(6) = %v: a quota does not refuse it", err)
@@ -155,7 +155,7 @@ func TestQuota(t *testing.T) {
 }
 
 func TestInterrupt(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 2, Leave: time.Minute}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 2, Leave: time.Minute}, start)
 	if !g.Interrupt("a-1", start.Add(2*time.Minute)) || g.Interrupt("a-9", start) {
 		t.Error("Interrupt returns the wrong result")
 	}
@@ -169,8 +169,8 @@ func TestInterrupt(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	ctx := t.Context()
-	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
-	g.Drop(memory.Terminate, 1)
+	g := cloud.New(cloud.Config{ID: "a", Target: 3}, start)
+	g.Drop(cloud.Terminate, 1)
 	if err := g.Terminate(ctx, []string{"a-1", "a-1"}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("an answer that is lost = %v, want %v", err, context.DeadlineExceeded)
 	}
@@ -186,10 +186,10 @@ func TestLog(t *testing.T) {
 		}
 		got[i].Err = nil
 	}
-	want := []memory.Write{
-		{At: start, Op: memory.Terminate, IDs: []string{"a-1", "a-1"}, Before: 3, After: 2, Ended: []string{"a-1"}, Lost: true},
-		{At: start.Add(time.Minute), Op: memory.Terminate, IDs: []string{"a-1", "a-2"}, Before: 2, After: 1, Ended: []string{"a-2"}},
-		{At: start.Add(time.Minute), Op: memory.SetTarget, Target: -1, Before: 1, After: 1},
+	want := []cloud.Write{
+		{At: start, Op: cloud.Terminate, IDs: []string{"a-1", "a-1"}, Before: 3, After: 2, Ended: []string{"a-1"}, Lost: true},
+		{At: start.Add(time.Minute), Op: cloud.Terminate, IDs: []string{"a-1", "a-2"}, Before: 2, After: 1, Ended: []string{"a-2"}},
+		{At: start.Add(time.Minute), Op: cloud.SetTarget, Target: -1, Before: 1, After: 1},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Log, -want +got:\n%s", diff)
@@ -197,7 +197,7 @@ func TestLog(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 3}, start)
 	g.Busy("an instance refresh")
 	for name, err := range map[string]error{
 		"SetTarget": g.SetTarget(t.Context(), 4),
@@ -214,11 +214,11 @@ func TestBusy(t *testing.T) {
 
 func TestRefusal(t *testing.T) {
 	ctx, no := t.Context(), errors.New("throttled")
-	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
-	for op, call := range map[memory.Operation]func() error{
-		memory.Snapshot:  func() error { _, err := g.Snapshot(ctx); return err },
-		memory.SetTarget: func() error { return g.SetTarget(ctx, 5) },
-		memory.Terminate: func() error { return g.Terminate(ctx, []string{"a-1"}) },
+	g := cloud.New(cloud.Config{ID: "a", Target: 3}, start)
+	for op, call := range map[cloud.Operation]func() error{
+		cloud.Snapshot:  func() error { _, err := g.Snapshot(ctx); return err },
+		cloud.SetTarget: func() error { return g.SetTarget(ctx, 5) },
+		cloud.Terminate: func() error { return g.Terminate(ctx, []string{"a-1"}) },
 	} {
 		g.Refuse(op, no)
 		if err := call(); !errors.Is(err, no) {
@@ -232,7 +232,7 @@ func TestRefusal(t *testing.T) {
 }
 
 func TestProtection(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 3}, start)
 	g.Protect("a-2", true)
 	if err := g.Terminate(t.Context(), []string{"a-1", "a-2"}); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("Terminate = %v, want %v", err, pools.ErrRefused)
@@ -247,7 +247,7 @@ func TestProtection(t *testing.T) {
 }
 
 func TestStaleGroupLaunchesNothing(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 3}, start)
 	g.MarkStale()
 	g.Lose("a-1")
 	g.Advance(start.Add(time.Hour))
@@ -258,7 +258,7 @@ func TestStaleGroupLaunchesNothing(t *testing.T) {
 
 // A read shows nothing that is older than LagFor.
 func TestLagIsBounded(t *testing.T) {
-	ours := memory.New(memory.Config{ID: "a", Target: 1, Lag: 5, LagFor: time.Minute}, start)
+	ours := cloud.New(cloud.Config{ID: "a", Target: 1, Lag: 5, LagFor: time.Minute}, start)
 	if err := ours.Other().SetTarget(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}
@@ -273,9 +273,9 @@ func TestLagIsBounded(t *testing.T) {
 }
 
 func TestLagHidesWritesOfOthers(t *testing.T) {
-	ours := memory.New(memory.Config{ID: "a", Target: 1, Lag: 2}, start)
+	ours := cloud.New(cloud.Config{ID: "a", Target: 1, Lag: 2}, start)
 	others := ours.Other()
-	set := func(g *memory.Group, target int) {
+	set := func(g *cloud.Group, target int) {
 		if err := g.SetTarget(t.Context(), target); err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +298,7 @@ func TestLagHidesWritesOfOthers(t *testing.T) {
 
 // Only an id that the group has given out is the id of one of its instances.
 func TestIDsOfOthersAreNotOwned(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 2}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 2}, start)
 	for _, id := range []string{"", "a", "a-", "a-0", "a-3", "a-01", "a-+1", "a--1", "b-1", "aa-1", "a-99999999999999999999"} {
 		if err := g.Terminate(t.Context(), []string{id}); !errors.Is(err, pools.ErrNotOwned) {
 			t.Errorf("Terminate(%q) = %v, want ErrNotOwned", id, err)

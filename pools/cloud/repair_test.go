@@ -1,4 +1,4 @@
-package memory_test
+package cloud_test
 
 import (
 	"context"
@@ -9,13 +9,13 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
-	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // kinds returns configurations for the tests of the optional interfaces.
-func kinds() map[string]memory.Config {
-	return map[string]memory.Config{
+func kinds() map[string]cloud.Config {
+	return map[string]cloud.Config{
 		"at once":             {},
 		"slow":                {Join: 5 * time.Second, Leave: 3 * time.Second, Boot: 4 * time.Second, Fence: 4 * time.Second},
 		"slow, and seen late": {Join: 5 * time.Second, Leave: 3 * time.Second, Boot: 4 * time.Second, Fence: 4 * time.Second, Lag: 3},
@@ -27,10 +27,10 @@ func kinds() map[string]memory.Config {
 }
 
 // newGroup returns a group of that kind, and its harness.
-func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.Harness) {
+func newGroup(config cloud.Config, s pooltest.Setup) (*cloud.Group, pooltest.Harness) {
 	config.ID, config.Min, config.Max, config.Target = s.ID, s.Min, s.Max, s.Target
-	g, now := memory.New(config, start), start
-	refuse := func(err error, ops ...memory.Operation) func(*testing.T, bool) {
+	g, now := cloud.New(config, start), start
+	refuse := func(err error, ops ...cloud.Operation) func(*testing.T, bool) {
 		return func(_ *testing.T, on bool) {
 			for _, op := range ops {
 				g.Refuse(op, map[bool]error{true: err}[on])
@@ -40,8 +40,8 @@ func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.H
 	return g, pooltest.Harness{
 		Group:    g,
 		Lose:     func(_ *testing.T, id string) { g.Lose(id) },
-		Deny:     refuse(pools.ErrRefused, memory.RepairInPlace, memory.Isolate, memory.ResumeRepair),
-		Throttle: refuse(pools.ErrThrottled, memory.RepairInPlace, memory.Isolate, memory.ResumeRepair, memory.Snapshot),
+		Deny:     refuse(pools.ErrRefused, cloud.RepairInPlace, cloud.Isolate, cloud.ResumeRepair),
+		Throttle: refuse(pools.ErrThrottled, cloud.RepairInPlace, cloud.Isolate, cloud.ResumeRepair, cloud.Snapshot),
 		Pass: func(context.Context) {
 			now = now.Add(time.Second)
 			g.Advance(now)
@@ -50,10 +50,10 @@ func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.H
 }
 
 // left returns a group of that kind whose provider has released the repair.
-func left(t *testing.T, config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.Harness) {
+func left(t *testing.T, config cloud.Config, s pooltest.Setup) (*cloud.Group, pooltest.Harness) {
 	t.Helper()
 	g, h := newGroup(config, s)
-	if err := memory.NewProvider(g).ReleaseRepair(t.Context()); err != nil {
+	if err := cloud.NewProvider(g).ReleaseRepair(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return g, h
@@ -101,7 +101,7 @@ func TestInspectorConformance(t *testing.T) {
 					}
 				}
 				return pooltest.InspectHarness{
-					Harness: h, Provider: memory.NewProvider(g),
+					Harness: h, Provider: cloud.NewProvider(g),
 					Stop:    func(_ *testing.T, id string) { g.Stop(id) },
 					Machine: unfit(func(in *pools.Inspection) *pools.HealthCheck { return &in.Machine }),
 					Host:    unfit(func(in *pools.Inspection) *pools.HealthCheck { return &in.Host }),
@@ -119,7 +119,7 @@ func TestRepairOwnerConformance(t *testing.T) {
 			pooltest.RunRepairOwner(t, pooltest.RealTime, func(_ *testing.T, s pooltest.Setup) pooltest.RepairOwnerHarness {
 				g, h := newGroup(config, s)
 				return pooltest.RepairOwnerHarness{
-					Harness: h, Provider: memory.NewProvider(g),
+					Harness: h, Provider: cloud.NewProvider(g),
 					Stop:         func(_ *testing.T, id string) { g.Stop(id) },
 					ResumeRepair: func(*testing.T) { g.ResumeRepair() },
 				}
@@ -130,9 +130,9 @@ func TestRepairOwnerConformance(t *testing.T) {
 
 // A repair whose response was lost has begun, and the next call returns its state.
 func TestLostRepairResponse(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 2, Boot: time.Minute}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 2, Boot: time.Minute}, start)
 	what := pools.InPlaceRepair{Instance: "a-1", Kind: api.RepairReboot, Attempt: "attempt-1"}
-	g.Drop(memory.RepairInPlace, 1)
+	g.Drop(cloud.RepairInPlace, 1)
 	if done, err := g.RepairInPlace(t.Context(), what); done || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("repair = %t, %v, want %v", done, err, context.DeadlineExceeded)
 	}
@@ -143,7 +143,7 @@ func TestLostRepairResponse(t *testing.T) {
 	if done, err := g.RepairInPlace(t.Context(), what); !done || err != nil {
 		t.Errorf("repair = %t, %v, want that it is done", done, err)
 	}
-	begun := slices.DeleteFunc(g.Log(), func(w memory.Write) bool { return !w.Began })
+	begun := slices.DeleteFunc(g.Log(), func(w cloud.Write) bool { return !w.Began })
 	if len(begun) != 1 || begun[0].RepairInPlace != what {
 		t.Errorf("begun %+v, want it once", begun)
 	}
@@ -155,7 +155,7 @@ func TestLostRepairResponse(t *testing.T) {
 
 // If the provider owns the repair, it replaces a stopped instance.
 func TestStoppedIsReplaced(t *testing.T) {
-	g := memory.New(memory.Config{ID: "a", Target: 2}, start)
+	g := cloud.New(cloud.Config{ID: "a", Target: 2}, start)
 	if !g.Stop("a-1") || g.Stop("a-9") {
 		t.Error("Stop returns the wrong result")
 	}

@@ -62,6 +62,7 @@ var house = []room{
 	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},
 	{"placer", floors{loop: ".", support: "schedulertest"}},
 	{"agent", floors{contracts: ". wire metadata measure readiness", support: "forgertest"}},
+	{"internal/price", floors{rules: "."}},
 	{"internal/state", floors{adapter: "..."}},
 	{"internal/config", floors{files: "..."}},
 	{"internal/history", floors{past: "..."}},
@@ -78,7 +79,7 @@ var house = []room{
 // pure lists the packages with rules alone: only the standard packages in pureImports, without a clock.
 var pure = []string{
 	"api", "autoscaler/decide", "autoscaler/resolve", "autoscaler/shadow", "harmonizer/apps", "harmonizer/known", "harmonizer/queue", "harmonizer/cloudfoundry/report",
-	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/ui/web/plot",
+	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/price", "internal/ui/web/plot",
 	"internal/ui/web/series", "internal/history/condition", "nodehealth/judge", "pools/disruption", "pools/fit", "pools/liveness", "pools/plan",
 }
 
@@ -121,8 +122,8 @@ var sdkModules = []string{"golang.org/x/sys", "google.golang.org/grpc", "google.
 // pureImports are the packages that a pure package may import from outside this module: no I/O, no waiting, and the
 // same result for the same input.
 var pureImports = []string{
-	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/binary", "encoding/json", "errors",
-	"fmt", "hash/crc32", "hash/fnv", "iter", "maps", "math", "math/big", "math/bits", "slices", "sort", "strconv",
+	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/binary", "encoding/csv", "encoding/json", "errors",
+	"fmt", "hash/crc32", "hash/fnv", "io", "iter", "maps", "math", "math/big", "math/bits", "slices", "sort", "strconv",
 	"strings", "time", "unicode", "unicode/utf8",
 }
 

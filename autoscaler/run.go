@@ -32,7 +32,9 @@ func (l *Loop) Run(ctx context.Context) error {
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	var began time.Time
+	var tend <-chan time.Time // nil: the drains wait for the next tick
 	for {
+		tend = l.tending(tend)
 		var between func(context.Context, time.Time, *apply.Report) error
 		select {
 		case <-ctx.Done():
@@ -52,8 +54,8 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		case q := <-l.writer.Requests():
 			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) }
-		case <-l.tending():
-			between = l.writer.Tend
+		case <-tend:
+			between, tend = l.writer.Tend, nil
 		case <-alive.C:
 			l.world.Directory.Alive()
 			continue
@@ -77,10 +79,14 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// tending returns a channel that receives when the drains are to advance; nil: they wait for the next tick.
-func (l *Loop) tending() <-chan time.Time {
-	if !l.writer.Tending() {
+// tending returns a channel that receives when the drains are to advance; nil: they wait for the next tick. Other events do not
+// delay a time that was set before.
+func (l *Loop) tending(before <-chan time.Time) <-chan time.Time {
+	switch {
+	case !l.writer.Tending():
 		return nil
+	case before != nil:
+		return before
 	}
 	return time.After(apply.TendEvery)
 }

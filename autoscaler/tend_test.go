@@ -1,14 +1,23 @@
 package autoscaler
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // Between two ticks that are far apart a drain continues to its end, without another reading of the
@@ -125,4 +134,49 @@ func TestWaitingDrainsAreNotSaved(t *testing.T) {
 	if slices.Contains(w.instances(), "a-2") {
 		t.Errorf("a-2 has no task and is still there: %+v", w.loop.drains())
 	}
+}
+
+// countedFacts counts the readings of the nodes.
+type countedFacts struct {
+	*nodes
+	read atomic.Int64
+}
+
+func (c *countedFacts) Facts(now time.Time) []api.NodeFacts {
+	c.read.Add(1)
+	return c.nodes.Facts(now)
+}
+
+// The drains advance every 5 s between two ticks, whatever else the loop does, such as its signs of life every 5 s.
+func TestSignsOfLifeDoNotDelayDrains(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &group{Group: cloud.New(cloud.Config{ID: "a", Max: 3, Target: 3}, time.Now())}
+		scheduler := &countedFacts{nodes: &nodes{groups: []*group{g}, tasks: map[string]int{"a-2": 1}, cordoned: map[string]bool{}, mute: map[string]bool{}}}
+		loop := NewLoop(Config{
+			Cluster: "here", Pool: "default", Tick: 10 * time.Minute,
+			Policy:  api.DecisionPolicy{Setpoint: 1, Combine: api.CombineSum, Limits: api.TargetLimits{Min: 3, Max: 3}},
+			Drain:   drain.Config{Threshold: time.Hour},
+			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
+		}, World{
+			Provider: cloud.NewProvider(g.Group), Scheduler: scheduler, Directory: &directory{}, Metrics: &metricstest.Memory{},
+			Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{orders: api.Orders{Removals: []api.Removal{{Node: "a-2"}}}}, Lease: &lease{left: time.Hour},
+			Cordon: scheduler, Records: &records{stored: map[string][]byte{}}, Ledger: EncodedLedger{&ledger{appended: make(chan struct{}, 1)}},
+			Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return prompt{} },
+		}, logger(t))
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := loop.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		<-time.After(2 * time.Second)
+		before := scheduler.read.Load()
+		<-time.After(5 * time.Minute)
+		if n := scheduler.read.Load() - before; n < 59 {
+			t.Errorf("the drains advanced %d times in 5 minutes, want every 5 s", n)
+		}
+		stop()
+		wg.Wait()
+	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
@@ -290,7 +290,7 @@ func (d *day) born(fuse int) {
 	directory := &directory{}
 	directory.set(sigproto.DefaultApp, ask.Endpoint{Address: "here"})
 	d.loop = NewLoop(d.config, World{
-		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: EncodedLedger{m}, Memory: apply.Encoded{Bytes: mortalMemory{m}},
+		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &memory.Store{}, Ledger: EncodedLedger{m}, Memory: apply.Encoded{Bytes: mortalMemory{m}},
 		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m, Health: d.health, Places: m.places,
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return d }, Now: func() time.Time { return d.now },
 	}, slog.New(slog.DiscardHandler))
@@ -611,7 +611,7 @@ func BenchmarkTick(b *testing.B) {
 	}
 	size := 0
 	l := NewLoop(c, World{
-		Provider: groups, Scheduler: scheduler, Directory: where, Metrics: &metricstest.Memory{}, Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{},
+		Provider: groups, Scheduler: scheduler, Directory: where, Metrics: &memory.Store{}, Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{},
 		Ledger: EncodedLedger{sizes{&size}}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}}, Cordon: &nodes{},
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return d },
 	}, slog.New(slog.DiscardHandler))

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -46,7 +46,7 @@ func BenchmarkNoisyDay(b *testing.B) {
 		Prune:   api.PruneLimits{MaxWeight: 200, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 	}, World{
-		Provider: cloud.NewProvider(g.Group), Scheduler: scheduler, Cordon: scheduler, Metrics: &metricstest.Memory{}, Memory: apply.Encoded{Bytes: saved}, Orders: &book{},
+		Provider: cloud.NewProvider(g.Group), Scheduler: scheduler, Cordon: scheduler, Metrics: &memory.Store{}, Memory: apply.Encoded{Bytes: saved}, Orders: &book{},
 		Ledger: EncodedLedger{sizes{&size}}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}},
 		Directory: &directory{endpoints: map[string]ask.Endpoint{sigproto.DefaultApp: {Address: "here"}}},
 		Dial:      func(ask.Endpoint, ask.RequestSpec) ask.Client { return noise{&now} },

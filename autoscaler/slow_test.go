@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -143,7 +143,7 @@ func TestRunReportsASlowCandidate(t *testing.T) {
 			Drain:   drain.Config{Threshold: time.Hour},
 			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Hour, TimeLimit: time.Minute},
 		}, World{
-			Provider: pools.Static{}, Scheduler: scheduler, Directory: d, Metrics: &metricstest.Memory{},
+			Provider: pools.Static{}, Scheduler: scheduler, Directory: d, Metrics: &memory.Store{},
 			Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
 			Records: &records{stored: map[string][]byte{}},
 			Ledger:  EncodedLedger{&ledger{appended: make(chan struct{}, 1)}},

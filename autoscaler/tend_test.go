@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -158,7 +158,7 @@ func TestSignsOfLifeDoNotDelayDrains(t *testing.T) {
 			Drain:   drain.Config{Threshold: time.Hour},
 			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 		}, World{
-			Provider: cloud.NewProvider(g.Group), Scheduler: scheduler, Directory: &directory{}, Metrics: &metricstest.Memory{},
+			Provider: cloud.NewProvider(g.Group), Scheduler: scheduler, Directory: &directory{}, Metrics: &memory.Store{},
 			Memory: apply.Encoded{Bytes: &kept{}}, Orders: &book{orders: api.Orders{Removals: []api.Removal{{Node: "a-2"}}}}, Lease: &lease{left: time.Hour},
 			Cordon: scheduler, Records: &records{stored: map[string][]byte{}}, Ledger: EncodedLedger{&ledger{appended: make(chan struct{}, 1)}},
 			Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return prompt{} },

@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	metricsmemory "github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	provider "github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -113,7 +113,7 @@ func (w *autoscaled) begin() {
 		w.loop.Close()
 	}
 	w.loop = autoscaler.NewLoop(w.config, autoscaler.World{
-		Provider: w, Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: nothing{}, Memory: apply.Encoded{Bytes: memoryOf{w}}, Orders: nothing{}, Lease: nothing{},
+		Provider: w, Scheduler: w, Directory: w, Metrics: &metricsmemory.Store{}, Ledger: nothing{}, Memory: apply.Encoded{Bytes: memoryOf{w}}, Orders: nothing{}, Lease: nothing{},
 		Records: recordsOf{w}, Cordon: w, Places: w.answer, Ticked: func(r api.TickRecord, _ error) { w.last = r },
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return signalOf{w} }, Now: func() time.Time { return w.now },
 	}, slog.New(slog.DiscardHandler))

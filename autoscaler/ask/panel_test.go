@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -37,10 +37,10 @@ func (clientFunc) Close() error { return nil }
 
 // newPanel returns a panel of the default signal and of web, with clients by address, and its
 // directory.
-func newPanel(t *testing.T, web Signal, l Listing, clients map[string]clientFunc) (*Panel, *fixed, *metricstest.Memory) {
+func newPanel(t *testing.T, web Signal, l Listing, clients map[string]clientFunc) (*Panel, *fixed, *memory.Store) {
 	t.Helper()
 	web.App, web.Namespace, web.Period = "web", "shop", time.Minute
-	d, store := &fixed{listing: l}, &metricstest.Memory{}
+	d, store := &fixed{listing: l}, &memory.Store{}
 	p := New(Config{
 		Cluster: "here", Pool: "default", Tick: 20 * time.Second,
 		Signals: []Signal{{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute}, web},

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -143,7 +143,7 @@ func underVirtualTime(t *testing.T, takes map[string]time.Duration, test func(*p
 			w.clients.dead[address] = make(chan struct{})
 		}
 		w.directory.set(web, nil)
-		w.Panel = New(w.config, Ports{Directory: w.directory, Dial: w.clients.dial, Metrics: &metricstest.Memory{}}, slog.New(slog.DiscardHandler))
+		w.Panel = New(w.config, Ports{Directory: w.directory, Dial: w.clients.dial, Metrics: &memory.Store{}}, slog.New(slog.DiscardHandler))
 		test(w)
 		w.Close()
 		w.wantNothingOpen(slices.Collect(maps.Keys(takes))...)

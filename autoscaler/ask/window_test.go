@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -87,10 +87,10 @@ func TestShownName(t *testing.T) {
 }
 
 // lineageStore returns all series with the lineage 7.
-type lineageStore struct{ metricstest.Memory }
+type lineageStore struct{ memory.Store }
 
 func (s *lineageStore) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	series, err := s.Memory.Window(ctx, q)
+	series, err := s.Store.Window(ctx, q)
 	for i := range series {
 		series[i].Lineage = 7
 	}

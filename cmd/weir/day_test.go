@@ -22,7 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -85,7 +85,7 @@ func newDay(t testing.TB, seed uint64, scale int) *day {
 	}
 	t.Cleanup(b.Close)
 	d := &day{
-		t: t, log: log, seed: seed, random: rand.New(rand.NewPCG(seed, 4)), js: b.JetStream(), store: &metricstest.Memory{}, groups: dayGroups(), config: dayConfig(),
+		t: t, log: log, seed: seed, random: rand.New(rand.NewPCG(seed, 4)), js: b.JetStream(), store: &memory.Store{}, groups: dayGroups(), config: dayConfig(),
 		server: awstest.New(t, awsfake.Config{Start: dayStart, Modify: modifying}), spikes: []spike{{3, 6.5, 170}, {14.5, 18, 220}},
 		intent: map[string]bool{}, warned: map[string]bool{}, taken: map[string]bool{}, removed: map[string]bool{},
 		chosen: map[string]bool{}, drains: map[string]api.Drain{}, reads: map[string]int{}, book: newBook(),

@@ -31,7 +31,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
@@ -528,7 +528,7 @@ type day struct {
 	js     jetstream.JetStream
 	ledger *state.Ledger
 	orders *state.Orders
-	store  *metricstest.Memory
+	store  *memory.Store
 	nodes  *dayNodes
 	life   *dayLife
 	groups []dayGroup

@@ -16,7 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/fit"
@@ -84,7 +84,7 @@ func (p *process) hold(ctx context.Context, lease *Lease) {
 		return // the next term may do it
 	}
 	l := autoscaler.NewLoop(p.pair.config, autoscaler.World{
-		Provider: p, Scheduler: p, Cordon: &cordons{process: p, epoch: lease.Epoch()}, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &metricstest.Memory{}, Ledger: ledger{p},
+		Provider: p, Scheduler: p, Cordon: &cordons{process: p, epoch: lease.Epoch()}, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &memory.Store{}, Ledger: ledger{p},
 		Memory: apply.Encoded{Bytes: holder.Memory()}, Records: holder.Records(), Orders: noOrders{p}, Lease: lease, Places: p.places,
 	}, slog.New(slog.DiscardHandler))
 	p.set(func(p *process) { p.loop = l })

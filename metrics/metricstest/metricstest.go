@@ -1,7 +1,5 @@
 // Package metricstest is the conformance suite of metrics.Store. Call [Run] in the tests of every implementation. Its
-// cases run one after the other.
-//
-// [Memory] is a store in memory for other tests. It may be used concurrently.
+// cases run one after the other. They use samples of the last hour. A case with many samples waits for at most three minutes.
 package metricstest
 
 import (

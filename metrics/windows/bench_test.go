@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 )
 
@@ -28,7 +28,7 @@ func BenchmarkNextTick(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer disk.Close()
-	memory, none := &metricstest.Memory{}, &columns{begin: time.Now().Add(-(day + ticks) * time.Minute).Truncate(time.Minute)}
+	memory, none := &memory.Store{}, &columns{begin: time.Now().Add(-(day + ticks) * time.Minute).Truncate(time.Minute)}
 	for minute := range day + ticks {
 		samples := none.minute(minute)
 		for _, store := range []metrics.Store{disk, memory} {

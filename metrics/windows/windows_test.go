@@ -16,13 +16,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 )
 
 func TestCacheConforms(t *testing.T) {
 	c := windows.Config{Overlap: 2 * time.Hour} // the suite writes late points
-	metricstest.Run(t, func(t *testing.T) metrics.Store { return cache(t, &metricstest.Memory{}, c) })
+	metricstest.Run(t, func(t *testing.T) metrics.Store { return cache(t, &memory.Store{}, c) })
 }
 
 func cache(t testing.TB, store metrics.Store, c windows.Config) *windows.Cache {
@@ -36,7 +37,7 @@ func cache(t testing.TB, store metrics.Store, c windows.Config) *windows.Cache {
 
 // watched is a store that counts reads, can fail, and can hide a series.
 type watched struct {
-	metricstest.Memory
+	memory.Store
 	asked  []time.Duration // lengths of the reads, in order
 	fail   error
 	hidden string // key of the hidden series
@@ -47,7 +48,7 @@ func (w *watched) Window(ctx context.Context, q metrics.Query) ([]metrics.Series
 	if w.fail != nil {
 		return nil, w.fail
 	}
-	series, err := w.Memory.Window(ctx, q)
+	series, err := w.Store.Window(ctx, q)
 	return slices.DeleteFunc(series, func(s metrics.Series) bool { return metrics.Key(s.Name, s.Dimensions) == w.hidden }), err
 }
 
@@ -176,7 +177,7 @@ func TestLateWriter(t *testing.T) {
 func wantStores(t *testing.T, c *windows.Cache, store *watched, second int64) {
 	t.Helper()
 	got := ask(t, c, second)
-	want, err := store.Memory.Window(t.Context(), window(second))
+	want, err := store.Store.Window(t.Context(), window(second))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -353,7 +354,7 @@ func TestConfig(t *testing.T) {
 
 // slow is a store that answers on command.
 type slow struct {
-	metricstest.Memory
+	memory.Store
 	reading, most atomic.Int32
 	release       chan struct{}
 }
@@ -365,7 +366,7 @@ func (s *slow) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, e
 	}
 	select {
 	case <-s.release:
-		return s.Memory.Window(ctx, q)
+		return s.Store.Window(ctx, q)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -408,7 +409,7 @@ func TestOneReadOfAWindowAtATime(t *testing.T) {
 // TestConcurrentUse is for the race detector: goroutines read answers while the cache makes others from the same
 // memory.
 func TestConcurrentUse(t *testing.T) {
-	store := &metricstest.Memory{}
+	store := &memory.Store{}
 	c := cache(t, store, windows.Config{})
 	var wg sync.WaitGroup
 	for range 4 {

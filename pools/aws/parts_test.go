@@ -24,7 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -146,7 +146,7 @@ func newPartsWorld(t *testing.T) *partsWorld {
 		Prune:   api.PruneLimits{MaxWeight: 40, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: partsTick},
 	}, autoscaler.World{
-		Provider: open(t, cfg), Scheduler: w, Directory: w, Metrics: &metricstest.Memory{}, Ledger: w, Memory: apply.Encoded{Bytes: partsMemory{w}}, Orders: partsOrders{}, Lease: partsOrders{},
+		Provider: open(t, cfg), Scheduler: w, Directory: w, Metrics: &memory.Store{}, Ledger: w, Memory: apply.Encoded{Bytes: partsMemory{w}}, Orders: partsOrders{}, Lease: partsOrders{},
 		Records: partsRecords{w}, Cordon: w, Ticked: func(r api.TickRecord, _ error) { w.last = r },
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return partsSignal{w} }, Now: s.Now,
 	}, slog.New(slog.DiscardHandler))

@@ -1,4 +1,4 @@
-package metricstest
+package memory
 
 import (
 	"cmp"
@@ -15,9 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// Memory is a metrics.Store in memory, for tests. It stores all samples, however late, and of several values of one
-// millisecond the last. The zero Memory is empty.
-type Memory struct {
+// Store is a metrics.Store. It stores all samples, however late, and of several values of one
+// millisecond the last. The zero Store is empty.
+type Store struct {
 	mu     sync.Mutex
 	series []*memorySeries // in order
 }
@@ -36,7 +36,7 @@ type memoryPoint struct {
 }
 
 // Write stores the samples; see metrics.Store.
-func (m *Memory) Write(ctx context.Context, samples []metrics.Sample) error {
+func (m *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	for i, s := range samples {
 		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 			return &metrics.SampleError{Index: i, Name: s.Name, Err: metrics.ErrNotFinite}
@@ -54,7 +54,7 @@ func (m *Memory) Write(ctx context.Context, samples []metrics.Sample) error {
 }
 
 // seriesLocked returns the series of a sample, and creates a missing one.
-func (m *Memory) seriesLocked(s metrics.Sample) *memorySeries {
+func (m *Store) seriesLocked(s metrics.Sample) *memorySeries {
 	d := maps.Clone(s.Dimensions)
 	maps.DeleteFunc(d, func(_, value string) bool { return value == "" })
 	want := &memorySeries{Identity: metrics.Identify(s.Name, d), kind: s.Type, name: s.Name, dimensions: d}
@@ -84,7 +84,7 @@ func (s *memorySeries) from(ms int64) int {
 }
 
 // Window returns the matching series; see metrics.Store.
-func (m *Memory) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+func (m *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

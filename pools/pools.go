@@ -70,9 +70,9 @@ type Offer struct {
 // Fulfilled returns the weight of all instances that are not terminating.
 func (g GroupSnapshot) Fulfilled() float64 {
 	var sum float64
-	for _, i := range g.Instances {
-		if i.State != api.InstanceTerminating {
-			sum += i.Weight
+	for i := range g.Instances {
+		if one := &g.Instances[i]; one.State != api.InstanceTerminating {
+			sum += one.Weight
 		}
 	}
 	return sum

@@ -135,5 +135,17 @@ func (rs Records) Disruption(s *snapshot.Snapshot) disruption.Budget {
 	return b
 }
 
+// needed returns the nodes that the drains need; nil: all. A repair waits until other nodes have joined, or report.
+func (rs Records) needed() map[string]bool {
+	nodes := make(map[string]bool, len(rs))
+	for _, r := range rs {
+		if r.Reason == api.DrainRepair {
+			return nil
+		}
+		nodes[r.Node] = true
+	}
+	return nodes
+}
+
 // found returns the target that a group was read with.
 func found(g pools.GroupSnapshot) int { return g.Target }

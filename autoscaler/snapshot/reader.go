@@ -111,7 +111,7 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 		joined = maps.Clone(joined)
 		maps.Copy(joined, unseen)
 	}
-	s.joinInstances(r.ports.Scheduler.Facts(now), func(id string) bool { return s.Starting || joined[id] })
+	s.joinInstances(r.ports.Scheduler.Facts(now), nil, func(id string) bool { return s.Starting || joined[id] })
 	s.setJoined(joined, r.reported, released)
 	s.Lost += r.gone
 	return s, nil

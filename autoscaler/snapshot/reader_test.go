@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -211,7 +212,7 @@ func TestRefresh(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.nodes = "x Y"
-	s = s.Refresh(w.Facts(noon))
+	s = s.Refresh(w.Facts(noon), nil)
 	if !slices.Equal(s.Silent, []string{"x"}) || !s.Nodes[1].State.Joined() || s.Totals[resource.CPUs] != 4 {
 		t.Errorf("silent %q, nodes %+v, totals %v", s.Silent, s.Nodes, s.Totals)
 	}
@@ -247,7 +248,7 @@ func TestAllocatedIsBoundedByTheMachine(t *testing.T) {
 	s := &Snapshot{Groups: []pools.GroupSnapshot{{ID: "a", Instances: []pools.Instance{
 		{ID: "x", Group: "a", Weight: 1, State: api.InstanceRunning, Offers: resource.Vector{4, 16384}},
 	}}}}
-	s.joinInstances([]api.NodeFacts{{ID: "x", Resources: resource.Vector{4, 16384}, Allocated: resource.Vector{1e12, 8192}}}, func(string) bool { return true })
+	s.joinInstances([]api.NodeFacts{{ID: "x", Resources: resource.Vector{4, 16384}, Allocated: resource.Vector{1e12, 8192}}}, nil, func(string) bool { return true })
 	if want := (resource.Vector{4.4, 8192}); s.Allocated != want || len(s.Beyond) > 0 {
 		t.Errorf("allocated %v, beyond %v; want %v", s.Allocated, s.Beyond, want)
 	}
@@ -273,8 +274,8 @@ func TestConfiguredMachineRaisesTheBoundOfANode(t *testing.T) {
 				}}},
 			}
 			facts := []api.NodeFacts{{ID: "x", Resources: resource.Vector{8, 16384}}}
-			s.joinInstances(facts, func(string) bool { return true })
-			again := s.Refresh(facts)
+			s.joinInstances(facts, nil, func(string) bool { return true })
+			again := s.Refresh(facts, nil)
 			if s.Totals != (resource.Vector{tt.want, 16384}) || len(s.Beyond) != tt.beyond || again.Totals != s.Totals {
 				t.Errorf("totals %v, beyond %v, then %v", s.Totals, s.Beyond, again.Totals)
 			}
@@ -300,7 +301,7 @@ func TestNodeBeyondItsMachineIsBounded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &Snapshot{Groups: []pools.GroupSnapshot{{ID: "a", Instances: []pools.Instance{{ID: "x", Group: "a", Weight: 1, State: api.InstanceRunning, Offers: tt.offers}}}}}
-			s.joinInstances([]api.NodeFacts{{ID: "x", Resources: tt.reports, Allocated: tt.reports}}, func(string) bool { return true })
+			s.joinInstances([]api.NodeFacts{{ID: "x", Resources: tt.reports, Allocated: tt.reports}}, nil, func(string) bool { return true })
 			got := ""
 			if len(s.Beyond) > 0 {
 				got = s.Beyond[0].String()
@@ -309,5 +310,27 @@ func TestNodeBeyondItsMachineIsBounded(t *testing.T) {
 				t.Errorf("totals %v, allocated %v, %q; want %v, %q", s.Totals, s.Allocated, got, tt.totals, tt.want)
 			}
 		})
+	}
+}
+
+// A snapshot of some nodes has them as a snapshot of all nodes has them.
+func TestRefreshOfSomeNodes(t *testing.T) {
+	s := &Snapshot{joined: map[string]bool{"silent": true}}
+	var facts []api.NodeFacts
+	for _, group := range []string{"a", "b"} {
+		g := pools.GroupSnapshot{ID: group}
+		for _, id := range []string{"1", "2", "silent", "orphan"} {
+			g.Instances = append(g.Instances, pools.Instance{ID: group + id, Group: group, Weight: 1, State: api.InstanceRunning})
+			if id == "1" || id == "2" {
+				facts = append(facts, api.NodeFacts{ID: group + id, Tasks: 1, At: noon})
+			}
+		}
+		s.Groups = append(s.Groups, g)
+		s.joined[group+"silent"] = true
+	}
+	only := map[string]bool{"a2": true, "asilent": true, "borphan": true, "other": true}
+	want := slices.DeleteFunc(s.Refresh(facts, nil).Nodes, func(n pools.Node) bool { return !only[n.Instance.ID] })
+	if got := s.Refresh(facts, only).Nodes; len(got) != 3 || !reflect.DeepEqual(got, want) {
+		t.Errorf("nodes %+v, want %+v", got, want)
 	}
 }

@@ -43,13 +43,13 @@ type Snapshot struct {
 	reported map[string]bool            // those of joined whose node has reported to the Reader
 }
 
-// Refresh returns the same groups, joined with newer reports.
-func (s *Snapshot) Refresh(facts []api.NodeFacts) *Snapshot {
+// Refresh returns the same groups, joined with newer reports. If only is not nil, it has only these nodes, and their sums.
+func (s *Snapshot) Refresh(facts []api.NodeFacts, only map[string]bool) *Snapshot {
 	out := &Snapshot{
 		At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, machines: s.machines, kinds: s.kinds,
 		Missing: s.Missing, joined: s.joined, reported: s.reported,
 	}
-	out.joinInstances(facts, func(id string) bool { return s.joined[id] })
+	out.joinInstances(facts, only, func(id string) bool { return s.joined[id] })
 	return out
 }
 
@@ -163,21 +163,29 @@ func (s *Snapshot) joinedInstances() map[string]bool {
 	return ids
 }
 
-// joinInstances adds the instances of all groups, with the reports of their nodes. expected reports whether
+// joinInstances adds the instances of all groups, or only these, with the reports of their nodes. expected reports whether
 // the node of an instance should report.
-func (s *Snapshot) joinInstances(facts []api.NodeFacts, expected func(id string) bool) {
-	byID := make(map[string]*api.NodeFacts, len(facts))
+func (s *Snapshot) joinInstances(facts []api.NodeFacts, only map[string]bool, expected func(id string) bool) {
+	most := len(facts)
+	if only != nil {
+		most = len(only)
+	}
+	byID := make(map[string]*api.NodeFacts, most)
 	for i := range facts {
-		byID[facts[i].ID] = &facts[i]
+		if id := facts[i].ID; only == nil || only[id] {
+			byID[id] = &facts[i]
+		}
 	}
 	for _, g := range s.Groups {
 		if !g.Stale {
 			s.Target += float64(g.Target)
 		}
 		s.Fulfilled += g.Fulfilled()
-		s.Nodes = slices.Grow(s.Nodes, len(g.Instances))
-		for _, instance := range g.Instances {
-			s.addInstance(instance, byID[instance.ID], expected)
+		s.Nodes = slices.Grow(s.Nodes, min(most, len(g.Instances)))
+		for i := range g.Instances {
+			if id := g.Instances[i].ID; only == nil || only[id] {
+				s.addInstance(g.Instances[i], byID[id], expected)
+			}
 		}
 	}
 	slices.Sort(s.Silent)

@@ -18,6 +18,8 @@ import (
 // Store is a metrics.Store. It stores all samples, however late, and of several values of one
 // millisecond the last. The zero Store is empty.
 type Store struct {
+	Keep time.Duration // points older than that behind the newest of their series are removed; 0: none is
+
 	mu     sync.Mutex
 	series []*memorySeries // in order
 }
@@ -48,7 +50,9 @@ func (m *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, s := range samples {
-		m.seriesLocked(s).putPoint(memoryPoint{s.Time.UnixMilli(), s.Value})
+		series := m.seriesLocked(s)
+		series.putPoint(memoryPoint{s.Time.UnixMilli(), s.Value})
+		series.trim(m.Keep)
 	}
 	return nil
 }
@@ -76,6 +80,16 @@ func (s *memorySeries) putPoint(p memoryPoint) {
 		return
 	}
 	s.points = slices.Insert(s.points, i, p)
+}
+
+// trim removes old points. It moves the others only if half of them are old, so that a write stays cheap.
+func (s *memorySeries) trim(keep time.Duration) {
+	if keep <= 0 {
+		return
+	}
+	if old := s.from(s.points[len(s.points)-1].ms - keep.Milliseconds()); old > len(s.points)/2 {
+		s.points = append(s.points[:0], s.points[old:]...)
+	}
 }
 
 // from returns the index of the first point at or after ms.

@@ -42,6 +42,7 @@ type cloud struct {
 	busy       string
 	launched   int        // number of launches, for the ids of instances
 	instances  []instance // in order of launch
+	shared     *reading   // with Config.Shared: the latest reading, until a change
 	refuse     map[Operation]error
 	drop       map[Operation]int // responses to lose
 	log        []Write
@@ -53,6 +54,7 @@ type cloud struct {
 type instance struct {
 	pools.Instance
 	number  int       // of the launch, from 1
+	joins   time.Time // when it runs
 	ended   time.Time // time of termination
 	taken   time.Time // when the provider ends it by itself; zero: never
 	stopped bool
@@ -70,30 +72,104 @@ func (i *instance) live() bool { return i.State != api.InstanceTerminating }
 // interrupted. If the provider owns the repair, stopped and unfit instances are terminated.
 // Terminated instances disappear, and missing ones are launched.
 func (g *Group) Advance(now time.Time) {
-	g.outside(func(c *cloud) {
-		c.now = now
-		c.repairLocked()
-		for i := range c.instances {
-			in := &c.instances[i]
-			taken := !in.taken.IsZero() && !now.Before(in.taken)
-			if in.live() && (taken || c.ownsRepair && (in.stopped && !c.restartingLocked(in.ID) || in.unfit)) {
-				in.State, in.ended = api.InstanceTerminating, now
-			}
+	c := g.cloud
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = now
+	if c.quietLocked() {
+		return
+	}
+	c.version++
+	c.repairLocked()
+	for i := range c.instances {
+		in := &c.instances[i]
+		if in.live() && (c.takenLocked(in) || c.ownsRepair && (in.stopped && !c.restartingLocked(in.ID) || in.unfit)) {
+			c.endLocked(in, true)
 		}
-		c.instances = slices.DeleteFunc(c.instances, func(i instance) bool {
-			return i.State == api.InstanceTerminating && now.Sub(i.ended) >= c.config.Leave
-		})
-		c.launchLocked()
-	})
+	}
+	c.instances = slices.DeleteFunc(c.instances, func(i instance) bool { return c.leftLocked(&i) })
+	c.launchLocked()
+}
+
+// quietLocked reports whether nothing changes now by itself.
+func (c *cloud) quietLocked() bool {
+	if len(c.repairs) > 0 || !c.stale && c.weightLocked() < float64(c.target) || c.short != "" {
+		return false
+	}
+	for i := range c.instances {
+		in := &c.instances[i]
+		if c.takenLocked(in) || c.leftLocked(in) || c.joinsLocked(in) || in.stopped || in.unfit {
+			return false
+		}
+	}
+	return true
+}
+
+// Next returns when the group changes next by itself: an instance joins, is taken or disappears. It is zero if nothing does.
+func (g *Group) Next() (next time.Time) {
+	c := g.cloud
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	earlier := func(t time.Time) {
+		if next.IsZero() || t.Before(next) {
+			next = t
+		}
+	}
+	for i := range c.instances {
+		in := &c.instances[i]
+		if !in.live() {
+			earlier(in.ended.Add(c.config.Leave))
+			continue
+		}
+		if in.State == api.InstancePending {
+			earlier(in.joins)
+		}
+		if !in.taken.IsZero() {
+			earlier(in.taken)
+		}
+	}
+	return next
+}
+
+// Version counts the changes of the group.
+func (g *Group) Version() int {
+	g.cloud.mu.Lock()
+	defer g.cloud.mu.Unlock()
+	return g.cloud.version
+}
+
+func (c *cloud) takenLocked(in *instance) bool {
+	return in.live() && !in.taken.IsZero() && !c.now.Before(in.taken)
+}
+
+func (c *cloud) leftLocked(in *instance) bool {
+	return !in.live() && c.now.Sub(in.ended) >= c.config.Leave
+}
+
+func (c *cloud) joinsLocked(in *instance) bool {
+	return in.State == api.InstancePending && !c.now.Before(in.joins)
+}
+
+// endLocked begins the end of an instance.
+func (c *cloud) endLocked(in *instance, byProvider bool) {
+	in.State, in.ended = api.InstanceTerminating, c.now
+	if c.config.Ended != nil {
+		c.config.Ended(in.Instance, c.now, byProvider)
+	}
 }
 
 // Lose removes an instance at once. The next Advance replaces it. Lose reports whether the instance
 // existed.
 func (g *Group) Lose(id string) (found bool) {
 	g.outside(func(c *cloud) {
-		before := len(c.instances)
+		i := c.findLocked(id)
+		if found = i != nil; !found {
+			return
+		}
+		if i.live() {
+			c.endLocked(i, true)
+		}
 		c.instances = slices.DeleteFunc(c.instances, func(i instance) bool { return i.ID == id })
-		found = len(c.instances) < before
 	})
 	return found
 }
@@ -171,6 +247,10 @@ func (c *cloud) admit(ctx context.Context) error {
 func (c *cloud) read() (reading, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.shared != nil && c.shared.version == c.version {
+		c.shared.at = c.now
+		return *c.shared, c.version
+	}
 	s := pools.GroupSnapshot{
 		ID: c.config.ID, Target: c.target, Min: c.config.Min, Max: c.config.Max, Stale: c.stale,
 		Kind: "memory", Short: c.short, ShortAt: c.shortAt, Busy: c.busy,
@@ -181,10 +261,17 @@ func (c *cloud) read() (reading, int) {
 		s.Instances = append(s.Instances, c.instances[i].Instance)
 		health = append(health, c.instances[i].inspection())
 	}
-	return reading{c.now, s, health}, c.version
+	r := reading{c.now, s, health, c.version, c.config.Shared}
+	if c.config.Shared {
+		c.shared = &r
+	}
+	return r, c.version
 }
 
 func (s reading) clone() reading {
+	if s.shared {
+		return s
+	}
 	s.group.Instances, s.health = slices.Clone(s.group.Instances), slices.Clone(s.health)
 	return s
 }
@@ -228,7 +315,11 @@ func (c *cloud) launchLocked() {
 		}
 		c.launched++
 		id := fmt.Sprintf("%s-%d", c.config.ID, c.launched)
-		c.instances = append(c.instances, instance{number: c.launched, Instance: pools.Instance{
+		joins := c.config.Join
+		if c.config.JoinAfter != nil {
+			joins = c.config.JoinAfter(id)
+		}
+		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(joins), Instance: pools.Instance{
 			ID: id, Group: c.config.ID, Market: offer.Market, Weight: offer.Weight,
 			State: api.InstancePending, Launched: c.now,
 		}, boots: 1})
@@ -257,8 +348,7 @@ func (c *cloud) limitLocked() string {
 // settleLocked starts the instances whose time has come.
 func (c *cloud) settleLocked() {
 	for i := range c.instances {
-		in := &c.instances[i]
-		if in.State == api.InstancePending && c.now.Sub(in.Launched) >= c.config.Join {
+		if in := &c.instances[i]; c.joinsLocked(in) {
 			in.State = api.InstanceRunning
 		}
 	}

@@ -27,8 +27,10 @@ type Config struct {
 	// Offers are launched in turn. Default: one offer of weight 1.
 	Offers []Offer
 	Join   time.Duration // from launch to running.
-	Leave  time.Duration // from termination to disappearance.
-	Lag    int           // number of reads of a handle that do not show the latest writes of others.
+	// JoinAfter is Join of each instance; nil: all have Join.
+	JoinAfter func(id string) time.Duration
+	Leave     time.Duration // from termination to disappearance.
+	Lag       int           // number of reads of a handle that do not show the latest writes of others.
 	// LagFor bounds the age of what such a read shows. 0: no bound.
 	LagFor time.Duration
 	// RepairKinds are the supported kinds of repair in place. nil: all. Boot is how long each takes.
@@ -37,6 +39,11 @@ type Config struct {
 	// Fences are the supported fences. nil: all. Fence is how long each takes.
 	Fences []pools.Fence
 	Fence  time.Duration
+	// Ended is called once for each instance that ends: a termination was accepted, or the provider took it. It may be
+	// called concurrently, and must not call the group. It may be nil.
+	Ended func(i pools.Instance, at time.Time, byProvider bool)
+	// Shared lets snapshots share their instances while nothing changes: readers must not change them. NoLog keeps no log.
+	Shared, NoLog bool
 }
 
 func (c Config) withDefaults() Config {
@@ -71,6 +78,9 @@ type reading struct {
 	at     time.Time
 	group  pools.GroupSnapshot
 	health []pools.Inspection
+
+	version int
+	shared  bool // several readings have the instances
 }
 
 var (

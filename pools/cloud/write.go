@@ -55,7 +55,9 @@ func (c *cloud) write(ctx context.Context, w *Write) error {
 			c.drop[w.Op]--
 		}
 	}
-	c.log = append(c.log, *w)
+	if !c.config.NoLog {
+		c.log = append(c.log, *w)
+	}
 	if w.Lost {
 		return fmt.Errorf("the response was lost: %w", context.DeadlineExceeded)
 	}
@@ -103,7 +105,7 @@ func (c *cloud) terminateLocked(w *Write) error {
 	}
 	for _, id := range w.IDs {
 		if i := c.findLocked(id); i != nil && i.State != api.InstanceTerminating {
-			i.State, i.ended = api.InstanceTerminating, c.now
+			c.endLocked(i, false)
 			w.Ended = append(w.Ended, id)
 			c.target = max(c.config.Min, int(math.Floor(float64(c.target)-i.Weight)))
 		}

@@ -1,0 +1,90 @@
+package cloud_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
+)
+
+// A group that is advanced only to the moments of Next is at each second as one that is advanced to each second. Its version changes
+// with its snapshot only, and each instance ends once.
+func TestNextIsTheNextChange(t *testing.T) {
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		config := cloud.Config{
+			ID: "a", Max: 20, Target: r.IntN(5), Leave: time.Duration(r.IntN(20)) * time.Second, Shared: seed%2 == 0, NoLog: true,
+			JoinAfter: func(id string) time.Duration { return time.Duration(len(id)*3+int(id[len(id)-1]%7)) * time.Second },
+		}
+		ended := [2]map[string]string{{}, {}}
+		var groups [2]*cloud.Group
+		for i := range groups {
+			c := config
+			c.Ended = func(in pools.Instance, at time.Time, byProvider bool) {
+				if before, twice := ended[i][in.ID]; twice {
+					t.Errorf("seed %d: %s ended twice, first %s", seed, in.ID, before)
+				}
+				ended[i][in.ID] = fmt.Sprint(at.Unix(), byProvider)
+			}
+			groups[i] = cloud.New(c, start)
+		}
+		each, jumps := groups[0], groups[1]
+		for second := range 300 {
+			now := start.Add(time.Duration(second) * time.Second)
+			each.Advance(now)
+			for next := jumps.Next(); !next.IsZero() && !next.After(now); next = jumps.Next() {
+				jumps.Advance(next)
+			}
+			if change := changeOf(r, now); change != nil {
+				jumps.Advance(now)
+				change(each)
+				change(jumps)
+				each.Advance(now)
+				jumps.Advance(now)
+			}
+			if a, b := snapshotOf(t, each), snapshotOf(t, jumps); !cmp.Equal(a, b) {
+				t.Fatalf("seed %d, second %d: %s", seed, second, cmp.Diff(a, b))
+			}
+			version, before := each.Version(), snapshotOf(t, each)
+			each.Advance(now)
+			if each.Version() != version || !cmp.Equal(before, snapshotOf(t, each)) {
+				t.Fatalf("seed %d, second %d: the group changed without a cause", seed, second)
+			}
+		}
+		if diff := cmp.Diff(ended[0], ended[1]); diff != "" || len(ended[0]) == 0 {
+			t.Errorf("seed %d: %d ended: %s", seed, len(ended[0]), diff)
+		}
+	}
+}
+
+// changeOf returns a random change of a group, mostly none.
+func changeOf(r *rand.Rand, now time.Time) func(*cloud.Group) {
+	n := r.IntN(20)
+	id := fmt.Sprintf("a-%d", 1+r.IntN(20))
+	switch r.IntN(20) {
+	case 0:
+		return func(g *cloud.Group) { _ = g.SetTarget(context.Background(), n) }
+	case 1:
+		return func(g *cloud.Group) { _ = g.Terminate(context.Background(), []string{id}) }
+	case 2:
+		return func(g *cloud.Group) { g.Lose(id) }
+	case 3:
+		return func(g *cloud.Group) { g.Interrupt(id, now.Add(time.Duration(n)*time.Second)) }
+	}
+	return nil
+}
+
+func snapshotOf(t *testing.T, g *cloud.Group) pools.GroupSnapshot {
+	t.Helper()
+	s, err := g.Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

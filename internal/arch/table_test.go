@@ -65,6 +65,7 @@ var house = []room{
 	{"internal/price", floors{rules: "."}},
 	{"internal/state", floors{adapter: "..."}},
 	{"internal/config", floors{files: "..."}},
+	{"simulate", floors{past: "."}},
 	{"internal/history", floors{past: "..."}},
 	{"internal/ui", floors{pages: "...", support: "web/webtest"}},
 	{"internal/daemon", floors{daemons: "..."}},
@@ -104,7 +105,7 @@ var limits = []limit{
 		by: []string{"internal/cli"}, why: "nouns of the command line do not import each other"},
 	{to: []string{"bootstrap/supervise/...", "bootstrap/control"}, by: []string{"bootstrap/...", "agent", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/cli/localworld/...", "internal/cli/doctor", "internal/cli/daemons"},
 		why: "processes are started in few places"},
-	{to: loops, by: append([]string{"internal/daemon/...", "internal/config", "internal/state", "harmonizer/...", "nodehealth/...", "pools/local/..."}, loops...),
+	{to: loops, by: append([]string{"internal/daemon/...", "internal/config", "internal/state", "harmonizer/...", "nodehealth/...", "pools/local/...", "simulate"}, loops...),
 		why: "commands, pages and the history take the type from api"},
 }
 
@@ -141,6 +142,8 @@ var worldTime = map[string][]string{
 	"autoscaler/ask":      {"New"},
 	"autoscaler/snapshot": nil,
 	"pools/drain":         {"Open"},
+	"pools/cloud":         nil,
+	"simulate":            nil,
 }
 
 // realTime lists the functions that use the real clock, beside those of impure.

@@ -397,7 +397,7 @@ func (d *day) events(t *rapid.T) {
 	case what == 7 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "rebalanced")
 		d.allowed[id] = true
-		if err := d.loop.handleNotice(context.Background(), pools.Notice{Instance: id, Kind: pools.Rebalance}); err != nil {
+		if err := d.loop.Notice(context.Background(), pools.Notice{Instance: id, Kind: pools.Rebalance}); err != nil {
 			t.Fatal(err)
 		}
 	case what == 8 && len(ids) > 0:

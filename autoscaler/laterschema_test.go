@@ -13,7 +13,7 @@ func TestStateOfLaterVersionIsRefused(t *testing.T) {
 	w.loop.Close()
 	w.loop = w.newLoop()
 	t.Cleanup(w.loop.Close)
-	err := w.loop.open(t.Context())
+	err := w.loop.Open(t.Context())
 	want := "load the state of pool default: a later version of weir wrote it: it has schema 2, this version reads schema 1: " +
 		"run weir v9.1.0 or later; nothing was changed"
 	if err == nil || err.Error() != want {

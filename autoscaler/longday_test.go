@@ -94,7 +94,7 @@ func (d *longDay) another(t *rapid.T) {
 		if len(ids) > 0 {
 			one := rapid.SampledFrom(ids).Draw(t, "interrupted")
 			g.Interrupt(one, d.now.Add(2*time.Minute))
-			if err := d.loop.handleNotice(context.Background(), pools.Notice{Instance: one, Kind: pools.Interruption, At: d.now.Add(2 * time.Minute)}); err != nil {
+			if err := d.loop.Notice(context.Background(), pools.Notice{Instance: one, Kind: pools.Interruption, At: d.now.Add(2 * time.Minute)}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -74,8 +74,8 @@ func (l *Loop) takeTurn(ctx context.Context) error {
 
 func (l *Loop) giveTurn() { l.turn <- struct{}{} }
 
-// open opens the writer, in the loop's turn.
-func (l *Loop) open(ctx context.Context) error {
+// Open restores the state of the last process, unless that is done. Run and the first Tick call it.
+func (l *Loop) Open(ctx context.Context) error {
 	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
@@ -95,6 +95,19 @@ func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *ap
 		err := l.whileHeld(ctx, func(ctx context.Context) error { return do(ctx, l.now(), &r) })
 		l.between = append(l.between, r.Actions...)
 		return err
+	})
+}
+
+// Tending reports whether the drains advance between two ticks: then Tend is due apply.TendEvery after the last tick or Tend.
+func (l *Loop) Tending() bool { return l.writer.Tending() }
+
+// Tend advances the drains between two ticks. Run and simulations call it.
+func (l *Loop) Tend(ctx context.Context) error { return l.step(ctx, l.writer.Tend) }
+
+// Notice handles a warning of the provider between two ticks, and all that wait. Run and simulations call it.
+func (l *Loop) Notice(ctx context.Context, n pools.Notice) error {
+	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error {
+		return l.writer.HandleNotices(ctx, now, n, r)
 	})
 }
 

@@ -160,7 +160,7 @@ func TestNoticeOfAnUnreadGroup(t *testing.T) {
 	w, _, _ := steady(t, 2)
 	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.ID = "another" }
 	w.tick()
-	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Interruption, Done: func() {}}); err != nil {
+	if err := w.loop.Notice(t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Interruption, Done: func() {}}); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()

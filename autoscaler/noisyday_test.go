@@ -62,7 +62,7 @@ func BenchmarkNoisyDay(b *testing.B) {
 			now = now.Add(apply.TendEvery)
 			g.Advance(now)
 			if now.Before(next) && l.writer.Tending() {
-				if err := l.tend(b.Context()); err != nil {
+				if err := l.Tend(b.Context()); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -396,7 +396,7 @@ func TestNoticeThatCannotBeSaved(t *testing.T) {
 			w, _, _ := steady(t, 2)
 			test.change(w)
 			n := pools.Notice{Instance: "a-1", Kind: pools.Interruption, Done: func() { t.Error("it is done") }}
-			if err := w.loop.handleNotice(t.Context(), n); err != nil {
+			if err := w.loop.Notice(t.Context(), n); err != nil {
 				t.Error(err)
 			}
 			if len(w.records.stored) > 0 || len(w.nodes.log) > 0 {
@@ -412,7 +412,7 @@ func TestRebalance(t *testing.T) {
 	w, def, web := steady(t, 3)
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
 	silence(w, def, web)
-	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
+	if err := w.loop.Notice(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
 		t.Fatal(err)
 	}
 	w.tick()

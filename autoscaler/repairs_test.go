@@ -341,7 +341,7 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 	for range 5 {
 		w.now = w.now.Add(apply.TendEvery)
 		w.groups[0].Advance(w.now)
-		if err := w.loop.tend(t.Context()); err != nil {
+		if err := w.loop.Tend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -462,7 +462,7 @@ func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tick()
-	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
+	if err := w.loop.Notice(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
 		t.Fatal(err)
 	}
 	w.wantBalanced()

@@ -21,7 +21,7 @@ const finishLimit = 1500 * time.Millisecond
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.Close()
 	defer l.writer.Close()
-	if err := l.open(ctx); err != nil {
+	if err := l.Open(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -35,7 +35,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	var tend <-chan time.Time // nil: the drains wait for the next tick
 	for {
 		tend = l.tending(tend)
-		var between func(context.Context, time.Time, *apply.Report) error
+		var between func() error
 		select {
 		case <-ctx.Done():
 			return nil
@@ -49,13 +49,13 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-l.signals.Changed():
 		case <-l.signals.Probed():
 		case n := <-l.writer.Notices():
-			between = func(ctx context.Context, now time.Time, r *apply.Report) error {
-				return l.writer.HandleNotices(ctx, now, n, r)
-			}
+			between = func() error { return l.Notice(ctx, n) }
 		case q := <-l.writer.Requests():
-			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) }
+			between = func() error {
+				return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) })
+			}
 		case <-tend:
-			between, tend = l.writer.Tend, nil
+			between, tend = func() error { return l.Tend(ctx) }, nil
 		case <-alive.C:
 			l.world.Directory.Alive()
 			continue
@@ -70,7 +70,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		}
 		if between != nil {
-			if err := l.step(ctx, between); err != nil {
+			if err := between(); err != nil {
 				return err
 			}
 			continue
@@ -83,7 +83,7 @@ func (l *Loop) Run(ctx context.Context) error {
 // delay a time that was set before.
 func (l *Loop) tending(before <-chan time.Time) <-chan time.Time {
 	switch {
-	case !l.writer.Tending():
+	case !l.Tending():
 		return nil
 	case before != nil:
 		return before

@@ -146,7 +146,7 @@ func FuzzRecall(f *testing.F) {
 		l := NewLoop(Config{Drain: drain.Config{Threshold: time.Hour}}, World{
 			Memory: apply.Encoded{Bytes: &kept{data: data}}, Records: &records{}, Lease: &lease{},
 		}, slog.New(slog.DiscardHandler))
-		if err := l.open(t.Context()); err != nil {
+		if err := l.Open(t.Context()); err != nil {
 			if errors.Is(err, apply.ErrLaterSchema) {
 				return
 			}

@@ -403,7 +403,7 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 	w.memory.data = []byte(`{"schema":1,"state":{}}`) // it has not joined
 	w.clock = func() time.Time { return w.now }
 	w.start()
-	if err := w.loop.handleNotice(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // it reads the pool
+	if err := w.loop.Notice(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // it reads the pool
 		t.Fatal(err)
 	}
 	r := w.tick()

@@ -36,7 +36,7 @@ func TestNodeThatStaysAfterAll(t *testing.T) {
 	}{
 		{"removed by name", func(w *world) { w.remove("a-1") }},
 		{"to be rebalanced", func(w *world) {
-			if err := w.loop.handleNotice(w.t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}); err != nil {
+			if err := w.loop.Notice(w.t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}); err != nil {
 				w.t.Fatal(err)
 			}
 		}},
@@ -83,7 +83,7 @@ func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 			t.Errorf("problems %q, want %q", r.Problems, want)
 		}
 		n := pools.Notice{Instance: "a-2", Kind: pools.Rebalance, Done: func() { done = true }}
-		if err := w.loop.handleNotice(t.Context(), n); err != nil {
+		if err := w.loop.Notice(t.Context(), n); err != nil {
 			t.Fatal(err)
 		}
 	}

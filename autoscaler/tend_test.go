@@ -37,7 +37,7 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	read := w.loop.writer.Latest().At
 	for range 4 {
 		w.now = w.now.Add(apply.TendEvery)
-		if err := w.loop.tend(t.Context()); err != nil {
+		if err := w.loop.Tend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -77,7 +77,7 @@ func TestPausedDrainsAreNotTended(t *testing.T) {
 	w.tick()
 	before := w.loop.drains()
 	w.book.change(func(o *api.Orders) { o.Pause = &api.Note{By: "me", At: w.now} })
-	if err := w.loop.tend(t.Context()); err != nil {
+	if err := w.loop.Tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() {
@@ -95,7 +95,7 @@ func TestDrainsWaitForTheProvider(t *testing.T) {
 	w.remove("a-2")
 	before := w.loop.drains()
 	w.now = w.now.Add(2*time.Minute + time.Second)
-	if err := w.loop.tend(t.Context()); err != nil {
+	if err := w.loop.Tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() {
@@ -115,7 +115,7 @@ func TestWaitingDrainsAreNotSaved(t *testing.T) {
 	w.tick()
 	tend := func() {
 		w.now = w.now.Add(apply.TendEvery)
-		if err := w.loop.tend(t.Context()); err != nil {
+		if err := w.loop.Tend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

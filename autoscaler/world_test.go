@@ -121,16 +121,6 @@ func (l *Loop) drains() []api.Drain      { records, _ := l.writer.Records(); ret
 // memo is the saved state for the next process.
 type memo = apply.Saved
 
-// handleNotice makes the loop handle one notice, as Run does.
-func (l *Loop) handleNotice(ctx context.Context, n pools.Notice) error {
-	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error {
-		return l.writer.HandleNotices(ctx, now, n, r)
-	})
-}
-
-// tend advances the drains between two ticks, as Run does.
-func (l *Loop) tend(ctx context.Context) error { return l.step(ctx, l.writer.Tend) }
-
 // serve makes the loop handle one repair request, as Run does.
 func (l *Loop) serve(ctx context.Context, q apply.Request) error {
 	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) })
@@ -184,7 +174,7 @@ func (w *world) start() {
 		w.loop.Close()
 	}
 	w.loop = w.newLoop()
-	if err := w.loop.open(w.t.Context()); err != nil {
+	if err := w.loop.Open(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(w.loop.Close)

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -248,7 +247,7 @@ func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
 		return nil
 	}
 	facts := w.ports.Scheduler.Facts(now)
-	if w.drains.idle(now, w.poolState(w.refreshed(facts)).nodeSnapshots(facts)) {
+	if w.drains.idle(now, w.poolState(w.Latest().Refresh(facts, w.drains.records().needed())).nodeSnapshots(facts)) {
 		return nil
 	}
 	if err := w.guard.check(); err != nil {
@@ -258,16 +257,11 @@ func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
 	if w.paused = w.paused || orders.Pause != nil; w.paused || err != nil {
 		return err
 	}
-	s := w.refreshed(facts)
+	s := w.Latest().Refresh(facts, w.drains.records().needed()) // Begin may have read other records
 	if err := w.save(ctx, w.journal.state, &Intent{At: now}); err != nil {
 		return err
 	}
 	return w.proceed(ctx, now, s, r)
-}
-
-// refreshed returns what the drains need of the latest snapshot, with newer reports.
-func (w *Writer) refreshed(facts []api.NodeFacts) *snapshot.Snapshot {
-	return w.Latest().Refresh(facts, w.drains.records().needed())
 }
 
 // proceed advances the drains, and saves the outcome.

@@ -1,0 +1,219 @@
+package simulate
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// machines are the machines of a run, and the reports of their nodes. The loop may use them concurrently.
+type machines struct {
+	scenario *Scenario
+	end      time.Time // of the run
+	groups   []*group
+	nodes    []*Node // those that have joined, in the order in which they did
+	byID     map[string]*Node
+	offered  resource.Vector // by the nodes
+	existing int             // machines that have not ended
+	facts    []api.NodeFacts // of the nodes, in their order
+	built    bool            // facts are those of the nodes now, except for their time
+	warnings []warning       // that are to come, or are not handled
+	bill     *bill
+
+	mu      sync.Mutex      // guards cordons
+	cordons map[string]bool // changes since the last settle
+}
+
+// group is a group of a run.
+type group struct {
+	Group
+	cloud   *cloud.Group
+	version int             // of cloud, when the nodes were last read
+	known   map[string]bool // machines that exist
+}
+
+// warning is the provider's announcement of an interruption.
+type warning struct {
+	at   time.Time
+	node string
+}
+
+func newMachines(s *Scenario) *machines {
+	m := &machines{
+		scenario: s, end: s.Start.Add(time.Duration(s.Ticks) * s.Pool.Tick), byID: map[string]*Node{}, cordons: map[string]bool{}, bill: newBill(s),
+	}
+	for _, g := range s.Groups {
+		started := false
+		c := cloud.New(cloud.Config{
+			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
+			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone}, Weight: g.Weight}},
+			JoinAfter: func(id string) time.Duration {
+				m.bill.launch()
+				if !started {
+					return 0 // the machines of the start have joined
+				}
+				return max(g.Pending, g.Launch.at(draw(s.Seed, "launch", id)))
+			},
+			Ended: func(i pools.Instance, at time.Time, byProvider bool) { m.bill.end(g, i.Launched, at, byProvider) },
+		}, s.Start)
+		started = true
+		m.groups = append(m.groups, &group{Group: g, cloud: c, version: -1, known: map[string]bool{}})
+	}
+	return m
+}
+
+// provider returns the groups for the loop.
+func (m *machines) provider() pools.Static {
+	var all pools.Static
+	for _, g := range m.groups {
+		all = append(all, g.cloud)
+	}
+	return all
+}
+
+// advance moves the machines to a time.
+func (m *machines) advance(now time.Time) {
+	for _, g := range m.groups {
+		g.cloud.Advance(now)
+	}
+}
+
+// settle adopts what changed since the last settle: machines that joined or ended, and cordons.
+func (m *machines) settle(ctx context.Context, now time.Time) error {
+	for _, g := range m.groups {
+		if g.cloud.Version() == g.version {
+			continue
+		}
+		s, err := g.cloud.Snapshot(ctx)
+		if err != nil {
+			return err
+		}
+		m.adopt(now, g, s.Instances)
+		g.version = g.cloud.Version() // adopt may interrupt machines
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, on := range m.cordons {
+		if n := m.byID[id]; n != nil {
+			m.built = false
+			if n.Cordoned = (time.Time{}); on {
+				n.Cordoned = now
+			}
+		}
+	}
+	clear(m.cordons)
+	return nil
+}
+
+// adopt adopts the machines of a group.
+func (m *machines) adopt(now time.Time, g *group, instances []pools.Instance) {
+	m.built = false
+	there := make(map[string]bool, len(instances))
+	for k := range instances {
+		i := &instances[k]
+		if i.State == api.InstanceTerminating {
+			continue
+		}
+		there[i.ID] = true
+		if !g.known[i.ID] {
+			m.interrupt(g, i)
+		}
+		if i.State == api.InstanceRunning && m.byID[i.ID] == nil {
+			n := &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.Machine}
+			m.byID[i.ID] = n
+			m.nodes = append(m.nodes, n)
+			m.offered = m.offered.Add(n.Machine)
+		}
+	}
+	m.existing += len(there) - len(g.known)
+	g.known = there
+	m.nodes = slices.DeleteFunc(m.nodes, func(n *Node) bool {
+		ended := n.Group == g.ID && !there[n.ID]
+		if ended {
+			delete(m.byID, n.ID)
+			m.offered = m.offered.Sub(n.Machine)
+		}
+		return ended
+	})
+}
+
+// interrupt draws when the provider interrupts a new machine.
+func (m *machines) interrupt(g *group, i *pools.Instance) {
+	at := interruption(m.scenario.Seed, g.Interruptions, g.Market.String(), i.ID, i.Launched, m.end)
+	if at.IsZero() {
+		return
+	}
+	g.cloud.Interrupt(i.ID, at)
+	if g.Warning > 0 {
+		m.warnings = append(m.warnings, warning{at.Add(-g.Warning), i.ID})
+	}
+}
+
+// due returns the warnings that are due, of machines that exist.
+func (m *machines) due(now time.Time) (due []warning) {
+	m.warnings = slices.DeleteFunc(m.warnings, func(w warning) bool {
+		if w.at.After(now) {
+			return false
+		}
+		if m.exists(w.node) {
+			due = append(due, w)
+		}
+		return true
+	})
+	return due
+}
+
+func (m *machines) exists(id string) bool {
+	return slices.ContainsFunc(m.groups, func(g *group) bool { return g.known[id] })
+}
+
+// next returns when the machines change next by themselves; zero: never.
+func (m *machines) next() (next time.Time) {
+	for _, g := range m.groups {
+		next = earlier(next, g.cloud.Next())
+	}
+	for _, w := range m.warnings {
+		next = earlier(next, w.at)
+	}
+	return next
+}
+
+// earlier returns the earlier of two times; the zero time is never.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// Facts implements snapshot.Scheduler. The facts change with the next call.
+func (m *machines) Facts(now time.Time) []api.NodeFacts {
+	if !m.built {
+		m.built = true
+		m.facts = m.facts[:0]
+		for _, n := range m.nodes {
+			m.facts = append(m.facts, api.NodeFacts{
+				ID: n.ID, Group: n.Group, Zone: n.Zone, BootID: n.ID, Resources: n.Machine, Allocated: n.Allocated, Tasks: n.Tasks,
+				Draining: !n.Cordoned.IsZero(), SafeToEvict: true,
+			})
+		}
+	}
+	for i := range m.facts {
+		m.facts[i].At = now
+	}
+	return m.facts
+}
+
+// Cordon implements drain.Scheduler. It takes effect with the next settle.
+func (m *machines) Cordon(_ context.Context, node string, on bool) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.cordons[node] = on
+	return nil
+}

@@ -1,0 +1,284 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// world is the state of a run. Time passes only in visit: a visit is made at each moment at which something changes, not only at ticks,
+// so that the loads between two visits are exact.
+type world struct {
+	scenario *Scenario
+	now      time.Time
+	machines *machines
+	orders   *orders
+	events   []moment // to come, in order of time
+	loop     *autoscaler.Loop
+	tend     time.Time // when the drains advance; zero: they wait for the next tick
+	meter    meter
+	result   Result
+	target   *float64 // of the last tick
+	failed   error    // of the sink
+}
+
+// moment is the begin or the end of an event.
+type moment struct {
+	at time.Time
+	do func()
+}
+
+// Run runs a scenario. It returns the result until then and an error if ctx ends, if the sink fails, or if the scenario is invalid.
+func Run(ctx context.Context, s Scenario) (Result, error) {
+	if err := s.Validate(); err != nil {
+		return Result{}, fmt.Errorf("simulate pool %s: %w", s.Pool.Pool, err)
+	}
+	w := newWorld(&s)
+	defer w.loop.Close()
+	err := w.run(ctx)
+	end, failed := w.finish(ctx)
+	if err = errors.Join(err, failed); err != nil {
+		err = fmt.Errorf("simulate pool %s at %s: %w", s.Pool.Pool, w.now.UTC().Format(time.RFC3339), err)
+	}
+	return end, err
+}
+
+func newWorld(s *Scenario) *world {
+	w := &world{scenario: s, now: s.Start, machines: newMachines(s), orders: &orders{}}
+	w.result.From = s.Start
+	w.meter = meter{at: s.Start, results: &w.result}
+	for _, e := range s.Events {
+		w.schedule(e)
+	}
+	slices.SortStableFunc(w.events, func(a, b moment) int { return a.at.Compare(b.at) })
+	listing := ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
+	own := map[string]bool{}
+	for _, a := range append([]ask.Signal{s.Pool.Default}, s.Pool.Apps...) {
+		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
+		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
+	}
+	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
+		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
+		Dial: func(e ask.Endpoint, _ ask.RequestSpec) ask.Client {
+			if own[e.Address] {
+				return direct{w, e.Address}
+			}
+			return direct{w, ""}
+		},
+		Metrics: &memory.Store{Keep: keepMetrics}, Ledger: w, Memory: forgetful{}, Orders: w.orders, Lease: lease{}, Records: records{},
+		Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
+	}, slog.New(slog.DiscardHandler))
+	return w
+}
+
+// keepMetrics is how long metrics are kept: the loop reads those of 7 days for an empty pool.
+const keepMetrics = 7*24*time.Hour + time.Hour
+
+// schedule adds the moments of an event.
+func (w *world) schedule(e Event) {
+	set := func(stock float64, lost bool, orders *api.Orders) func() {
+		return func() { w.apply(e, stock, lost, orders) }
+	}
+	stock := math.Inf(1)
+	if e.Stock != nil {
+		stock = *e.Stock
+	}
+	if e.Lost {
+		stock = 0
+	}
+	at := w.scenario.Start.Add(e.At)
+	w.events = append(w.events, moment{at, set(stock, e.Lost, e.Orders)})
+	if e.For > 0 {
+		w.events = append(w.events, moment{at.Add(e.For), set(math.Inf(1), false, nil)})
+	}
+}
+
+// apply makes the changes of an event now.
+func (w *world) apply(e Event, stock float64, lost bool, orders *api.Orders) {
+	if e.Orders != nil {
+		w.orders.now = orders
+	}
+	if e.Stock == nil && !e.Lost {
+		return
+	}
+	for _, g := range w.machines.groups {
+		if !e.of(g.Group) {
+			continue
+		}
+		g.cloud.Stock(stock)
+		if lost {
+			for id := range g.known {
+				g.cloud.Lose(id)
+			}
+		}
+	}
+}
+
+// run runs all ticks, and the time after the last one.
+func (w *world) run(ctx context.Context) error {
+	s := w.scenario
+	if err := w.settle(ctx); err != nil {
+		return err
+	}
+	if err := w.loop.Open(ctx); err != nil {
+		return err
+	}
+	for range s.Ticks {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := w.loop.Tick(ctx, w.now); err != nil {
+			return err
+		}
+		w.result.Ticks++
+		if w.failed != nil {
+			return w.failed
+		}
+		w.tend = time.Time{}
+		if err := w.settle(ctx); err != nil {
+			return err
+		}
+		for next := s.Start.Add(time.Duration(w.result.Ticks) * s.Pool.Tick); w.now.Before(next); {
+			if err := w.visit(ctx, w.next(next)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// next returns the next moment, at most the next tick.
+func (w *world) next(tick time.Time) time.Time {
+	if !w.loop.Tending() {
+		w.tend = time.Time{}
+	} else if w.tend.IsZero() {
+		w.tend = w.now.Add(apply.TendEvery)
+	}
+	if !w.tend.Before(tick) {
+		w.tend = time.Time{} // the tick advances the drains
+	}
+	next := earlier(tick, w.tend)
+	next = earlier(next, w.machines.next())
+	next = earlier(next, w.scenario.Work.Next(w.now))
+	if len(w.events) > 0 {
+		next = earlier(next, w.events[0].at)
+	}
+	return maxTime(next, w.now) // a warning may be due before its machine was launched
+}
+
+// visit moves the time, and lets everything happen that is due then.
+func (w *world) visit(ctx context.Context, now time.Time) error {
+	w.measure(now)
+	w.now = now
+	w.machines.advance(now)
+	for len(w.events) > 0 && !w.events[0].at.After(now) {
+		w.events[0].do()
+		w.events = w.events[1:]
+		w.machines.advance(now)
+	}
+	if err := w.settle(ctx); err != nil {
+		return err
+	}
+	for _, due := range w.machines.due(now) {
+		if err := w.warn(ctx, due); err != nil {
+			return err
+		}
+	}
+	if w.tend.IsZero() || now.Before(w.tend) {
+		return nil
+	}
+	w.tend = time.Time{}
+	if err := w.loop.Tend(ctx); err != nil {
+		return err
+	}
+	return w.settle(ctx)
+}
+
+// warn sends a warning to the loop. One that the loop does not handle now is sent again.
+func (w *world) warn(ctx context.Context, due warning) error {
+	handled := false
+	n := pools.Notice{Instance: due.node, Kind: pools.Interruption, At: w.now, Why: "interruption", Done: func() { handled = true }}
+	if err := w.loop.Notice(ctx, n); err != nil {
+		return err
+	}
+	if !handled {
+		w.machines.warnings = append(w.machines.warnings, warning{w.now.Add(repeatWarning), due.node})
+	}
+	return w.settle(ctx)
+}
+
+// repeatWarning is the time until a provider repeats a warning that was not handled.
+const repeatWarning = 10 * time.Second
+
+// measure adds the time until now to the result.
+func (w *world) measure(now time.Time) {
+	w.meter.advance(now, w.scenario.Work.Until(now), w.machines.offered, w.machines.existing)
+}
+
+// settle adopts all changes of now, and places the work on the nodes.
+func (w *world) settle(ctx context.Context) error {
+	if err := w.machines.settle(ctx, w.now); err != nil {
+		return err
+	}
+	w.meter.load = w.scenario.Work.Step(w.now, w.machines.nodes)
+	w.machines.built = false
+	return nil
+}
+
+// Append implements autoscaler.Ledger.
+func (w *world) Append(_ context.Context, r api.TickRecord) error {
+	if w.scenario.Sink != nil {
+		w.failed = w.scenario.Sink(r)
+	}
+	return nil
+}
+
+// ticked counts what a tick came to.
+func (w *world) ticked(r api.TickRecord, _ error) {
+	if r.Result == nil {
+		if r.Paused == nil {
+			w.result.Failed++
+		}
+		return
+	}
+	if w.target != nil && *w.target != r.Result.Target {
+		w.result.Changes++
+	}
+	w.target = new(r.Result.Target)
+}
+
+// finish bills the machines that exist, and returns the result.
+func (w *world) finish(ctx context.Context) (Result, error) {
+	for _, g := range w.machines.groups {
+		s, err := g.cloud.Snapshot(context.WithoutCancel(ctx))
+		if err != nil {
+			return w.result, err
+		}
+		for k := range s.Instances {
+			if i := &s.Instances[k]; i.State != api.InstanceTerminating {
+				w.machines.bill.rest(g.Group, i.Launched, w.now)
+			}
+		}
+	}
+	r, err := &w.result, error(nil)
+	r.To = w.now
+	r.Markets, err = w.machines.bill.result()
+	for _, m := range r.Markets {
+		r.Cost += m.Cost
+	}
+	b := w.machines.bill
+	r.Launches, r.Interrupted, r.Removed = b.launches, b.interrupted, b.removed
+	return *r, err
+}

@@ -1,0 +1,175 @@
+package simulate_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
+	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/simulate"
+)
+
+// randomWorld draws a scenario of some hours. Its bills have no rule but the price.
+func randomWorld(t testing.TB, seed uint64) simulate.Scenario {
+	r := rand.New(rand.NewPCG(seed, 2))
+	any := func(some ...float64) float64 { return some[r.IntN(len(some))] }
+	s := simulate.Scenario{
+		Seed: seed, Start: noon, Ticks: 60 + r.IntN(180), Pool: policy(any(0.6, 0.8, 1)), Delay: time.Duration(r.IntN(3)) * time.Minute,
+		Headroom: any(0, 1.2), Prices: prices(t),
+	}
+	p := &s.Pool.Policy
+	p.MarginUp, p.MarginDown = any(0, 0.1), any(0, 0.1)
+	p.Limits.MaxAdd, p.Limits.MaxRemove = any(api.Unlimited, 5, 20), any(api.Unlimited, 5, 20)
+	if r.IntN(3) == 0 {
+		p.Cooldown.Down = time.Duration(r.IntN(20)) * time.Minute
+	}
+	s.Pool.Drain.Force = r.IntN(2) == 0
+	s.Pool.Drain.Threshold = time.Duration(1+r.IntN(20)) * time.Minute
+	s.Pool.Drain.EndSpot = r.IntN(2) == 0
+	for i := range 1 + r.IntN(3) {
+		weight := any(1, 1, 2, 0.5)
+		s.Groups = append(s.Groups, simulate.Group{
+			ID: string(rune('a' + i)), Target: r.IntN(10) * max(1, int(weight)), Max: int(any(0, 40)), Weight: weight,
+			Machine: resource.Vector{4 * weight, 16_000 * weight}, Market: price.Market{Type: "m5", Zone: "z" + strconv.Itoa(i%2), Spot: r.IntN(2) == 0},
+			Launch: simulate.Delay{P50: time.Duration(r.IntN(200)) * time.Second, P95: time.Duration(r.IntN(400)) * time.Second},
+			Leave:  time.Duration(r.IntN(120)) * time.Second, Interruptions: any(0, 0.1, 1), Warning: time.Duration(any(0, 120)) * time.Second,
+		})
+	}
+	for range r.IntN(4) {
+		e := simulate.Event{At: time.Duration(r.IntN(180)) * time.Minute, For: time.Duration(r.IntN(60)) * time.Minute}
+		switch r.IntN(4) {
+		case 0:
+			e.Group, e.Stock = s.Groups[r.IntN(len(s.Groups))].ID, new(float64(r.IntN(10)))
+		case 1:
+			e.Zone, e.Lost = s.Groups[r.IntN(len(s.Groups))].Market.Zone, true
+		case 2:
+			e.Orders = &api.Orders{Pause: &api.Note{By: "me", At: noon}}
+		case 3:
+			e.Orders = &api.Orders{Pin: &api.Pin{Note: api.Note{By: "me", At: noon}, Target: float64(r.IntN(30))}}
+		}
+		s.Events = append(s.Events, e)
+	}
+	work := simulate.NewSeries()
+	work.Linear, work.Linger = r.IntN(2) == 0, time.Duration(r.IntN(3))*50*time.Second
+	for _, app := range []string{"web", "mail"}[:1+r.IntN(2)] {
+		at := noon
+		for range 20 {
+			if err := work.Add(app, at, resource.Vector{float64(r.IntN(800)) / 10, float64(r.IntN(100_000))}); err != nil {
+				t.Fatal(err)
+			}
+			at = at.Add(time.Duration(1+r.IntN(900)) * time.Second)
+		}
+	}
+	s.Work = work
+	return s
+}
+
+// worlds returns the numbers of the random worlds. SOAK is how many, FROM the first one.
+func worlds(t *testing.T, few, many uint64) (from, to uint64) {
+	t.Helper()
+	read := func(name string, to *uint64) {
+		if text := os.Getenv(name); text != "" {
+			n, err := strconv.ParseUint(text, 10, 32)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			*to = n
+		}
+	}
+	count := testsize.Pick(many, few)
+	read("SOAK", &count)
+	read("FROM", &from)
+	return from, from + count
+}
+
+// What is billed is what existed: each machine-second is billed once, at its price. Each machine was launched, and ended once or exists.
+func TestConservation(t *testing.T) {
+	t.Parallel()
+	from, to := worlds(t, 5, 40)
+	launches, interrupted := 0, 0
+	for seed := from; seed < to; seed++ {
+		s := randomWorld(t, seed)
+		var last api.TickRecord
+		s.Sink = func(r api.TickRecord) error {
+			last = r
+			return explained(r)
+		}
+		r := run(t, s)
+		hours, machines := 0.0, 0
+		for _, m := range r.Markets {
+			hours += m.Hours
+			machines += m.Machines
+		}
+		if !near(hours, r.Existed) || !near(r.Cost.Float(), hours*0.36) {
+			t.Errorf("seed %d: %v machine-hours are billed for %v, and %v existed", seed, hours, r.Cost.Float(), r.Existed)
+		}
+		if ended := r.Interrupted + r.Removed; machines > r.Launches || ended > r.Launches {
+			t.Errorf("seed %d: %d launches, %d machines are billed, %d ended", seed, r.Launches, machines, ended)
+		}
+		for k := range r.Wanted {
+			if r.Unmet[k] > r.Wanted[k]+1e-6 || r.Wanted[k]-r.Unmet[k] > r.Offered[k]+1e-6 {
+				t.Errorf("seed %d: wanted %v, unmet %v, offered %v", seed, r.Wanted, r.Unmet, r.Offered)
+				break
+			}
+		}
+		if r.Failed > 0 {
+			t.Errorf("seed %d: %d ticks failed, the last record: %s", seed, r.Failed, last.Failed)
+		}
+		launches, interrupted = launches+r.Launches, interrupted+r.Interrupted
+	}
+	t.Logf("%d machines in %d worlds, %d of them interrupted", launches, to-from, interrupted)
+}
+
+// explained checks that a record resolves to its result again.
+func explained(r api.TickRecord) error {
+	if r.Case == nil {
+		return nil
+	}
+	again, err := json.Marshal(resolve.Resolve(*r.Case).Result())
+	if err != nil {
+		return err
+	}
+	if recorded, err := json.Marshal(r.Result); err != nil || string(recorded) != string(again) {
+		return fmt.Errorf("the record at %v does not resolve to its result: %w\n%s\n%s", r.At, err, recorded, again)
+	}
+	return nil
+}
+
+// digest returns a sum of all records of a world and its result.
+func digest(t *testing.T, seed uint64) string {
+	t.Helper()
+	sum := sha256.New()
+	out := json.NewEncoder(sum)
+	s := randomWorld(t, seed)
+	s.Sink = func(r api.TickRecord) error { return out.Encode(r) }
+	if err := out.Encode(run(t, s)); err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%x", sum.Sum(nil))
+}
+
+// The same seed gives the same bytes, on one processor and on two. It is not parallel, because it sets the number of processors.
+func TestSameSeedSameBytes(t *testing.T) {
+	from, to := worlds(t, 5, 30)
+	for seed := from; seed < to; seed++ {
+		var sums [2]string
+		for i := range sums {
+			before := runtime.GOMAXPROCS(i + 1)
+			sums[i] = digest(t, seed)
+			runtime.GOMAXPROCS(before)
+		}
+		if sums[0] != sums[1] {
+			t.Errorf("seed %d: %s and %s", seed, sums[0], sums[1])
+		}
+	}
+}

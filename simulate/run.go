@@ -69,6 +69,10 @@ func newWorld(s *Scenario) *world {
 		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
 		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
 	}
+	var places func(context.Context, api.PlacesQuestion) (api.Places, error)
+	if placed, is := s.Work.(*Apps); is {
+		places = func(_ context.Context, q api.PlacesQuestion) (api.Places, error) { return placed.places(w.now, q) }
+	}
 	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
 		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
 		Dial: func(e ask.Endpoint, _ ask.RequestSpec) ask.Client {
@@ -78,7 +82,7 @@ func newWorld(s *Scenario) *world {
 			return direct{w, ""}
 		},
 		Metrics: &memory.Store{Keep: keepMetrics}, Ledger: w, Memory: forgetful{}, Orders: w.orders, Lease: lease{}, Records: records{},
-		Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
+		Places: places, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
 }

@@ -59,6 +59,10 @@ func randomWorld(t testing.TB, seed uint64) simulate.Scenario {
 		}
 		s.Events = append(s.Events, e)
 	}
+	if seed%3 == 2 {
+		s.Work = randomApps(t, r)
+		return s
+	}
 	work := simulate.NewSeries()
 	work.Linear, work.Linger = r.IntN(2) == 0, time.Duration(r.IntN(3))*50*time.Second
 	for _, app := range []string{"web", "mail"}[:1+r.IntN(2)] {
@@ -72,6 +76,31 @@ func randomWorld(t testing.TB, seed uint64) simulate.Scenario {
 	}
 	s.Work = work
 	return s
+}
+
+// randomApps draws copies of up to three apps. A few fit on no machine.
+func randomApps(t testing.TB, r *rand.Rand) *simulate.Apps {
+	counts := simulate.NewSeries()
+	var apps []simulate.App
+	for i := range 1 + r.IntN(3) {
+		app := simulate.App{
+			Name: fmt.Sprint("app", i), Copy: resource.Vector{[]float64{0.3, 0.5, 1, 1.5, 2.5, 9}[r.IntN(6)], float64(r.IntN(8000))},
+			StartsIn: time.Duration(r.IntN(3)*r.IntN(60)) * time.Second,
+		}
+		apps = append(apps, app)
+		at := noon
+		for range 10 {
+			if err := counts.AddInstances(app.Name, at, r.IntN(25)); err != nil {
+				t.Fatal(err)
+			}
+			at = at.Add(time.Duration(1+r.IntN(1800)) * time.Second)
+		}
+	}
+	work, err := simulate.NewApps("default", counts, apps...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return work
 }
 
 // worlds returns the numbers of the random worlds. SOAK is how many, FROM the first one.

@@ -86,16 +86,14 @@ func (l *Loop) Open(ctx context.Context) error {
 // step runs a function of the writer between two ticks, in the loop's turn. The record of the next
 // tick has its actions.
 func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *apply.Report) error) error {
-	return finish(ctx, func(ctx context.Context) error {
-		if err := l.takeTurn(ctx); err != nil {
-			return nil
-		}
-		defer l.giveTurn()
-		var r apply.Report
-		err := l.whileHeld(ctx, func(ctx context.Context) error { return do(ctx, l.now(), &r) })
-		l.between = append(l.between, r.Actions...)
-		return err
-	})
+	if l.takeTurn(ctx) != nil {
+		return nil
+	}
+	defer l.giveTurn()
+	var r apply.Report
+	err := l.whileHeld(ctx, func(ctx context.Context) error { return do(ctx, l.now(), &r) })
+	l.between = append(l.between, r.Actions...)
+	return err
 }
 
 // Tending reports whether the drains advance between two ticks: then Tend is due apply.TendEvery after the last tick or Tend.

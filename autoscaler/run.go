@@ -35,7 +35,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	var tend <-chan time.Time // nil: the drains wait for the next tick
 	for {
 		tend = l.tending(tend)
-		var between func() error
+		var between func(context.Context) error
 		select {
 		case <-ctx.Done():
 			return nil
@@ -49,13 +49,13 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-l.signals.Changed():
 		case <-l.signals.Probed():
 		case n := <-l.writer.Notices():
-			between = func() error { return l.Notice(ctx, n) }
+			between = func(ctx context.Context) error { return l.Notice(ctx, n) }
 		case q := <-l.writer.Requests():
-			between = func() error {
+			between = func(ctx context.Context) error {
 				return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) })
 			}
 		case <-tend:
-			between, tend = func() error { return l.Tend(ctx) }, nil
+			between, tend = l.Tend, nil
 		case <-alive.C:
 			l.world.Directory.Alive()
 			continue
@@ -70,7 +70,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		}
 		if between != nil {
-			if err := between(); err != nil {
+			if err := finish(ctx, between); err != nil {
 				return err
 			}
 			continue

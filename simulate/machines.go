@@ -34,8 +34,14 @@ type machines struct {
 type group struct {
 	Group
 	cloud   *cloud.Group
-	version int             // of cloud, when the nodes were last read
-	known   map[string]bool // machines that exist
+	version int     // of cloud, when the nodes were last read
+	known   []known // machines that have not ended, in order of launch
+}
+
+// known is a machine that has not ended.
+type known struct {
+	id   string
+	node *Node // nil: it has not joined
 }
 
 // warning is the provider's announcement of an interruption.
@@ -63,7 +69,7 @@ func newMachines(s *Scenario) *machines {
 			Ended: func(i pools.Instance, at time.Time, byProvider bool) { m.bill.end(g, i.Launched, at, byProvider) },
 		}, s.Start)
 		started = true
-		m.groups = append(m.groups, &group{Group: g, cloud: c, version: -1, known: map[string]bool{}})
+		m.groups = append(m.groups, &group{Group: g, cloud: c, version: -1})
 	}
 	return m
 }
@@ -84,63 +90,79 @@ func (m *machines) advance(now time.Time) {
 	}
 }
 
-// settle adopts what changed since the last settle: machines that joined or ended, and cordons.
-func (m *machines) settle(ctx context.Context, now time.Time) error {
+// settle adopts what changed since the last settle: machines that joined or ended, and cordons. It reports whether anything did.
+func (m *machines) settle(ctx context.Context, now time.Time) (changed bool, err error) {
 	for _, g := range m.groups {
 		if g.cloud.Version() == g.version {
 			continue
 		}
 		s, err := g.cloud.Snapshot(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
 		m.adopt(now, g, s.Instances)
-		g.version = g.cloud.Version() // adopt may interrupt machines
+		g.version, changed = g.cloud.Version(), true // adopt may interrupt machines
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, on := range m.cordons {
 		if n := m.byID[id]; n != nil {
-			m.built = false
+			m.built, changed = false, true
 			if n.Cordoned = (time.Time{}); on {
 				n.Cordoned = now
 			}
 		}
 	}
 	clear(m.cordons)
-	return nil
+	return changed, nil
 }
 
-// adopt adopts the machines of a group.
+// adopt adopts the machines of a group. Both lists are in order of launch.
 func (m *machines) adopt(now time.Time, g *group, instances []pools.Instance) {
 	m.built = false
-	there := make(map[string]bool, len(instances))
+	before, left := g.known, false
+	m.existing -= len(before)
+	g.known = make([]known, 0, len(instances))
 	for k := range instances {
 		i := &instances[k]
 		if i.State == api.InstanceTerminating {
 			continue
 		}
-		there[i.ID] = true
-		if !g.known[i.ID] {
+		for len(before) > 0 && before[0].id != i.ID {
+			left = m.forget(before[0]) || left
+			before = before[1:]
+		}
+		one := known{id: i.ID}
+		if len(before) > 0 {
+			one, before = before[0], before[1:]
+		} else {
 			m.interrupt(g, i)
 		}
-		if i.State == api.InstanceRunning && m.byID[i.ID] == nil {
-			n := &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.Machine}
-			m.byID[i.ID] = n
-			m.nodes = append(m.nodes, n)
-			m.offered = m.offered.Add(n.Machine)
+		if i.State == api.InstanceRunning && one.node == nil {
+			one.node = &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.Machine}
+			m.byID[i.ID] = one.node
+			m.nodes = append(m.nodes, one.node)
+			m.offered = m.offered.Add(g.Machine)
 		}
+		g.known = append(g.known, one)
 	}
-	m.existing += len(there) - len(g.known)
-	g.known = there
-	m.nodes = slices.DeleteFunc(m.nodes, func(n *Node) bool {
-		ended := n.Group == g.ID && !there[n.ID]
-		if ended {
-			delete(m.byID, n.ID)
-			m.offered = m.offered.Sub(n.Machine)
-		}
-		return ended
-	})
+	for _, one := range before {
+		left = m.forget(one) || left
+	}
+	m.existing += len(g.known)
+	if left {
+		m.nodes = slices.DeleteFunc(m.nodes, func(n *Node) bool { return m.byID[n.ID] == nil })
+	}
+}
+
+// forget removes a machine that ended, and reports whether it had joined.
+func (m *machines) forget(one known) (joined bool) {
+	if one.node == nil {
+		return false
+	}
+	delete(m.byID, one.id)
+	m.offered = m.offered.Sub(one.node.Machine)
+	return true
 }
 
 // interrupt draws when the provider interrupts a new machine.
@@ -170,7 +192,9 @@ func (m *machines) due(now time.Time) (due []warning) {
 }
 
 func (m *machines) exists(id string) bool {
-	return slices.ContainsFunc(m.groups, func(g *group) bool { return g.known[id] })
+	return slices.ContainsFunc(m.groups, func(g *group) bool {
+		return slices.ContainsFunc(g.known, func(k known) bool { return k.id == id })
+	})
 }
 
 // next returns when the machines change next by themselves; zero: never.

@@ -57,7 +57,7 @@ func (m *meter) advance(now time.Time, end Load, offered resource.Vector, existi
 		}
 	}
 	m.wait(now, short, begins, ends, end)
-	m.at = now
+	m.at, m.load = now, end
 }
 
 // wait follows the time in which work waits.

@@ -30,8 +30,9 @@ type world struct {
 	tend     time.Time // when the drains advance; zero: they wait for the next tick
 	meter    meter
 	result   Result
-	target   *float64 // of the last tick
-	failed   error    // of the sink
+	target   *float64  // of the last tick
+	failed   error     // of the sink
+	works    time.Time // when the work changes by itself, as of the last Step; zero: never
 }
 
 // moment is the begin or the end of an event.
@@ -123,8 +124,8 @@ func (w *world) apply(e Event, stock float64, lost bool, orders *api.Orders) {
 		}
 		g.cloud.Stock(stock)
 		if lost {
-			for id := range g.known {
-				g.cloud.Lose(id)
+			for _, one := range g.known {
+				g.cloud.Lose(one.id)
 			}
 		}
 	}
@@ -133,7 +134,7 @@ func (w *world) apply(e Event, stock float64, lost bool, orders *api.Orders) {
 // run runs all ticks, and the time after the last one.
 func (w *world) run(ctx context.Context) error {
 	s := w.scenario
-	if err := w.settle(ctx); err != nil {
+	if err := w.settle(ctx, true); err != nil {
 		return err
 	}
 	if err := w.loop.Open(ctx); err != nil {
@@ -143,6 +144,9 @@ func (w *world) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
+		if err := w.settle(ctx, true); err != nil { // the loop reads the work of now
+			return err
+		}
 		if err := w.loop.Tick(ctx, w.now); err != nil {
 			return err
 		}
@@ -151,7 +155,7 @@ func (w *world) run(ctx context.Context) error {
 			return w.failed
 		}
 		w.tend = time.Time{}
-		if err := w.settle(ctx); err != nil {
+		if err := w.settle(ctx, false); err != nil {
 			return err
 		}
 		for next := s.Start.Add(time.Duration(w.result.Ticks) * s.Pool.Tick); w.now.Before(next); {
@@ -175,7 +179,7 @@ func (w *world) next(tick time.Time) time.Time {
 	}
 	next := earlier(tick, w.tend)
 	next = earlier(next, w.machines.next())
-	next = earlier(next, w.scenario.Work.Next(w.now))
+	next = earlier(next, w.works)
 	if len(w.events) > 0 {
 		next = earlier(next, w.events[0].at)
 	}
@@ -192,7 +196,7 @@ func (w *world) visit(ctx context.Context, now time.Time) error {
 		w.events = w.events[1:]
 		w.machines.advance(now)
 	}
-	if err := w.settle(ctx); err != nil {
+	if err := w.settle(ctx, false); err != nil {
 		return err
 	}
 	for _, due := range w.machines.due(now) {
@@ -207,7 +211,7 @@ func (w *world) visit(ctx context.Context, now time.Time) error {
 	if err := w.loop.Tend(ctx); err != nil {
 		return err
 	}
-	return w.settle(ctx)
+	return w.settle(ctx, false)
 }
 
 // warn sends a warning to the loop. One that the loop does not handle now is sent again.
@@ -220,7 +224,7 @@ func (w *world) warn(ctx context.Context, due warning) error {
 	if !handled {
 		w.machines.warnings = append(w.machines.warnings, warning{w.now.Add(repeatWarning), due.node})
 	}
-	return w.settle(ctx)
+	return w.settle(ctx, false)
 }
 
 // repeatWarning is the time until a provider repeats a warning that was not handled.
@@ -231,14 +235,15 @@ func (w *world) measure(now time.Time) {
 	w.meter.advance(now, w.scenario.Work.Until(now), w.machines.offered, w.machines.existing)
 }
 
-// settle adopts all changes of now, and places the work on the nodes.
-func (w *world) settle(ctx context.Context) error {
-	if err := w.machines.settle(ctx, w.now); err != nil {
-		return err
+// settle adopts all changes of now. It places the work on the nodes if anything changed, or if it must.
+func (w *world) settle(ctx context.Context, must bool) error {
+	changed, err := w.machines.settle(ctx, w.now)
+	if due := !w.works.IsZero() && !w.now.Before(w.works); err == nil && (changed || must || due) {
+		w.meter.load = w.scenario.Work.Step(w.now, w.machines.nodes)
+		w.works = w.scenario.Work.Next(w.now)
+		w.machines.built = false
 	}
-	w.meter.load = w.scenario.Work.Step(w.now, w.machines.nodes)
-	w.machines.built = false
-	return nil
+	return err
 }
 
 // Append implements autoscaler.Ledger.

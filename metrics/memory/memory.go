@@ -22,6 +22,7 @@ type Store struct {
 
 	mu     sync.Mutex
 	series []*memorySeries // in order
+	latest []*memorySeries // of the samples of the latest Write: the next one often has the same
 }
 
 type memorySeries struct {
@@ -49,12 +50,23 @@ func (m *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, s := range samples {
-		series := m.seriesLocked(s)
+	for i, s := range samples {
+		if i == len(m.latest) {
+			m.latest = append(m.latest, nil)
+		}
+		if m.latest[i] == nil || !m.latest[i].is(s) {
+			m.latest[i] = m.seriesLocked(s)
+		}
+		series := m.latest[i]
 		series.putPoint(memoryPoint{s.Time.UnixMilli(), s.Value})
 		series.trim(m.Keep)
 	}
 	return nil
+}
+
+// is reports whether a sample is certainly of the series.
+func (s *memorySeries) is(x metrics.Sample) bool {
+	return s.kind == x.Type && s.name == x.Name && maps.Equal(s.dimensions, x.Dimensions)
 }
 
 // seriesLocked returns the series of a sample, and creates a missing one.

@@ -259,7 +259,9 @@ func (c *cloud) read() (reading, int) {
 	var health []pools.Inspection
 	for i := range c.instances {
 		s.Instances = append(s.Instances, c.instances[i].Instance)
-		health = append(health, c.instances[i].inspection())
+		if !c.config.Shared {
+			health = append(health, c.instances[i].inspection())
+		}
 	}
 	r := reading{c.now, s, health, c.version, c.config.Shared}
 	if c.config.Shared {

@@ -42,7 +42,8 @@ type Config struct {
 	// Ended is called once for each instance that ends: a termination was accepted, or the provider took it. It may be
 	// called concurrently, and must not call the group. It may be nil.
 	Ended func(i pools.Instance, at time.Time, byProvider bool)
-	// Shared lets snapshots share their instances while nothing changes: readers must not change them. NoLog keeps no log.
+	// Shared lets snapshots share their instances while nothing changes: readers must not change them. The group then reports no
+	// health. NoLog keeps no log.
 	Shared, NoLog bool
 }
 

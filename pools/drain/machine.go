@@ -241,6 +241,12 @@ func invalidRecord(r api.Drain, err error) error {
 // each calls do for 0 to n-1, some of them at the same time, and waits. After the end of ctx it
 // begins no more calls, and returns the cause.
 func (m *Machine) each(ctx context.Context, n int, do func(i int)) error {
+	if n <= 1 || m.config.Concurrency == 1 {
+		for i := 0; i < n && ctx.Err() == nil; i++ {
+			do(i)
+		}
+		return context.Cause(ctx)
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	next := make(chan int)

@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"fmt"
 	"math"
+	"runtime/debug"
 	"strconv"
 	"testing"
 	"time"
@@ -107,6 +108,7 @@ func benchmark(b *testing.B, days int) {
 		goal     time.Duration // of 30 days
 	}{{100, false, 10 * time.Second}, {100, true, 20 * time.Second}, {500, false, 40 * time.Second}, {500, true, 100 * time.Second}} {
 		b.Run(fmt.Sprintf("machines %d, noise %s", test.machines, strconv.FormatBool(test.noisy)), func(b *testing.B) {
+			defer debug.SetGCPercent(debug.SetGCPercent(400)) // as the command does
 			minutes := days * 24 * 60
 			cpus := wave(minutes, float64(test.machines), test.noisy)
 			before := processorTime(b)

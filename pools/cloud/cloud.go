@@ -43,6 +43,7 @@ type cloud struct {
 	launched   int        // number of launches, for the ids of instances
 	instances  []instance // in order of launch
 	shared     *reading   // with Config.Shared: the latest reading, until a change
+	calm       calm       // of a version
 	refuse     map[Operation]error
 	drop       map[Operation]int // responses to lose
 	log        []Write
@@ -87,36 +88,37 @@ func (g *Group) Advance(now time.Time) {
 			c.endLocked(in, true)
 		}
 	}
-	c.instances = slices.DeleteFunc(c.instances, func(i instance) bool { return c.leftLocked(&i) })
+	c.instances = slices.DeleteFunc(c.instances, func(i instance) bool { return !i.live() && c.now.Sub(i.ended) >= c.config.Leave })
 	c.launchLocked()
+}
+
+// calm is what a group does by itself until its next change from outside.
+type calm struct {
+	version int
+	busy    bool      // each Advance may change it
+	next    time.Time // when it changes next; zero: never
 }
 
 // quietLocked reports whether nothing changes now by itself.
 func (c *cloud) quietLocked() bool {
-	if len(c.repairs) > 0 || !c.stale && c.weightLocked() < float64(c.target) || c.short != "" {
-		return false
-	}
-	for i := range c.instances {
-		in := &c.instances[i]
-		if c.takenLocked(in) || c.leftLocked(in) || c.joinsLocked(in) || in.stopped || in.unfit {
-			return false
-		}
-	}
-	return true
+	calm := c.calmLocked()
+	return !calm.busy && (calm.next.IsZero() || c.now.Before(calm.next))
 }
 
-// Next returns when the group changes next by itself: an instance joins, is taken or disappears. It is zero if nothing does.
-func (g *Group) Next() (next time.Time) {
-	c := g.cloud
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// calmLocked computes the calm of this version once.
+func (c *cloud) calmLocked() calm {
+	if c.calm.version == c.version {
+		return c.calm
+	}
+	now := calm{version: c.version, busy: len(c.repairs) > 0 || !c.stale && c.weightLocked() < float64(c.target) || c.short != ""}
 	earlier := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
+		if now.next.IsZero() || t.Before(now.next) {
+			now.next = t
 		}
 	}
 	for i := range c.instances {
 		in := &c.instances[i]
+		now.busy = now.busy || in.stopped || in.unfit
 		if !in.live() {
 			earlier(in.ended.Add(c.config.Leave))
 			continue
@@ -128,7 +130,15 @@ func (g *Group) Next() (next time.Time) {
 			earlier(in.taken)
 		}
 	}
-	return next
+	c.calm = now
+	return now
+}
+
+// Next returns when the group changes next by itself: an instance joins, is taken or disappears. It is zero if nothing does.
+func (g *Group) Next() time.Time {
+	g.cloud.mu.Lock()
+	defer g.cloud.mu.Unlock()
+	return g.cloud.calmLocked().next
 }
 
 // Version counts the changes of the group.
@@ -140,14 +150,6 @@ func (g *Group) Version() int {
 
 func (c *cloud) takenLocked(in *instance) bool {
 	return in.live() && !in.taken.IsZero() && !c.now.Before(in.taken)
-}
-
-func (c *cloud) leftLocked(in *instance) bool {
-	return !in.live() && c.now.Sub(in.ended) >= c.config.Leave
-}
-
-func (c *cloud) joinsLocked(in *instance) bool {
-	return in.State == api.InstancePending && !c.now.Before(in.joins)
 }
 
 // endLocked begins the end of an instance.
@@ -350,7 +352,7 @@ func (c *cloud) limitLocked() string {
 // settleLocked starts the instances whose time has come.
 func (c *cloud) settleLocked() {
 	for i := range c.instances {
-		if in := &c.instances[i]; c.joinsLocked(in) {
+		if in := &c.instances[i]; in.State == api.InstancePending && !c.now.Before(in.joins) {
 			in.State = api.InstanceRunning
 		}
 	}

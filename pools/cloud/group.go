@@ -103,6 +103,7 @@ func New(config Config, now time.Time) *Group {
 		ownsRepair: true,
 
 		repairs: make(map[string]*repair),
+		calm:    calm{version: -1},
 	}
 	c.launchLocked()
 	return (&Group{cloud: c}).Other()
@@ -168,7 +169,9 @@ func (g *Group) write(ctx context.Context, w *Write) error {
 	if err := g.cloud.write(ctx, w); err != nil {
 		return err
 	}
-	g.lastRead, g.version = g.cloud.read()
-	g.behind = 0
+	if g.cloud.config.Lag > 0 { // otherwise each read is a new one
+		g.lastRead, g.version = g.cloud.read()
+		g.behind = 0
+	}
 	return nil
 }

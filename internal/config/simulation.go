@@ -1,0 +1,181 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Simulation is the scenario file of "weir simulate". Paths in it are relative to its folder.
+type Simulation struct {
+	Run     SimulatedRun              `yaml:"simulate"`
+	Demand  SimulatedDemand           `yaml:"demand"`
+	Groups  map[string]SimulatedGroup `yaml:"groups"` // by the id of a group
+	Events  []SimulatedEvent          `yaml:"events"`
+	Prices  *SimulatedPrices          `yaml:"prices"`
+	Billing *SimulatedBilling         `yaml:"billing"`
+
+	document document
+}
+
+// SimulatedRun names the pool and the time of a simulation.
+type SimulatedRun struct {
+	Pool     string        `yaml:"pool"`     // path of the pool's file
+	Start    string        `yaml:"start"`    // RFC 3339; empty: the first point of the demand
+	Duration time.Duration `yaml:"duration"` // 0: to the last point of the demand
+	Seed     int           `yaml:"seed"`
+	Seeds    int           `yaml:"seeds"` // that many seeds from Seed on; 0: 1
+	// Delay is the age of the demand that the signals report, and Headroom a factor of it; 0: 1.
+	Delay    time.Duration `yaml:"delay"`
+	Headroom float64       `yaml:"headroom"`
+}
+
+// SimulatedDemand is the work: a series or apps.
+type SimulatedDemand struct {
+	Series *SimulatedSeries `yaml:"series"`
+	Apps   []SimulatedApp   `yaml:"apps"`
+	Linger time.Duration    `yaml:"linger"` // how long a cordoned machine keeps its part of a series
+}
+
+// SimulatedSeries is a CSV file with the columns time, app, cpus, mem, disk, gpus and instances.
+type SimulatedSeries struct {
+	File    string             `yaml:"file"`
+	Between string             `yaml:"between"` // linear or step; empty: step
+	Scale   map[string]float64 `yaml:"scale"`   // factor of a column
+}
+
+// SimulatedApp is an application in copies.
+type SimulatedApp struct {
+	Name      string        `yaml:"name"`
+	CPUs      float64       `yaml:"cpus"` // of one copy
+	Mem       float64       `yaml:"mem"`
+	Disk      float64       `yaml:"disk"`
+	GPUs      float64       `yaml:"gpus"`
+	StartsIn  time.Duration `yaml:"starts_in"`
+	Instances *int          `yaml:"instances"` // a constant number
+	File      string        `yaml:"file"`      // a CSV file with the columns time and instances
+}
+
+// SimulatedGroup is a group of equal machines.
+type SimulatedGroup struct {
+	Market  SimulatedMarket  `yaml:"market"`
+	Machine SimulatedMachine `yaml:"machine"`
+	Weight  float64          `yaml:"weight"` // 0: 1
+	Min     int              `yaml:"min"`
+	Max     int              `yaml:"max"` // 0: no upper bound
+	Target  int              `yaml:"target"`
+	Launch  SimulatedLaunch  `yaml:"launch"`
+	Leave   time.Duration    `yaml:"leave"`
+	// Interruptions are those by the provider.
+	Interruptions SimulatedInterruptions `yaml:"interruptions"`
+}
+
+// SimulatedMarket is what the machines of a group are bought as.
+type SimulatedMarket struct {
+	Type string `yaml:"type"`
+	Zone string `yaml:"zone"`
+	Spot bool   `yaml:"spot"`
+}
+
+// SimulatedMachine is what one machine offers.
+type SimulatedMachine struct {
+	CPUs float64 `yaml:"cpus"`
+	Mem  float64 `yaml:"mem"`
+	Disk float64 `yaml:"disk"`
+	GPUs float64 `yaml:"gpus"`
+}
+
+// SimulatedLaunch is the time from a request until the machine has joined, of which Pending is not billed.
+type SimulatedLaunch struct {
+	P50     time.Duration `yaml:"p50"`
+	P95     time.Duration `yaml:"p95"`
+	Pending time.Duration `yaml:"pending"`
+}
+
+// SimulatedInterruptions are the interruptions of one machine, by hour, with the time of the warning before.
+type SimulatedInterruptions struct {
+	PerHour float64       `yaml:"per_hour"`
+	Warning time.Duration `yaml:"warning"`
+}
+
+// SimulatedEvent is a change from outside.
+type SimulatedEvent struct {
+	At    time.Duration   `yaml:"at"`
+	For   time.Duration   `yaml:"for"` // 0: until the end
+	Group string          `yaml:"group"`
+	Zone  string          `yaml:"zone"`
+	Stock *float64        `yaml:"stock"`
+	Lost  bool            `yaml:"lost"`
+	Order *SimulatedOrder `yaml:"order"`
+}
+
+// SimulatedOrder is an order of an operator.
+type SimulatedOrder struct {
+	Pause  bool     `yaml:"pause"`
+	Pin    *float64 `yaml:"pin"`
+	Offset *float64 `yaml:"offset"`
+}
+
+// SimulatedPrices are the files with the prices of an hour.
+type SimulatedPrices struct {
+	Table       string `yaml:"table"`        // CSV with the columns type, zone, spot, from and price
+	SpotHistory string `yaml:"spot_history"` // output of "aws ec2 describe-spot-price-history"
+	Product     string `yaml:"product"`      // of the spot history; empty: it has one
+	Currency    string `yaml:"currency"`     // empty: USD
+}
+
+// SimulatedBilling has the rules of a bill. Without the block they are those for Linux on AWS.
+type SimulatedBilling struct {
+	Minimum       time.Duration `yaml:"minimum"`
+	Unit          time.Duration `yaml:"unit"`
+	FreeFirstHour bool          `yaml:"free_first_hour"`
+}
+
+// ReadSimulation reads a scenario file.
+func ReadSimulation(path string) (Simulation, error) {
+	file, err := readFile(path)
+	if err != nil {
+		return Simulation{}, err
+	}
+	var s Simulation
+	doc, err := decodeRest(path, file.Text, &s)
+	if err != nil {
+		return Simulation{}, err
+	}
+	s.document = doc
+	return s, doc.complete(s.problems().OrNil())
+}
+
+// problems returns the mistakes of single values. The simulation checks the rest.
+func (s Simulation) problems() (ps Problems) {
+	add := func(wrong bool, path, what string) {
+		if wrong {
+			ps = append(ps, s.document.problem(path, what))
+		}
+	}
+	add(s.Run.Pool == "", "simulate.pool", "is missing: want the path of the pool's file")
+	_, err := time.Parse(time.RFC3339, s.Run.Start)
+	add(s.Run.Start != "" && err != nil, "simulate.start", "is no time: want one as 2026-03-01T00:00:00Z")
+	add(s.Run.Seed < 0 || s.Run.Seeds < 0 || s.Run.Seeds > 1000, "simulate.seeds", "or seed is out of range: want 0 to 1000 seeds, from 0 on")
+	add((s.Demand.Series == nil) == (len(s.Demand.Apps) == 0), "demand", "want one of series and apps")
+	if one := s.Demand.Series; one != nil {
+		add(one.File == "", "demand.series.file", "is missing: want the path of a CSV file")
+		add(one.Between != "" && one.Between != "linear" && one.Between != "step", "demand.series.between", fmt.Sprintf("is %q: want linear or step", one.Between))
+	}
+	for i, app := range s.Demand.Apps {
+		path := fmt.Sprintf("demand.apps[%d]", i)
+		add((app.Instances == nil) == (app.File == ""), path, "want one of instances and file")
+		add(len(s.Demand.Apps) > 1 && app.File != "" && s.Run.Start == "", "simulate.start", "is missing: several apps need it")
+	}
+	add(len(s.Groups) == 0, "groups", "is missing: want the machines of each group of the pool")
+	for _, id := range slices.Sorted(maps.Keys(s.Groups)) {
+		g := s.Groups[id]
+		add(g.Machine == SimulatedMachine{}, "groups."+id+".machine", "is missing: want what one machine offers")
+		add(g.Weight < 0, "groups."+id+".weight", "is negative")
+	}
+	if p := s.Prices; p != nil {
+		add(p.Table == "" && p.SpotHistory == "", "prices", "want a table or a spot_history")
+	}
+	return ps
+}

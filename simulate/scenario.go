@@ -12,12 +12,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
+// Policy is the configuration of a pool's loop.
+type Policy = autoscaler.Config
+
 // Scenario is all that a run depends on.
 type Scenario struct {
 	Seed  uint64
 	Start time.Time
 	Ticks int
-	Pool  autoscaler.Config // the policy; its own Tick is the time between two ticks
+	Pool  Policy // its own Tick is the time between two ticks
 	// Groups are the groups of the pool, in order of id.
 	Groups []Group
 	Work   Work

@@ -65,6 +65,24 @@ func (s *Series) add(app string, p point) error {
 	return nil
 }
 
+// Fresh returns a series with the same points for another run.
+func (s *Series) Fresh() *Series {
+	return &Series{Linear: s.Linear, Linger: s.Linger, apps: s.apps, names: s.names, kinds: s.kinds}
+}
+
+// Adopt adds the points of a series with one app under another name.
+func (s *Series) Adopt(app string, from *Series) error {
+	if len(from.names) != 1 {
+		return fmt.Errorf("it has the apps %v: want one", from.names)
+	}
+	for _, p := range from.apps[from.names[0]] {
+		if err := s.add(app, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Span returns the first and the last time of a point.
 func (s *Series) Span() (first, last time.Time) {
 	for _, all := range s.apps {

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/pool"
 	"github.com/weirkeeper/weirkeeper/internal/cli/releases"
 	"github.com/weirkeeper/weirkeeper/internal/cli/signal"
+	"github.com/weirkeeper/weirkeeper/internal/cli/simulation"
 	"github.com/weirkeeper/weirkeeper/internal/cli/stored"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
@@ -72,7 +73,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
 		node.Command(cli), app.Command(cli), signal.Command(cli), releases.Command(cli), stored.Command(cli),
-		(&versionCommands{cli}).versionCommand(),
+		(&versionCommands{cli}).versionCommand(), simulation.Command(cli),
 	)
 	root.AddCommand(pool.Commands(cli)...)
 	root.AddCommand(cluster.Commands(cli)...)

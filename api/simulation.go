@@ -1,0 +1,30 @@
+package api
+
+import "time"
+
+// Simulated is what a simulation of one policy came to, on average over its seeds.
+type Simulated struct {
+	Policy      string    `json:"policy"`
+	Seeds       int       `json:"seeds"`
+	From        time.Time `json:"from"`
+	To          time.Time `json:"to"` // earlier than the end of the scenario if the run was cancelled
+	Currency    string    `json:"currency,omitempty"`
+	Cost        *Estimate `json:"cost,omitempty"` // nil: the scenario has no prices
+	Wanted      float64   `json:"wanted_cpu_hours"`
+	Unmet       Estimate  `json:"unmet_cpu_hours"`
+	UnmetShare  float64   `json:"unmet_share"`         // of the wanted cpu-hours, 0 to 1
+	Waited      float64   `json:"longest_wait_s"`      // the longest of all seeds
+	Used        float64   `json:"used_share"`          // of the offered cpu-hours, 0 to 1
+	Hours       float64   `json:"machine_hours"`       // billed
+	Changes     float64   `json:"target_changes"`      // ticks with another target than the one before
+	Launches    float64   `json:"launches"`            // machines
+	Interrupted float64   `json:"interrupted"`         // machines that the provider ended
+	Failed      int       `json:"failed_ticks"`        // of all seeds: ticks without a decision
+	Dominated   string    `json:"beaten_by,omitempty"` // a policy with less cost and less unmet demand
+}
+
+// Estimate is a mean with half of the width of its 95 % interval over the seeds; with one seed, the width is unknown and 0.
+type Estimate struct {
+	Mean float64 `json:"mean"`
+	Half float64 `json:"half_width"`
+}

@@ -1,0 +1,157 @@
+// Package simulation has the command "weir simulate": it reads a scenario file, runs the policies side by side, and prints a row for
+// each.
+//
+// The package computes nothing of a pool itself: package simulate runs the loop, and package config reads the files. Runs of several
+// policies and seeds share no memory that changes, so they run concurrently. The command needs no bus and changes nothing. A cancelled
+// command prints what it has until then.
+package simulation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
+	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+	"github.com/weirkeeper/weirkeeper/simulate"
+)
+
+// commands are "weir simulate".
+type commands struct{ *connect.CLI }
+
+// flags are those of the command.
+type flags struct {
+	with, set []string
+	sweep     string
+	seeds     int
+	records   string
+}
+
+// Command returns "weir simulate".
+func Command(c *connect.CLI) *cobra.Command {
+	cli := &commands{c}
+	var f flags
+	cmd := &cobra.Command{
+		Use:   "simulate FILE",
+		Short: "Run a pool under virtual time, and print what its policy would have cost",
+		Long: `Run a pool under virtual time, and print what its policy would have cost.
+
+FILE is a scenario: the pool's file, the demand, the machines and their prices. See docs/simulate.md.
+The command runs the loop of the autoscaler against machines in memory. It needs no bus and changes
+nothing. Two runs of one scenario give the same numbers.
+
+A row has the cost, the unmet cpu-hours (what the work needed and no machine did), the longest time in
+which work waited, the used part of what the machines offered, and how often the target changed.
+With several seeds, a number after ± is half of the width of the 95 % interval over the seeds. It covers
+launch times and interruptions only, and not another demand.
+
+Keys of --set and --sweep are those of the pool file: ` + strings.Join(redecide.OverrideKeys(), ", ") + `.`,
+		Example: `  weir simulate night.yaml
+  weir simulate night.yaml --with other/default.yaml --seeds 5
+  weir simulate night.yaml --sweep autoscaling.setpoint=0.6,0.7,0.8 --output json`,
+		Args: command.OneArg("scenario file"),
+		RunE: func(cmd *cobra.Command, args []string) error { return cli.run(cmd.Context(), args[0], f) },
+	}
+	cmd.Flags().StringArrayVar(&f.with, "with", nil, "another `FILE` of the pool to compare; may be repeated")
+	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of all policies; may be repeated")
+	cmd.Flags().StringVar(&f.sweep, "sweep", "", "KEY=VALUE,VALUE,...: a row for each value")
+	cmd.Flags().IntVar(&f.seeds, "seeds", 0, "number of seeds (default: as in the scenario, or 1)")
+	cmd.Flags().StringVar(&f.records, "records", "", "`FILE` for the records of the first run, as JSON lines for weir decide")
+	cli.OutputFlag(cmd)
+	return cmd
+}
+
+// maxRuns bounds the runs of one command.
+const maxRuns = 1000
+
+func (cli *commands) run(ctx context.Context, path string, f flags) error {
+	s, err := readScenario(path)
+	if err != nil {
+		return usage.New(err)
+	}
+	policies, err := s.policies(f.with, f.set, f.sweep)
+	if err != nil {
+		return usage.New(err)
+	}
+	seeds := max(1, f.seeds, s.file.Run.Seeds)
+	if f.seeds > 0 {
+		seeds = f.seeds
+	}
+	if f.seeds < 0 || seeds*len(policies) > maxRuns {
+		return usage.New(fmt.Errorf("%d seeds of %d policies: want at most %d runs", seeds, len(policies), maxRuns))
+	}
+	debug.SetGCPercent(400) // a run has little memory, and makes a lot of garbage
+	results, err := s.simulate(ctx, policies, seeds, f.records)
+	if results == nil {
+		return err
+	}
+	return errors.Join(cli.print(summaries(s, policies, results)), err)
+}
+
+// simulate runs each policy with each seed. After an error it returns no results, unless ctx ended.
+func (s scenario) simulate(ctx context.Context, policies []policy, seeds int, records string) ([][]simulate.Result, error) {
+	results := make([][]simulate.Result, len(policies))
+	errs := make([]error, len(policies)*seeds)
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var running sync.WaitGroup
+	for i, p := range policies {
+		results[i] = make([]simulate.Result, seeds)
+		for k := range seeds {
+			running.Go(func() {
+				free <- struct{}{}
+				defer func() { <-free }()
+				name := ""
+				if i == 0 && k == 0 {
+					name = records
+				}
+				results[i][k], errs[i*seeds+k] = s.runOne(ctx, p, s.file.Run.Seed+k, name)
+			})
+		}
+	}
+	running.Wait()
+	for _, err := range errs {
+		if err != nil && ctx.Err() == nil {
+			return nil, err
+		}
+	}
+	if ctx.Err() != nil {
+		return results, fmt.Errorf("the result is until the cancellation: %w", context.Cause(ctx))
+	}
+	return results, nil
+}
+
+// runOne runs a policy with a seed, and writes its records to a file; empty: to none.
+func (s scenario) runOne(ctx context.Context, p policy, seed int, records string) (simulate.Result, error) {
+	of, err := s.of(p, seed)
+	if err != nil {
+		return simulate.Result{}, err
+	}
+	if records == "" {
+		return simulate.Run(ctx, of)
+	}
+	file, err := os.Create(records)
+	if err != nil {
+		return simulate.Result{}, err
+	}
+	of.Sink = sink(file)
+	r, err := simulate.Run(ctx, of)
+	return r, errors.Join(err, file.Close())
+}
+
+// sink returns a receiver of records that writes JSON lines.
+func sink(to io.Writer) func(api.TickRecord) error {
+	lines := json.NewEncoder(to)
+	return func(r api.TickRecord) error { return lines.Encode(r) }
+}

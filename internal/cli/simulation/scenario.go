@@ -1,0 +1,264 @@
+package simulation
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/simulate"
+)
+
+// policy is one row of the result: a pool's file with overrides.
+type policy struct {
+	name   string
+	config simulate.Policy
+}
+
+// maxInput bounds the bytes of a series or a spot history.
+const maxInput = 256 << 20
+
+// scenario is a scenario file with the files that it names.
+type scenario struct {
+	file   config.Simulation
+	dir    string
+	counts *simulate.Series // of the series, or the instances of the apps
+	prices *price.Prices
+	start  time.Time
+	length time.Duration
+}
+
+// path returns the path of a file that the scenario names.
+func (s scenario) path(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(s.dir, name)
+}
+
+func readScenario(path string) (s scenario, err error) {
+	s.dir = filepath.Dir(path)
+	if s.file, err = config.ReadSimulation(path); err != nil {
+		return s, err
+	}
+	if s.counts, err = s.readDemand(); err != nil {
+		return s, err
+	}
+	if s.prices, err = s.readPrices(); err != nil {
+		return s, err
+	}
+	first, last := s.counts.Span()
+	s.start = first
+	if text := s.file.Run.Start; text != "" {
+		if s.start, err = time.Parse(time.RFC3339, text); err != nil {
+			return s, err
+		}
+	}
+	if s.length = cmp.Or(s.file.Run.Duration, last.Sub(s.start)); s.length <= 0 {
+		return s, fmt.Errorf("%s: simulate.duration is missing: the demand has no point after %s", path, s.start.Format(time.RFC3339))
+	}
+	return s, nil
+}
+
+// readDemand reads the series, or the instances of the apps.
+func (s scenario) readDemand() (*simulate.Series, error) {
+	read := func(name string, scale map[string]float64) (*simulate.Series, error) {
+		data, err := inputfile.Read(s.path(name), maxInput)
+		if err != nil {
+			return nil, err
+		}
+		return simulate.ReadSeries(name, data, scale)
+	}
+	if series := s.file.Demand.Series; series != nil {
+		out, err := read(series.File, series.Scale)
+		if err == nil {
+			out.Linear, out.Linger = series.Between == "linear", s.file.Demand.Linger
+		}
+		return out, err
+	}
+	out := simulate.NewSeries()
+	at, _ := time.Parse(time.RFC3339, s.file.Run.Start) // the file is valid
+	for _, app := range s.file.Demand.Apps {
+		if app.Instances != nil {
+			if err := out.AddInstances(app.Name, at, *app.Instances); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		one, err := read(app.File, nil)
+		if err != nil {
+			return nil, err
+		}
+		if err := out.Adopt(app.Name, one); err != nil {
+			return nil, fmt.Errorf("%s: %w", app.File, err)
+		}
+	}
+	return out, nil
+}
+
+func (s scenario) readPrices() (*price.Prices, error) {
+	p := s.file.Prices
+	if p == nil {
+		return nil, nil
+	}
+	out := &price.Prices{}
+	if p.Table != "" {
+		data, err := inputfile.Read(s.path(p.Table), maxInput)
+		if err == nil {
+			err = out.AddTable(p.Table, data)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if p.SpotHistory != "" {
+		data, err := inputfile.Read(s.path(p.SpotHistory), maxInput)
+		if err == nil {
+			err = out.AddSpotHistory(p.SpotHistory, data, p.Product)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// policies returns the pool of the scenario, the other pool files, and a row for each override.
+func (s scenario) policies(with []string, set []string, sweep string) ([]policy, error) {
+	overrides, err := parse(set)
+	if err != nil {
+		return nil, err
+	}
+	var out []policy
+	for _, path := range append([]string{s.path(s.file.Run.Pool)}, with...) {
+		c, err := readPool(path)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, policy{strings.TrimSuffix(filepath.Base(path), ".yaml"), changed(c, overrides)})
+	}
+	if sweep == "" {
+		return out, nil
+	}
+	key, values, found := strings.Cut(sweep, "=")
+	if !found || len(out) > 1 {
+		return nil, errors.New("--sweep: want KEY=VALUE,VALUE,... and no --with")
+	}
+	base := out[0]
+	out = nil
+	for value := range strings.SplitSeq(values, ",") {
+		overrides, err := parse([]string{key + "=" + value})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, policy{key + "=" + value, changed(base.config, overrides)})
+	}
+	return out, nil
+}
+
+func parse(set []string) (all []redecide.Override, err error) {
+	for _, text := range set {
+		o, err := redecide.ParseOverride(text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	return all, nil
+}
+
+// changed returns a configuration with overrides.
+func changed(c simulate.Policy, overrides []redecide.Override) simulate.Policy {
+	of := api.Case{Input: api.DecisionInput{Policy: c.Policy}, Limits: c.Prune}
+	for _, o := range overrides {
+		o(&of)
+	}
+	c.Policy, c.Prune = of.Input.Policy, of.Limits
+	return c
+}
+
+// readPool returns the configuration of a pool's file, as an autoscaler has it. Its signals are direct: they have no windows.
+func readPool(path string) (simulate.Policy, error) {
+	cluster := filepath.Dir(path)
+	service, err := config.LoadService(filepath.Dir(cluster))
+	if err != nil {
+		return simulate.Policy{}, err
+	}
+	pool, err := config.ReadPool(path, "simulation", strings.TrimSuffix(filepath.Base(path), ".yaml"))
+	if err != nil {
+		return simulate.Policy{}, err
+	}
+	c := config.Autoscaler(service, pool)
+	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
+	for i := range c.Apps {
+		c.Apps[i].Windows = nil
+	}
+	return c, nil
+}
+
+// of returns the scenario of a policy and a seed, with work of its own.
+func (s scenario) of(p policy, seed int) (simulate.Scenario, error) {
+	out := simulate.Scenario{
+		Seed: uint64(seed), Start: s.start, Ticks: max(1, int(s.length/p.config.Tick)), Pool: p.config, Delay: s.file.Run.Delay, Headroom: s.file.Run.Headroom,
+		Prices: s.prices, Billing: price.Linux(),
+	}
+	if b := s.file.Billing; b != nil {
+		out.Billing = price.Billing{Minimum: b.Minimum, Unit: b.Unit, FreeFirstHour: b.FreeFirstHour}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.file.Groups)) {
+		out.Groups = append(out.Groups, groupOf(id, s.file.Groups[id]))
+	}
+	for _, e := range s.file.Events {
+		out.Events = append(out.Events, eventOf(e, s.start))
+	}
+	if s.file.Demand.Series != nil {
+		out.Work = s.counts.Fresh()
+		return out, nil
+	}
+	var apps []simulate.App
+	for _, a := range s.file.Demand.Apps {
+		apps = append(apps, simulate.App{Name: a.Name, Copy: resource.Vector{a.CPUs, a.Mem, a.Disk, a.GPUs}, StartsIn: a.StartsIn})
+	}
+	work, err := simulate.NewApps(p.config.Pool, s.counts.Fresh(), apps...)
+	out.Work = work
+	return out, err
+}
+
+func groupOf(id string, g config.SimulatedGroup) simulate.Group {
+	m := g.Machine
+	return simulate.Group{
+		ID: id, Min: g.Min, Max: g.Max, Target: max(g.Target, g.Min), Weight: cmp.Or(g.Weight, 1), Machine: resource.Vector{m.CPUs, m.Mem, m.Disk, m.GPUs},
+		Market: price.Market{Type: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot},
+		Launch: simulate.Delay{P50: g.Launch.P50, P95: g.Launch.P95}, Pending: g.Launch.Pending, Leave: g.Leave,
+		Interruptions: g.Interruptions.PerHour, Warning: g.Interruptions.Warning,
+	}
+}
+
+func eventOf(e config.SimulatedEvent, start time.Time) simulate.Event {
+	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost}
+	if e.Order == nil {
+		return out
+	}
+	note := api.Note{By: "the scenario", At: start.Add(e.At)}
+	out.Orders = &api.Orders{}
+	if e.Order.Pause {
+		out.Orders.Pause = &note
+	}
+	if e.Order.Pin != nil {
+		out.Orders.Pin = &api.Pin{Note: note, Target: *e.Order.Pin}
+	}
+	if e.Order.Offset != nil {
+		out.Orders.Offset = &api.Offset{Note: note, Weight: *e.Order.Offset}
+	}
+	return out
+}

@@ -16,7 +16,7 @@ type Simulated struct {
 	Waited      float64   `json:"longest_wait_s"`      // the longest of all seeds
 	Used        float64   `json:"used_share"`          // of the offered cpu-hours, 0 to 1
 	Hours       float64   `json:"machine_hours"`       // billed
-	Changes     float64   `json:"target_changes"`      // ticks with another target than the one before
+	Changes     float64   `json:"target_changes"`      // ticks that decided another target of a group than the one before
 	Launches    float64   `json:"launches"`            // machines
 	Interrupted float64   `json:"interrupted"`         // machines that the provider ended
 	Failed      int       `json:"failed_ticks"`        // of all seeds: ticks without a decision

@@ -12,7 +12,7 @@ type Result struct {
 	From, To time.Time
 	Ticks    int
 	Failed   int // ticks in which the loop could decide nothing
-	Changes  int // ticks with another target than the one before
+	Changes  int // ticks that decided another target of a group than the one before
 
 	Markets []Market
 	Cost    price.Money // of all markets

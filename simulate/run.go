@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -30,9 +31,9 @@ type world struct {
 	tend     time.Time // when the drains advance; zero: they wait for the next tick
 	meter    meter
 	result   Result
-	target   *float64  // of the last tick
-	failed   error     // of the sink
-	works    time.Time // when the work changes by itself, as of the last Step; zero: never
+	targets  map[string]int // of the groups, by the last tick
+	failed   error          // of the sink
+	works    time.Time      // when the work changes by itself, as of the last Step; zero: never
 }
 
 // moment is the begin or the end of an event.
@@ -262,10 +263,10 @@ func (w *world) ticked(r api.TickRecord, _ error) {
 		}
 		return
 	}
-	if w.target != nil && *w.target != r.Result.Target {
+	if w.targets != nil && !maps.Equal(w.targets, r.Result.Groups) {
 		w.result.Changes++
 	}
-	w.target = new(r.Result.Target)
+	w.targets = r.Result.Groups
 }
 
 // finish bills the machines that exist, and returns the result.

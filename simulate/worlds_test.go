@@ -124,7 +124,7 @@ func worlds(t *testing.T, few, many uint64) (from, to uint64) {
 // What is billed is what existed: each machine-second is billed once, at its price. Each machine was launched, and ended once or exists.
 func TestConservation(t *testing.T) {
 	t.Parallel()
-	from, to := worlds(t, 5, 40)
+	from, to := worlds(t, 5, 20)
 	launches, interrupted := 0, 0
 	for seed := from; seed < to; seed++ {
 		s := randomWorld(t, seed)
@@ -189,7 +189,7 @@ func digest(t *testing.T, seed uint64) string {
 
 // The same seed gives the same bytes, on one processor and on two. It is not parallel, because it sets the number of processors.
 func TestSameSeedSameBytes(t *testing.T) {
-	from, to := worlds(t, 5, 30)
+	from, to := worlds(t, 5, 15)
 	for seed := from; seed < to; seed++ {
 		var sums [2]string
 		for i := range sums {

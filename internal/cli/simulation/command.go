@@ -92,6 +92,15 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 	if f.seeds < 0 || seeds*len(policies) > maxRuns {
 		return usage.New(fmt.Errorf("%d seeds of %d policies: want at most %d runs", seeds, len(policies), maxRuns))
 	}
+	for _, p := range policies {
+		of, err := s.of(p, s.file.Run.Seed)
+		if err == nil {
+			err = of.Validate()
+		}
+		if err != nil {
+			return usage.New(fmt.Errorf("%s: policy %s: %w", path, p.name, err))
+		}
+	}
 	debug.SetGCPercent(400) // a run has little memory, and makes a lot of garbage
 	results, err := s.simulate(ctx, policies, seeds, f.records)
 	if results == nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -125,10 +126,8 @@ func (e Event) validate(groups []Group) error {
 	if e.Stock != nil && !(*e.Stock >= 0) {
 		return fmt.Errorf("stock is %v: want at least 0", *e.Stock)
 	}
-	for _, g := range groups {
-		if e.of(g) {
-			return nil
-		}
+	if slices.ContainsFunc(groups, e.of) {
+		return nil
 	}
 	return fmt.Errorf("no group has the id %q and the zone %q", e.Group, e.Zone)
 }

@@ -334,7 +334,7 @@ type (
 	lifeLedger struct{ *dayLife }
 )
 
-// Save notes what is about to be done.
+// Save notes the next change.
 func (m lifeMemory) Save(ctx context.Context, data []byte) error {
 	return m.call(func() error {
 		m.d.intended(data)

@@ -86,7 +86,7 @@ type SimulatedMachine struct {
 	GPUs float64 `yaml:"gpus"`
 }
 
-// SimulatedLaunch is the time from a request until the machine has joined, of which Pending is not billed.
+// SimulatedLaunch is the time from a request until the machine has joined. Pending is the part that is not billed.
 type SimulatedLaunch struct {
 	P50     time.Duration `yaml:"p50"`
 	P95     time.Duration `yaml:"p95"`

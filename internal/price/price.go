@@ -38,7 +38,7 @@ func (m Market) String() string {
 	return text
 }
 
-// Prices are the prices of an hour by market. The zero Prices has none.
+// Prices are the prices of an hour by market. The zero Prices is empty.
 type Prices struct{ changes map[Market][]change }
 
 // change is a price from a time until the next change. The first one counts before its time too.

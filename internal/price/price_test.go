@@ -66,7 +66,7 @@ func TestBills(t *testing.T) {
 	}
 }
 
-// Whole hours are billed if the rules say so.
+// Whole hours are billed if that is a rule.
 func TestBillOfWholeHours(t *testing.T) {
 	b := price.Billing{Minimum: time.Hour, Unit: time.Hour}
 	got, err := b.Charge(prices(t), demand, price.Use{From: noon, To: noon.Add(61 * time.Minute)})

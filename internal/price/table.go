@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
-// columns of a table, of which price is required.
+// columns of a table. Only price is required.
 var columns = []string{"type", "zone", "spot", "from", "price"}
 
 // AddTable adds the rows of a CSV table. Its first row names the columns: price, for an hour, and if needed type, zone, spot (true or

@@ -270,7 +270,7 @@ func (w *pair) restart(i int) {
 	w.processes[i] = w.start(p.name)
 }
 
-// change lets something happen to what is scaled.
+// change lets something happen to the groups.
 func (w *pair) change() {
 	g := w.groups[w.r.IntN(len(w.groups))]
 	name := []string{"mail", "web"}[w.r.IntN(2)]

@@ -285,7 +285,7 @@ func (w *pair) act(p *process, ignorance string, g *cloud.Group, do func() error
 	return err
 }
 
-// checkIntent checks that what was done was in the bucket before.
+// checkIntent checks that each change was in the bucket before.
 func (w *pair) checkIntent(p *process, g *cloud.Group, did cloud.Write, epoch uint64) {
 	if did.Op == cloud.SetTarget {
 		var saved apply.Saved

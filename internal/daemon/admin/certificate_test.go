@@ -26,7 +26,7 @@ func TestFirstToExpire(t *testing.T) {
 	}
 }
 
-// A connection with TLS has the time at which the certificates of its server expire. One that is closed has none.
+// A connection with TLS has the time at which the certificates of its server expire. A closed one is without it.
 func TestCertificateOfServer(t *testing.T) {
 	c := bustest.ServeCluster(t, false, natsconf.Cluster{Name: "c", Pools: []natsconf.Pool{{Name: "p"}}})
 	nc := connect(t, c, roles.User{Role: roles.Viewer, Cluster: "c"})

@@ -107,7 +107,7 @@ func TestFaultsOverTheSocket(t *testing.T) {
 	}
 }
 
-// Without a trial a command says how to start one.
+// Without a trial a command names how to start one.
 func TestNoTrial(t *testing.T) {
 	err := callControl(context.Background(), t.TempDir(), http.MethodGet, nil, nil)
 	if err == nil || !strings.Contains(err.Error(), `start it with "weir-local aws serve FILE"`) {

@@ -68,6 +68,7 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	SOAK=$(SOAK) $(GO) test -run 'TestSoak$$' -v -timeout 0 ./nodehealth/judge
 	$(GO) test -run '^(TestDay|TestLongDay)$$' -v -timeout 0 ./autoscaler -rapid.checks=$(SOAK)
 	SOAK=$(SOAK) $(GO) test -run '^TestParseTimeFindsTheLastMoment$$' -v -timeout 0 ./internal/cli/command
+	SOAK=$(SOAK) $(GO) test -run '^TestLevelsFollowTheClock$$' -v -timeout 0 ./signals/calendar
 	SOAK=$(SOAK) $(GO) test -run '^TestTwoAutoscalers$$' -v -timeout 0 ./internal/state
 	SOAK=$(SOAK) $(GO) test -run '^TestAutoscaledWorlds$$' -v -timeout 0 ./placer
 	RELEASES=$(RELEASES) $(GO) test -run '^(TestBadReleases|TestDamagedRows)$$' -v -timeout 0 ./cmd/weir

@@ -156,7 +156,7 @@ func (r *reader) fields(path string, value any, allowed ...string) fields {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if len(allowed) > 0 && !slices.Contains(allowed, key) {
-			f.bad(key, "no such key: want one of %s", strings.Join(allowed, ", "))
+			f.bad(key, "no such key (allowed: %s)", strings.Join(allowed, ", "))
 		}
 	}
 	return f

@@ -7,6 +7,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // for calendars, on hosts without zone files
 
 	"github.com/weirkeeper/weirkeeper/internal/cli"
 )

@@ -115,7 +115,7 @@ func busCommands() map[string][]string {
 // takes.
 func otherCommands() []string {
 	return []string{
-		"up", "decide", "simulate", "bootstrap", "autoscaler", "agent", "auth", "placer", "notify", "web", "keep", "version", "config validate", "config show", "config schema", "metrics serve", "harmonizer replay", "harmonizer record",
+		"up", "decide", "simulate", "calendar", "bootstrap", "autoscaler", "agent", "auth", "placer", "notify", "web", "keep", "version", "config validate", "config show", "config schema", "metrics serve", "harmonizer replay", "harmonizer record",
 		"nats init", "context list", "context use", "context show",
 		"node replay", "node policy check", "signal init", "signal test", "signal bench", "signal run", "release keygen",
 		"release publish", "release list", "release show", "release verify", "release fetch", "release yank",

@@ -100,6 +100,18 @@ func wrongFiles() (rows []wrongInput) {
 	}...) {
 		rows = append(rows, wrongInput{"node policy check --from senlin DIR/s.yaml", map[string]string{"s.yaml": k.content}, 2, k.what, "DIR/s.yaml", k.fix})
 	}
+	for _, k := range append(notFiles(), []kindOfFile{
+		{"empty", "", "is empty", "want a calendar with time_zone and periods"},
+		{"binary", elfBytes, "is not text in UTF-8", "save it as UTF-8"},
+		{"huge", strings.Repeat("x", 1<<20+1), "is longer than 1048576 bytes", "want a shorter file"},
+		{"alias bomb", bomb(), "anchors, aliases, tags and the like are not read", "write the value out"},
+		{"duplicate key", "periods: []\nperiods: []\n", "DIR/c.yaml:2: periods: is a duplicate, it is first on line 1", "remove one"},
+		{"unknown key", "bogus: 1\n", "DIR/c.yaml:1: bogus: no such key", "(allowed: time_zone, dates, periods)"},
+		{"list", "- periods\n", "is a list", "want a map with time_zone and periods"},
+		{"two documents", "periods: []\n---\nperiods: []\n", "DIR/c.yaml:3: a second document begins", "want one in a file"},
+	}...) {
+		rows = append(rows, wrongInput{"calendar DIR/c.yaml", map[string]string{"c.yaml": k.content}, 2, k.what, "DIR/c.yaml", k.fix})
+	}
 
 	lines := func(line, file string, beside map[string]string, fix string, extra ...kindOfFile) {
 		for _, k := range append(notFiles(), extra...) {

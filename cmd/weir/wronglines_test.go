@@ -113,7 +113,7 @@ func wrongArguments() (rows []wrongInput) {
 		"harmonizer record": "one file", "harmonizer replay a b": "one file", "state accept": "one reader", "state aside": "one key",
 		"state backup": "one file", "state restore a b": "one file",
 		"decide a b": "one file", "node evidence": "one machine", "node recover": "at least one machine",
-		"node policy check a b": "one file", "node replay": "one file",
+		"node policy check a b": "one file", "node replay": "one file", "calendar": "one file",
 		"context use": "one context", "context show a b": "one context",
 	} {
 		rows = append(rows, wrongInput{line, nil, 2, "See \"weir " + commandOf(line), "weir " + commandOf(line), fix})
@@ -313,6 +313,9 @@ func wrongPlaces() []wrongInput {
 		{"auth --config-dir DIR", map[string]string{"weir.yaml": "nats: {servers: [\"nats://127.0.0.1:1\"]}\n"}, 2, "section auth is missing", "DIR/weir.yaml", "add issuer_key_file and verifiers"},
 		{"release list", nil, 2, "aws.signals_bucket is missing", "weir.yaml", "name the bucket"},
 		{"node policy check", nil, 2, "no such file", "DIR/local/default.yaml", "name a file that exists"},
+		{"calendar DIR/none", nil, 2, "no such file", "DIR/none", "name a file that exists"},
+		{"calendar DIR/c --days 0", map[string]string{"c": ""}, 2, "--days", "0", "want 1 to 400"},
+		{"calendar DIR/c --from noon", map[string]string{"c": ""}, 2, `"noon"`, "--from", "want a date such as 2027-03-26"},
 		{"harmonizer record DIR/there", map[string]string{"there": "x"}, 2, "is there already", "DIR/there", "--force"},
 		{"release keygen DIR/key", map[string]string{"key": "x"}, 2, "file already exists", "DIR/key", "give another name"},
 		{"signal init rps --sdk-version v1.0.0 --dir DIR/full", map[string]string{"full/signal.go": "x", "full/go.mod": "x"}, 2, "file already exists", "DIR/full", "choose another folder"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/app"
+	"github.com/weirkeeper/weirkeeper/internal/cli/calendar"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cluster"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
@@ -72,7 +73,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
   weir explain`
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
-		node.Command(cli), app.Command(cli), signal.Command(cli), releases.Command(cli), stored.Command(cli),
+		node.Command(cli), app.Command(cli), signal.Command(cli), calendar.Command(cli), releases.Command(cli), stored.Command(cli),
 		(&versionCommands{cli}).versionCommand(), simulation.Command(cli),
 	)
 	root.AddCommand(pool.Commands(cli)...)

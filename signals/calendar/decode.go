@@ -80,7 +80,7 @@ func (r *reader) readDates(top fields) {
 	lists := map[string][]span{}
 	for _, name := range slices.Sorted(maps.Keys(f.values)) {
 		if !isListName(name) {
-			f.bad(name, "want a name of letters, digits, _ and -, which begins with a letter")
+			f.bad(fmt.Sprintf("%.60s", name), "want a name of letters, digits, _ and -, which begins with a letter")
 		}
 		lists[name] = f.spans(name) // without r.dates: a list names no other list
 	}
@@ -156,7 +156,7 @@ func (r *reader) fields(path string, value any, allowed ...string) fields {
 	}
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		if len(allowed) > 0 && !slices.Contains(allowed, key) {
-			f.bad(key, "no such key (allowed: %s)", strings.Join(allowed, ", "))
+			f.bad(fmt.Sprintf("%.60s", key), "no such key (allowed: %s)", strings.Join(allowed, ", "))
 		}
 	}
 	return f

@@ -27,6 +27,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`"Europe/Berlin"`, `"Etc/GMT+5"`, `time_zone: "Etc/GMT+5" has the opposite sign`},
 		{`"Europe/Berlin"`, `"Europe/../Berlin"`, `time_zone: no time zone has the name`},
 		{`"Europe/Berlin"`, `1`, `time_zone: is a number: want a name`},
+		{`"dates"`, `"` + strings.Repeat("d", 1000) + `"`, strings.Repeat("d", 60) + ": no such key"},
 		{`"dates"`, `"date"`, "date: no such key (allowed: time_zone, dates, periods)"},
 		{`"2026-12-24..2026-12-26"`, `"2026-12-24..2026-12-23"`, `dates.holidays: "2026-12-24..2026-12-23" ends before it begins`},
 		{`"2026-12-24..2026-12-26"`, `"2026-02-30"`, `dates.holidays: "2026-02-30" is not a date: want one such as 2026-12-24`},

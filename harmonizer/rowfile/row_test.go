@@ -257,7 +257,7 @@ func TestFaultsOfRows(t *testing.T) {
 			`"updated":"2026-03-01T12:00:00Z","state":"STARTED","package_state":"STAGED","labels":{"team":"shop"},` +
 			`"ready":{"http":{"port":8080,"path":"/health","status":200},"after":"1s","within":"2m0s","timeout":"1s","period":"5s","failures":2,"restart_unready":true},` +
 			`"env":{"LEVEL":"debug"},"ports":[{"name":"http","port":8080},{"name":"admin","port":"auto"}],"update":{"max_surge":"25%","stop_after":2},` +
-			`"spread":{"by":"zone","at_most_per_node":2},"one_shot":false,"retries":5}`
+			`"spread":{"by":"zone","at_most_per_node":2},"one_shot":true,"retries":5}`
 	}
 	file := `{"apps":{` + row("a") + "," + row("b") + "," + row("c") + `}}`
 	lacks := jsonfault.Lacks[api.App](`{"name":"b",` + strings.TrimPrefix(row("b"), `"b":{`))

@@ -142,7 +142,7 @@ func TestWrongInputs(t *testing.T) {
 	t.Parallel()
 	world := t.TempDir()
 	storedApps(t, world, map[string]string{"web": webRow, "api": apiRow})
-	rows := slices.Concat(wrongCommands(), wrongFlags(), wrongArguments(), wrongNames(), wrongValues(), wrongPlaces(), wrongFiles())
+	rows := slices.Concat(wrongCommands(), wrongFlags(), wrongArguments(), wrongNames(), wrongValues(), wrongPlaces(), wrongFiles(), naiveVerbs())
 	if len(rows) < 100 {
 		t.Errorf("%d rows, want at least 100", len(rows))
 	}

@@ -23,7 +23,7 @@ func wrongCommands() []wrongInput {
 		group("node statsu", "weir node", `did you mean "status"?`),
 		group("release lits", "weir release", `did you mean "list"?`),
 		group("pool pauze", "weir pool", `did you mean "pause"?`),
-		group("delete", "weir", "\nIts commands: agent"),
+		group("delete", "weir", "weir app delete NAME"),
 		group("node policy chek", "weir node policy", `did you mean "check"?`),
 		group("metrics gte", "weir metrics", "Its commands: "),
 		group("harmonizer rply", "weir harmonizer", `did you mean "replay"?`),

@@ -55,7 +55,7 @@ func Commands(of *command.Root) *cobra.Command {
 	cli := &connect.CLI{Root: of}
 	root := cli.Command()
 	// Not cobra's own flag: its template would link text/template, for which the linker keeps all methods.
-	version := root.Flags().Bool("version", false, "print the version, as \"weir version\" does")
+	version := root.Flags().BoolP("version", "v", false, "print the version, as \"weir version\" does")
 	help := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if *version {

@@ -38,8 +38,9 @@ type commands struct{ *connect.CLI }
 func Command(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	cmd := &cobra.Command{
-		Use:   "app",
-		Short: "Set, list and watch applications",
+		Use:     "app",
+		Aliases: []string{"apps"},
+		Short:   "Set, list and watch applications",
 		Example: `  weir app set web --instances 2 --command ./serve
   weir app status`,
 		Args: command.Group,
@@ -57,8 +58,9 @@ func (cli *commands) setCommand() *cobra.Command {
 	var checks checks
 	wait := false
 	cmd := &cobra.Command{
-		Use:   "set NAME",
-		Short: "Create or change an application: its instances, resources and command",
+		Use:     "set NAME",
+		Aliases: []string{"create", "add", "update"},
+		Short:   "Create or change an application: its instances, resources and command",
 		Long: `Create or change an application: its instances, resources and command.
 
 A flag that is not set keeps its value. A new application needs --command. A change of
@@ -231,8 +233,9 @@ func (cli *commands) getCommand() *cobra.Command {
 
 func (cli *commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the applications of the cluster",
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the applications of the cluster",
 		Example: `  weir app list
   weir app list --output name
   weir app list --output json`,
@@ -309,8 +312,9 @@ func (cli *commands) printApps(rows []api.App, work map[string]string) {
 func (cli *commands) deleteCommand() *cobra.Command {
 	damaged := false
 	cmd := &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Delete an application and stop its instances",
+		Use:     "delete NAME",
+		Aliases: []string{"rm", "remove"},
+		Short:   "Delete an application and stop its instances",
 		Long: `Delete an application and stop its instances, also if its row is lost and instances run.
 If the store cannot read the row of the application, its bucket is written again without the row. Only the role admin may do
 that: use its key in weir.yaml, and --damaged. With the bus of a data folder the flag is

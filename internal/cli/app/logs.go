@@ -30,8 +30,9 @@ func (cli *commands) logsCommand() *cobra.Command {
 	var index, lines int
 	var follow bool
 	cmd := &cobra.Command{
-		Use:   "logs NAME",
-		Short: "Print the last output of an application's instances, also of ended ones",
+		Use:     "logs NAME",
+		Aliases: []string{"log"},
+		Short:   "Print the last output of an application's instances, also of ended ones",
 		Long: `Print the last output of an application's instances, also of ended ones.
 
 With --follow the command goes on with the new output until Ctrl-C: also that of

@@ -23,8 +23,9 @@ import (
 
 func (cli *commands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "status [NAME]",
-		Short: "Show the state of all applications, or each instance of one application",
+		Use:     "status [NAME]",
+		Aliases: []string{"describe", "show", "ps"},
+		Short:   "Show the state of all applications, or each instance of one application",
 		Example: `  weir app status
   weir app status web
   weir app status --watch`,

@@ -29,6 +29,7 @@ func (cli *configCommands) configCommand() *cobra.Command {
 	cmd.AddCommand(cli.showCommand(), cli.schemaCommand())
 	cmd.AddCommand(&cobra.Command{
 		Use:     "validate [POOL]",
+		Aliases: []string{"check"},
 		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
 		Example: `  weir config validate default --config-dir ./config --cluster prod`,
 		Args:    cli.PoolArg,
@@ -50,8 +51,9 @@ func (cli *configCommands) configCommand() *cobra.Command {
 
 func (cli *configCommands) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show [POOL]",
-		Short: "Print the files of a pool with the values that apply",
+		Use:     "show [POOL]",
+		Aliases: []string{"get", "view"},
+		Short:   "Print the files of a pool with the values that apply",
 		Long: `Print weir.yaml, the pool's file and harmonizer.yaml as they are decoded: with defaults.
 The block autoscaling of the pool has the values that apply to the pool, also those of
 weir.yaml. Passwords are hidden, also in URLs and in parameters. Files with secrets are

@@ -18,8 +18,9 @@ type contextCommands struct{ *connect.CLI }
 
 func (cli *contextCommands) contextCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "context",
-		Short: "List and choose contexts: named settings of commands",
+		Use:     "context",
+		Aliases: []string{"contexts"},
+		Short:   "List and choose contexts: named settings of commands",
 		Long: `List and choose contexts. A context has the settings of commands for one cluster. They are
 in the file weir/config.yaml below $XDG_CONFIG_HOME, or below ~/.config:
 
@@ -50,8 +51,9 @@ type contextRow struct {
 
 func (cli *contextCommands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the contexts of this user",
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the contexts of this user",
 		Example: `  weir context list
   weir context list --output name`,
 		Args: command.NoArgs,
@@ -91,6 +93,7 @@ func shownServers(list string) string { return bus.NATS{Servers: bus.Split(list)
 func (cli *contextCommands) useCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "use CONTEXT",
+		Aliases: []string{"switch"},
 		Short:   "Make a context the current one",
 		Example: `  weir context use prod`,
 		Args:    command.OneArg("context"),
@@ -110,8 +113,9 @@ func (cli *contextCommands) useCommand() *cobra.Command {
 
 func (cli *contextCommands) showCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show [CONTEXT]",
-		Short: "Show the settings of commands, and which place gives each",
+		Use:     "show [CONTEXT]",
+		Aliases: []string{"get", "describe"},
+		Short:   "Show the settings of commands, and which place gives each",
 		Long: `Show the settings of commands, and which place gives each: a flag, a variable of the
 environment, or a context. "-" is a default. Without an argument, the context is the one that
 a command would use.`,

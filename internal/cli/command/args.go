@@ -16,10 +16,14 @@ import (
 // Help prints the help of a command that only has subcommands.
 func Help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// Group rejects an unknown subcommand. It suggests the nearest one and lists all.
+// Group rejects an unknown subcommand. For a word of other tools it lists the commands that do the same. Otherwise it
+// suggests the nearest subcommand and lists all.
 func Group(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
+	}
+	if err := instead(cmd, args); err != nil {
+		return err
 	}
 	var all, begin []string
 	for _, c := range cmd.Commands() {

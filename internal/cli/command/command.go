@@ -107,7 +107,6 @@ func (r *Root) Run(root *cobra.Command, args []string) error {
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the process at once
 	r.Stdout, r.Stderr = terminal.New(r.Stdout), terminal.New(r.Stderr)
-	root.SetArgs(args)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd(args...)
 	for _, c := range root.Commands() { // cobra accepts any argument of these two
@@ -121,7 +120,11 @@ func (r *Root) Run(root *cobra.Command, args []string) error {
 	root.SetIn(r.Stdin)
 	root.SetOut(r.Stdout)
 	root.SetErr(r.Stderr)
-	err := root.ExecuteContext(ctx)
+	args, err := translate(root, args)
+	if err == nil {
+		root.SetArgs(args)
+		err = root.ExecuteContext(ctx)
+	}
 	if err != nil {
 		fmt.Fprintf(r.Stderr, "weir: %v\n", err)
 	}

@@ -14,8 +14,9 @@ import (
 
 func (cli *commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list [POOL]",
-		Short: "List the machines of a pool",
+		Use:     "list [POOL]",
+		Aliases: []string{"ls"},
+		Short:   "List the machines of a pool",
 		Long: `List the machines of a pool: those of the last tick that read them, with their usage
 now. A pool without a tick has those that report. The column "health" is "-" in a pool without a health policy.`,
 		Example: `  weir node list web

@@ -40,8 +40,9 @@ type commands struct{ *connect.CLI }
 func Command(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	cmd := &cobra.Command{
-		Use:   "node",
-		Short: "List the machines of a pool, and control the repair of unhealthy ones",
+		Use:     "node",
+		Aliases: []string{"nodes"},
+		Short:   "List the machines of a pool, and control the repair of unhealthy ones",
 		Long: `List the machines of a pool, and control the repair of unhealthy ones. The policy is the
 "health" block of the pool file, and the autoscaler of the pool carries it out. With
 "mode: observe", the default, it decides and reports, but repairs nothing. The arguments
@@ -67,8 +68,9 @@ of these commands are nodes, after the name of their pool or with --pool.`,
 func (cli *commands) statusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "status [POOL] [NODE...]",
-		Short: "Show the unhealthy machines of a pool, and their repairs",
+		Use:     "status [POOL] [NODE...]",
+		Aliases: []string{"get", "describe", "show"},
+		Short:   "Show the unhealthy machines of a pool, and their repairs",
 		Long: `Show the unhealthy machines of a pool, and their repairs. For a machine that is named,
 the command also shows the last result of each detection mode. "waits for" is the gate
 that holds a repair: docs/node-health.md lists the gates. Lines with "!" need an

@@ -48,8 +48,9 @@ func (cli *commands) takeGroups(ctx context.Context, b *bus.Bus, cmd *cobra.Comm
 
 func (cli *commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the pools of the cluster, with their size and problems, worst first",
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the pools of the cluster, with their size and problems, worst first",
 		Long: `List the pools of the cluster, with their size and problems, worst first. A pool is listed
 if it has ticked, or if it has a file in the configuration folder. The command reads
 stored data, and asks the harmonizer for its requests without an answer. A pool that cannot be read has the

@@ -44,8 +44,9 @@ func shortForms(c *connect.CLI) []*cobra.Command {
 func poolCommand(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	cmd := &cobra.Command{
-		Use:   "pool",
-		Short: "Show a pool, explain its decisions, and change it by hand",
+		Use:     "pool",
+		Aliases: []string{"pools"},
+		Short:   "Show a pool, explain its decisions, and change it by hand",
 		Long: `Show a pool, explain its decisions, and change it by hand. "weir status", "explain",
 "plan", "diff", "pause", "resume" and "offset" are short forms of the commands here.`,
 		Example: `  weir pool list
@@ -57,6 +58,9 @@ func poolCommand(c *connect.CLI) *cobra.Command {
 	}
 	for _, short := range shortForms(c) {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
+		if short.Name() == "status" {
+			short.Aliases = []string{"get", "describe", "show"}
+		}
 		cmd.AddCommand(short)
 	}
 	cmd.AddCommand(cli.listCommand(), cli.targetCommand(), cli.drainCommand(), cli.acceptCommand(),

@@ -24,8 +24,9 @@ import (
 
 func (cli *commands) listCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "list [NAMESPACE[/NAME]]",
-		Short: "List the signal releases in the bucket",
+		Use:     "list [NAMESPACE[/NAME]]",
+		Aliases: []string{"ls"},
+		Short:   "List the signal releases in the bucket",
 		Example: `  weir release list
   weir release list shop/rps --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -79,6 +80,7 @@ func (cli *commands) showCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:     "show NAMESPACE/NAME@VERSION",
+		Aliases: []string{"get", "describe"},
 		Short:   "Show the files, the signature and the yank of a release",
 		Example: `  weir release show shop/rps@v1.4.0`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),

@@ -29,8 +29,9 @@ type commands struct{ *connect.CLI }
 func Command(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	cmd := &cobra.Command{
-		Use:   "release",
-		Short: "Publish, list, verify, fetch and withdraw releases of signals",
+		Use:     "release",
+		Aliases: []string{"releases"},
+		Short:   "Publish, list, verify, fetch and withdraw releases of signals",
 		Long: `Publish, list, verify, fetch and withdraw releases: the versions of signals in the bucket
 of weir.yaml.`,
 		Example: `  weir release publish shop/rps@v1.4.0 ./bin/rps

@@ -25,8 +25,9 @@ import (
 
 func (cli *commands) psCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "ps [POOL]",
-		Short: "List the signal processes of a pool",
+		Use:     "ps [POOL]",
+		Aliases: []string{"list", "ls", "status"},
+		Short:   "List the signal processes of a pool",
 		Example: `  weir signal ps
   weir signal ps web --output json`,
 		Args: cli.PoolArg,

@@ -29,8 +29,9 @@ type commands struct{ *connect.CLI }
 func Command(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	cmd := &cobra.Command{
-		Use:   "signal",
-		Short: "Write, test, run and inspect signals",
+		Use:     "signal",
+		Aliases: []string{"signals"},
+		Short:   "Write, test, run and inspect signals",
 		Long: `Write, test, run and inspect signals: programs that turn metrics into resource requests.
 "weir release" publishes them. docs/signals.md is a tutorial, from an empty folder to a
 published signal.`,

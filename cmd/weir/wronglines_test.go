@@ -205,7 +205,7 @@ func wrongNames() []wrongInput {
 func wrongValues() []wrongInput {
 	const (
 		duration = "want a duration such as 90s, 5m or 2h"
-		when     = "want a time such as 03:10, 2026-01-02T03:10:00 or 2026-01-02T03:10:00Z, or how long ago, such as 90m"
+		when     = "want a time such as 03:10, 2026-01-02T03:10:00 or 2026-01-02T03:10:00Z, or how long ago, such as 90m or 7d"
 	)
 	return []wrongInput{
 		{"explain --since -5m", nil, 2, "-5m", "--since", when},
@@ -226,8 +226,8 @@ func wrongValues() []wrongInput {
 		{"explain --since 5", nil, 2, `"5"`, "--since", when + "; did you mean 5s?"},
 		{"explain --since 5min", nil, 2, `"5min"`, "--since", "did you mean 5m?"},
 		{"explain --since 1h30", nil, 2, `"1h30"`, "--since", "did you mean 1h30m?"},
-		{"explain --since yesterday", nil, 2, `"yesterday"`, "--since", when},
-		{"pause --for 2d", nil, 2, `"2d"`, "--for", "did you mean 48h?"},
+		{"explain --since tuesday", nil, 2, `"tuesday"`, "--since", when},
+		{"pause --for 2days", nil, 2, `"2days"`, "--for", "did you mean 48h?"},
 		{"pause --for -1h", nil, 2, "-1h", "--for", "want 0 to 8760h"},
 		{"resume --for 1h", nil, 2, "unknown flag: --for", `"weir resume --help"`, "See"},
 		{"offset 2 --for 99999h", nil, 2, "99999h", "--for", "want 0 to 8760h"},
@@ -241,7 +241,7 @@ func wrongValues() []wrongInput {
 		{"status --timeout soon", nil, 2, `"soon"`, "--timeout", duration},
 		{"metrics serve --config-dir DIR", map[string]string{"weir.yaml": "metrics: {embedded: {retention: 1m}}\n"}, 2, "is 1m0s", "metrics.embedded.retention", "want at least 2h"},
 		{"metrics serve --retention 1m", nil, 2, "1m0s", "--retention", "at least 2h"},
-		{"metrics put --app web --at yesterday a=1", nil, 2, `"yesterday"`, "--at", when},
+		{"metrics put --app web --at tuesday a=1", nil, 2, `"tuesday"`, "--at", when},
 		{"metrics put --app web --at 2026-01-32 a=1", nil, 2, `"2026-01-32"`, "--at", when},
 		{"metrics put --app web --at 2026-13-01T00:00:00Z a=1", nil, 2, `"2026-13-01T00:00:00Z"`, "--at", "want a time such as"},
 		{"metrics put --app web a=many", nil, 2, `"a=many"`, "a=many", "want NAME=VALUE with a finite number"},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -41,8 +42,8 @@ func (f *versionFlags) bind(fs *pflag.FlagSet) {
 	fs.StringVar(&f.http, "ready-http", "", "PORT[/PATH]: an instance is ready if this responds with a status from 200 to 399")
 	fs.StringVar(&f.tcp, "ready-tcp", "", "PORT: an instance is ready if this port accepts a connection")
 	fs.StringVar(&f.exec, "ready-exec", "", "an instance is ready if this command exits with 0, run by /bin/sh -c in its folder")
-	fs.DurationVar(&f.after, "ready-after", 0, "time before an instance can be ready (default 10s without a check, 0s with one)")
-	fs.DurationVar(&f.within, "ready-within", 0, "time in which a new instance must be ready, or the update halts (default 5m)")
+	command.DurationVar(fs, &f.after, "ready-after", 0, "time before an instance can be ready (default 10s without a check, 0s with one)")
+	command.DurationVar(fs, &f.within, "ready-within", 0, "time in which a new instance must be ready, or the update halts (default 5m)")
 	fs.BoolVar(&f.restartUnready, "restart-unready", false, "end an instance whose check fails after it was ready, so that it is started again")
 	fs.BoolVar(&f.noReady, "no-ready", false, "remove all of --ready-..., so that an instance is ready 10s after its start")
 	fs.StringArrayVar(&f.env, "env", nil, "NAME=VALUE for the command, or NAME- to remove it; can be repeated")

@@ -155,7 +155,7 @@ a line. "weir signal run --local", "test" and "bench" read these lines with --me
 	f := cmd.Flags()
 	f.StringVar(&w.app, "app", "", "application that the metrics belong to")
 	f.StringVar(&w.kind, "type", w.kind, "app_metrics, system_metrics, metadata or instance_counts")
-	f.DurationVar(&w.window, "range", 20*time.Minute, "length of the window before now")
+	command.DurationVar(f, &w.window, "range", 20*time.Minute, "length of the window before now")
 	f.BoolVar(&w.regex, "regex", false, "NAME is a regular expression, matched against the stored keys \"APP,NAME|DIMENSIONS\"")
 	cli.FormFlag(cmd, command.FormTable, command.FormJSON) // the lines are a file format
 	return cmd

@@ -93,7 +93,7 @@ func (r *Root) Command() *cobra.Command {
 	f.StringVar(&r.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
 	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
 	f.StringVar(&r.Context, "context", "", "context of the user's config.yaml (WEIR_CONTEXT; default: its current one); daemons ignore it")
-	f.DurationVar(&r.Timeout, "timeout", defaultTimeout, "how long a command waits for the bus; daemons ignore it")
+	DurationVar(f, &r.Timeout, "timeout", defaultTimeout, "how long a command waits for the bus; daemons ignore it")
 	f.StringVar(&r.Color, "color", terminal.ColorAuto, "auto, always or never; auto: on a terminal, unless NO_COLOR is set or TERM is dumb")
 	f.StringVar(&r.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
 	f.StringVar(&r.LogFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")

@@ -88,7 +88,7 @@ can read. An address that other hosts reach needs --token-file. "weir metrics pu
 	}
 	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: metrics.token in the data folder, created if missing)")
 	AdminFlag(cmd, &o.AdminAddr, "127.0.0.1:9468")
-	cmd.Flags().DurationVar(&o.Retention, "retention", 0, "how long values are stored, at least 2h (default: metrics.embedded.retention of weir.yaml, else 744h)")
+	DurationVar(cmd.Flags(), &o.Retention, "retention", 0, "how long values are stored, at least 2h (default: metrics.embedded.retention of weir.yaml, else 744h)")
 	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "address for writes in line protocol; port 0 means a free port")
 	return cmd
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 )
@@ -72,6 +73,50 @@ func nearNumber(x float64) string {
 		return strconv.FormatFloat(x, 'f', -1, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 6, 64)
+}
+
+// inDays matches a duration that begins with weeks or days, such as 7d or 1d12h.
+func inDays() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:([0-9]{1,4})w)?(?:([0-9]{1,5})d)?([0-9].*)?$`)
+}
+
+// parseDuration is time.ParseDuration that also accepts whole weeks and days of 24 h before the other units.
+func parseDuration(text string) (time.Duration, error) {
+	m := inDays().FindStringSubmatch(text)
+	if m == nil || m[1] == "" && m[2] == "" {
+		return time.ParseDuration(text)
+	}
+	weeks, _ := strconv.Atoi(m[1])
+	days, _ := strconv.Atoi(m[2])
+	sum := time.Duration(7*weeks+days) * 24 * time.Hour
+	if m[3] == "" {
+		return sum, nil
+	}
+	rest, err := time.ParseDuration(m[3])
+	if sum > math.MaxInt64-rest {
+		return 0, fmt.Errorf("time: invalid duration %q", text)
+	}
+	return sum + rest, err
+}
+
+// DurationVar adds a flag of a duration, which may have days: 7d.
+func DurationVar(flags *pflag.FlagSet, p *time.Duration, name string, initial time.Duration, help string) {
+	*p = initial
+	flags.Var((*duration)(p), name, help)
+}
+
+type duration time.Duration
+
+func (d *duration) Type() string { return "duration" }
+
+func (d *duration) String() string { return time.Duration(*d).String() }
+
+func (d *duration) Set(text string) error {
+	parsed, err := parseDuration(text)
+	if err == nil {
+		*d = duration(parsed)
+	}
+	return err
 }
 
 // wordy is a duration as people write it: numbers with units in letters.

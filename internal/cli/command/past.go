@@ -17,16 +17,25 @@ var (
 )
 
 // ParseTime parses a point of the past. now has the location of the local clock. The forms are:
-//   - a duration such as 90m: that long ago;
+//   - a duration such as 90m or 7d: that long ago;
 //   - RFC 3339;
 //   - a local date with a time. If the clock showed it twice, the last of them by now counts;
-//   - a local date: its first moment;
+//   - a local date, today or yesterday: its first moment;
 //   - 15:04 or 15:04:05: the last moment by now at which the clock showed it.
 //
 // A time that the clock skipped is an error that names the change of the clock.
 func ParseTime(text string, now time.Time) (time.Time, error) {
-	if ago, err := time.ParseDuration(text); err == nil && ago > 0 {
+	if ago, err := parseDuration(text); err == nil && ago > 0 {
 		return now.Add(-ago), nil
+	}
+	switch text {
+	case "now":
+		return now, nil
+	case "today":
+		text = now.Format(time.DateOnly)
+	case "yesterday":
+		year, month, day := now.Date()
+		text = time.Date(year, month, day-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil {
 		return at, nil
@@ -49,7 +58,7 @@ func ParseTime(text string, now time.Time) (time.Time, error) {
 			return lastShown(wall, now)
 		}
 	}
-	want := "want a time such as 03:10, 2026-01-02T03:10:00 or 2026-01-02T03:10:00Z, or how long ago, such as 90m"
+	want := "want a time such as 03:10, 2026-01-02T03:10:00 or 2026-01-02T03:10:00Z, or how long ago, such as 90m or 7d"
 	if near := durationNear(text); near != "" {
 		want += "; did you mean " + near + "?"
 	}

@@ -26,6 +26,10 @@ func TestParseTime(t *testing.T) {
 		{here, "2026-03-01T04:30:00+01:00", "2026-01-02T03:10:00Z", "2026-01-02T03:10:00Z"},
 		{here, "2026-03-01T04:30:00+01:00", "2026-01-02 03:10", "2026-01-02T03:10:00+01:00"},
 		{here, "2026-03-01T04:30:00+01:00", "2026-01-02", "2026-01-02T00:00:00+01:00"},
+		{here, "2026-03-01T04:30:00+01:00", "yesterday", "2026-02-28T00:00:00+01:00"},
+		{here, "2026-03-01T04:30:00+01:00", "today", "2026-03-01T00:00:00+01:00"},
+		{here, "2026-03-01T04:30:00+01:00", "now", "2026-03-01T04:30:00+01:00"},
+		{here, "2026-03-01T04:30:00+01:00", "7d", "2026-02-22T04:30:00+01:00"},
 		{here, "2026-03-01T04:30:00+01:00", "", "want a time ..."},
 		{here, "2026-03-01T04:30:00+01:00", "noon", "want a time ..."},
 		{here, "2026-03-01T04:30:00+01:00", "25:00", "want a time ..."},
@@ -143,7 +147,7 @@ func TestSinceFlag(t *testing.T) {
 		SinceVar(flags, &d, "since", time.Hour, "begin")
 		return d, flags.Parse([]string{"--since", text})
 	}
-	for text, want := range map[string]time.Duration{"8h": 8 * time.Hour, "500ms": 500 * time.Millisecond} {
+	for text, want := range map[string]time.Duration{"8h": 8 * time.Hour, "500ms": 500 * time.Millisecond, "1d": 24 * time.Hour, "1w": 168 * time.Hour, "1d12h": 36 * time.Hour} {
 		if d, err := parse(text); err != nil || d != want {
 			t.Errorf("--since %s = %v, %v", text, d, err)
 		}
@@ -151,7 +155,7 @@ func TestSinceFlag(t *testing.T) {
 	if d, err := parse(time.Now().Add(-time.Hour).Format(time.RFC3339)); err != nil || d < time.Hour || d > time.Hour+time.Minute || d%time.Second != 0 {
 		t.Errorf("--since an hour ago = %v, %v", d, err)
 	}
-	for text, part := range map[string]string{"2100-01-01": "not in the past", "-1m": "want a time", "0s": "want a time", "2d": "did you mean 48h?"} {
+	for text, part := range map[string]string{"2100-01-01": "not in the past", "-1m": "want a time", "0s": "want a time", "2 d": "did you mean 48h?"} {
 		if _, err := parse(text); err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("--since %s: %v, want %q", text, err, part)
 		}

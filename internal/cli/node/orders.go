@@ -79,7 +79,7 @@ end of the request. "weir node release --all" withdraws it.` + fmt.Sprintf(conne
 		},
 	}
 	cmd.Flags().BoolVar(&order.All, "all", false, "each machine of the pool, one after the other; requires --wait")
-	cmd.Flags().DurationVar(&order.For, "wait", 0, "how long the request may wait for the gates, such as 90m")
+	command.DurationVar(cmd.Flags(), &order.For, "wait", 0, "how long the request may wait for the gates, such as 90m")
 	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, shown in the log")
 	cli.OutputFlag(cmd)
 	return cmd
@@ -120,7 +120,7 @@ that continue to their end.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 			return cli.orderHealth(cmd, nodes, order)
 		},
 	}
-	cmd.Flags().DurationVar(&order.For, "for", judge.DefaultPause, "duration of the pause, such as 90m")
+	command.DurationVar(cmd.Flags(), &order.For, "for", judge.DefaultPause, "duration of the pause, such as 90m")
 	cmd.Flags().StringVar(&order.Why, "why", "", "reason, shown in status")
 	cli.OutputFlag(cmd)
 	return cmd

@@ -31,7 +31,7 @@ func (n *noteFlags) addForce(cmd *cobra.Command) {
 }
 
 func (n *noteFlags) add(cmd *cobra.Command, length time.Duration) {
-	cmd.Flags().DurationVar(&n.length, "for", length, "duration, such as 90m; 0 lasts until it is withdrawn")
+	command.DurationVar(cmd.Flags(), &n.length, "for", length, "duration, such as 90m; 0 lasts until it is withdrawn")
 	n.addForce(cmd)
 	n.addWhy(cmd)
 }

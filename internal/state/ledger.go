@@ -157,25 +157,38 @@ const maxListedName = 10_000
 
 // Pools returns the names of a cluster's pools that have a ledger, in order.
 func Pools(ctx context.Context, js jetstream.JetStream, cluster string) ([]string, error) {
+	return listed(ctx, js, cluster, func(of, pool string) (string, bool) { return pool, of == cluster })
+}
+
+// Clusters returns the names of the clusters with a pool that has a ledger, in order.
+func Clusters(ctx context.Context, js jetstream.JetStream) ([]string, error) {
+	return listed(ctx, js, "*", func(of, _ string) (string, bool) { return of, true })
+}
+
+// listed returns a name for each ledger of a cluster, or of all for "*".
+func listed(ctx context.Context, js jetstream.JetStream, cluster string, name func(cluster, pool string) (string, bool)) ([]string, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	var pools []string
-	prefix := names.LedgerStream(cluster, "")
-	listed := js.StreamNames(ctx, jetstream.WithStreamListSubject(ledgerSubject(cluster, "*")))
+	var all []string
+	streams := js.StreamNames(ctx, jetstream.WithStreamListSubject(ledgerSubject(cluster, "*")))
 	n := 0
-	for name := range listed.Name() {
+	for stream := range streams.Name() {
 		if n++; n > maxListedName {
 			return nil, fmt.Errorf("list the pools of cluster %s: more than %d streams", cluster, maxListedName)
 		}
-		if pool, ok := strings.CutPrefix(name, prefix); ok && names.Valid(pool) {
-			pools = append(pools, pool)
+		parts := strings.Split(stream, ":")
+		if len(parts) != 3 || stream != names.LedgerStream(parts[1], parts[2]) || !names.Valid(parts[1]) || !names.Valid(parts[2]) {
+			continue
+		}
+		if one, ok := name(parts[1], parts[2]); ok {
+			all = append(all, one)
 		}
 	}
-	if err := listed.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
+	if err := streams.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
 		return nil, fmt.Errorf("list the pools of cluster %s: %w", cluster, err)
 	}
-	slices.Sort(pools)
-	return slices.Compact(pools), nil
+	slices.Sort(all)
+	return slices.Compact(all), nil
 }
 
 // Bounds of Append, beside streams.AppendTimeout. A leader that hangs is replaced within about ten seconds, and each attempt finds the new one.

@@ -148,7 +148,8 @@ lists as applied. max, limits and weights may be "inf".
 
 The output is {"target_capacity", "steps", "groups", "terminate", "state"}. The target is
 the number before it is rounded and divided among groups. For an invalid line the
-output is {"error"}, and the command continues with the next line.`,
+output is {"error"}, and the command continues with the next line. If no line is valid,
+the exit code is 2.`,
 		Example: `  weir explain --output json | weir decide
   weir decide ticks.jsonl | jq .steps
   weir decide --set scaling_limits.max_capacity=40 --since 24h`,
@@ -170,7 +171,11 @@ output is {"error"}, and the command continues with the next line.`,
 				return err
 			}
 			defer closeIn()
-			return redecide.Lines(cmd.Context(), in, cli.Stdout)
+			decided, err := redecide.Lines(cmd.Context(), in, cli.Stdout)
+			if err == nil && decided == 0 && cmd.Context().Err() == nil {
+				err = usage.New(errors.New("decide: no line of the input is a tick; give records of \"weir explain --output json\""))
+			}
+			return err
 		},
 	}
 	again.add(cmd)

@@ -15,8 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 )
 
-// Lines answers each line of in with one line of out. It ends early, without an error, when ctx ends.
-func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
+// Lines answers each line of in with one line of out, and returns how many lines it could decide. It ends early, without an
+// error, when ctx ends.
+func Lines(ctx context.Context, in io.Reader, out io.Writer) (decided int, err error) {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, history.MaxRecord)
 	w := bufio.NewWriter(out)
@@ -32,17 +33,19 @@ func Lines(ctx context.Context, in io.Reader, out io.Writer) error {
 		answer, err := reader.answerLine(line)
 		if err != nil {
 			answer = encodeError(err)
+		} else {
+			decided++
 		}
 		if _, err := w.Write(append(answer, '\n')); err != nil {
-			return err
+			return decided, err
 		}
 	}
 	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return errors.Join(w.Flush(), fmt.Errorf("a line has more than %d MiB", history.MaxRecord>>20))
+		return decided, errors.Join(w.Flush(), fmt.Errorf("a line has more than %d MiB", history.MaxRecord>>20))
 	} else if err != nil {
-		return errors.Join(w.Flush(), err)
+		return decided, errors.Join(w.Flush(), err)
 	}
-	return w.Flush()
+	return decided, w.Flush()
 }
 
 // answerLine decides one line and returns the line of the answer.

@@ -72,7 +72,7 @@ func (e *noTickError) Error() string { return e.text }
 func (e *noTickError) Unwrap() error { return state.ErrNoRecord }
 
 // NoTick returns the error for a pool that has no recorded tick. If its bootstrap does not run, and only other pools of the
-// cluster have a ledger, it is a mistake in the name.
+// cluster, or only other clusters, have a ledger, it is a mistake in the name.
 func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	var s api.BootstrapStatus
 	err := Request(ctx, b.Conn(), names.BootstrapSubject(cluster, pool, "status"), "bootstrap", nil, &s)
@@ -90,6 +90,16 @@ func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	if len(others) > 0 && !slices.Contains(others, pool) {
 		return usage.New(&noTickError{fmt.Sprintf("cluster %s has no tick of pool %q, and no bootstrap of it runs%s; a new pool needs \"weir bootstrap --pool %s\"",
 			cluster, pool, spelling.Suggest(pool, others), pool)})
+	}
+	if len(others) == 0 {
+		clusters, err := state.Clusters(ctx, b.JetStream())
+		if err != nil {
+			return err
+		}
+		if len(clusters) > 0 {
+			return usage.New(&noTickError{fmt.Sprintf("no pool of cluster %q has ticked on this bus%s; give the cluster with --cluster; a new one needs \"weir bootstrap --cluster %s\"",
+				cluster, spelling.Suggest(cluster, clusters), cluster)})
+		}
 	}
 	return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: start it with \"weir up\" or \"weir bootstrap\"", cluster, pool)}
 }

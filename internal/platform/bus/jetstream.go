@@ -84,6 +84,23 @@ func (s *streams) AccountInfo(ctx context.Context) (*jetstream.AccountInfo, erro
 	return call(ctx, s.denied, exactly("$JS.API.INFO"), s.JetStream.AccountInfo)
 }
 
+// watchedNames is a list of names that ends at a violation. Its Err is called after the last name.
+type watchedNames struct {
+	jetstream.StreamNameLister
+	ctx  context.Context
+	done func()
+}
+
+func (w *watchedNames) Err() error {
+	defer w.done()
+	return causeOf(w.ctx, w.StreamNameLister.Err())
+}
+
+func (s *streams) StreamNames(ctx context.Context, opts ...jetstream.StreamListOpt) jetstream.StreamNameLister {
+	watching, done := watchViolations(ctx, s.Conn(), "$JS.API.STREAM.NAMES")
+	return &watchedNames{s.JetStream.StreamNames(watching, opts...), watching, done}
+}
+
 func (s *streams) Publish(ctx context.Context, subject string, data []byte, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	return s.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, opts...)
 }

@@ -61,7 +61,13 @@ func TestForbiddenCallsFailAtOnce(t *testing.T) {
 		"read by sequence":  {func() error { _, err := stream.GetMsg(ctx, 1); return err }, "publish to $JS.API.DIRECT.GET.KV_open"},
 		"delete a stream":   {func() error { return js.DeleteStream(ctx, "KV_open") }, "publish to $JS.API.STREAM.DELETE.KV_open"},
 		"read last message": {func() error { _, err := stream.GetLastMsgForSubject(ctx, "$KV.open.no"); return err }, "publish to $JS.API.DIRECT.GET.KV_open.$KV.open.no"},
-		"raw request":       {func() error { _, err := raw.Request(ctx, "$JS.API.DIRECT.GET.KV_open.$KV.open.no", nil); return err }, "publish to $JS.API.DIRECT.GET.KV_open.$KV.open.no"},
+		"list streams": {func() error {
+			names := js.StreamNames(ctx)
+			for range names.Name() {
+			}
+			return names.Err()
+		}, "publish to $JS.API.STREAM.NAMES"},
+		"raw request": {func() error { _, err := raw.Request(ctx, "$JS.API.DIRECT.GET.KV_open.$KV.open.no", nil); return err }, "publish to $JS.API.DIRECT.GET.KV_open.$KV.open.no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.call()

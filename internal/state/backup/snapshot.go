@@ -157,7 +157,7 @@ func (c Config) send(ctx context.Context, subject string, data []byte) ([]byte, 
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	for i := 1; ; i++ {
-		reply, err := c.JS.Conn().RequestWithContext(ctx, subject, data)
+		reply, err := bus.Request(ctx, c.JS.Conn(), subject, data)
 		if err == nil {
 			return reply.Data, nil
 		}

@@ -81,8 +81,8 @@ func naiveVerbs() []wrongInput {
 		{"decide DIR/text", map[string]string{"text": "root\nbin\n"}, 2, "want a JSON object", "no line of the input is a tick", `"weir explain --output json"`},
 		{"decide DIR/empty", map[string]string{"empty": "\n"}, 2, "no line", "of the input is a tick", `"weir explain --output json"`},
 		{"decide", nil, 2, "no line", "of the input is a tick", `"weir explain --output json"`},
-		{"events --since 36501d", nil, 2, `"36501d"`, "--since", "want"},
-		{"explain --since 7d", nil, 2, "has not ticked yet", "pool local/default", "weir bootstrap"},
+		{"events --since 99999999d", nil, 2, `"99999999d"`, "--since", "want a time"},
+		{"explain --since 7d", nil, 1, "has not ticked yet", "pool local/default", "weir bootstrap"},
 		{"list", nil, 2, `has no command "list"`, first, `See "weir --help"`},
 	}
 }

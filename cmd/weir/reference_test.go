@@ -52,7 +52,9 @@ func TestCommandsPage(t *testing.T) {
 	root := commandTree()
 	var b bytes.Buffer
 	b.WriteString("# Commands\n\nThis page has the help of each command. A test generates it from the code " +
-		"(`go test ./cmd/weir -run TestCommandsPage -update`). `weir help COMMAND` prints the same.\n\n" +
+		"(`go test ./cmd/weir -run TestCommandsPage -update`). `weir help COMMAND` prints the same, folded at 80 columns. `weir pool status`, `explain`, `plan`, `diff`, `pause`, " +
+		"`resume` and `offset` are the same as `weir status` and so on. A word of other tools that has one meaning runs, such as `get nodes` and " +
+		"`logs web`. Another one lists commands.\n\n" +
 		"Listings take `--output json`; durations in it are seconds. Exit codes: 0 done, 1 could not be done, 2 wrong command line or file, or a pool, an application, " +
 		"a node or a group that does not exist. Codes 10 to 22 are the reasons [why a release is rejected](signals.md#when-a-release-is-rejected).\n\n" +
 		"On a terminal that is narrower than a table, each row is a block of lines. If the locale is not one of UTF-8 (`LANG=C`), " +
@@ -61,7 +63,7 @@ func TestCommandsPage(t *testing.T) {
 	var walk func(cmd *cobra.Command)
 	walk = func(cmd *cobra.Command) {
 		for _, c := range cmd.Commands() {
-			if !c.Hidden && c.Name() != "help" && c.Name() != "completion" {
+			if !c.Hidden && c.Annotations[command.ShortForm] == "" && c.Name() != "help" && c.Name() != "completion" {
 				if c.Runnable() && !isGroup(c) {
 					leaves = append(leaves, c)
 				}

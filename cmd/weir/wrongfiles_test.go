@@ -142,7 +142,7 @@ func wrongFiles() (rows []wrongInput) {
 		{elfBytes, "invalid character", "want a JSON object"}, {"[1]\n", "not a", "want an object"}, {`{"polcy": {}}`, `no such key \"polcy\"`, "did you mean policy?"},
 		{`{"policy": {}, "pool": {}, "signals": "x"}`, "signals", "want a list"}, {"{}", "policy is missing", "want {"},
 	} { // each line has its answer, and the program goes on
-		rows = append(rows, wrongInput{"decide DIR/case", map[string]string{"case": c.content + "\n"}, 0, c.what, `{"error":`, c.fix})
+		rows = append(rows, wrongInput{"decide DIR/case", map[string]string{"case": c.content + "\n"}, 2, c.what, `{"error":`, c.fix})
 	}
 
 	keys := []kindOfFile{

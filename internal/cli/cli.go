@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,7 +69,7 @@ func Commands(of *command.Root) *cobra.Command {
 instances running, and repairs unhealthy machines.
 
 To try all of it on this machine, run "weir up", and in another terminal:
-  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
+  weir app set web --instances 5 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`
 	root.AddCommand(
@@ -80,6 +81,29 @@ To try all of it on this machine, run "weir up", and in another terminal:
 	root.AddCommand(cluster.Commands(cli)...)
 	root.AddCommand(daemons.Commands(cli)...)
 	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)
+	sortIntoGroups(root)
 	(&completion{cli}).completeNames(root)
 	return root
+}
+
+// sortIntoGroups gives each command its group in the help of weir. The daemons are the last one.
+func sortIntoGroups(root *cobra.Command) {
+	of := map[string]string{}
+	for _, g := range []struct{ title, names string }{
+		{"Look at a pool:", "status explain plan diff events decide doctor"},
+		{"Change a pool:", "pool node pause resume offset"},
+		{"Applications and signals:", "app signal release metrics"},
+		{"Set up:", "up config context nats state version"},
+		{"Daemons:", "bootstrap autoscaler placer harmonizer agent notify web auth"},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})
+		for name := range strings.FieldsSeq(g.names) {
+			of[name] = g.title
+		}
+	}
+	for _, c := range root.Commands() {
+		c.GroupID = of[c.Name()]
+	}
+	root.SetHelpCommandGroupID("Set up:")
+	root.SetCompletionCommandGroupID("Set up:")
 }

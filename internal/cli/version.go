@@ -22,7 +22,7 @@ func versionText() string {
 func (cli *versionCommands) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of weir, and the Go version and platform of its build",
+		Short: "Print the version of weir, its Go version and its platform",
 		Example: `  weir version
   weir version --output json`,
 		Args: command.NoArgs,

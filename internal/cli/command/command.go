@@ -86,6 +86,7 @@ func (r *Root) Command() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(wrongFlag)
+	setHelp(root)
 	f := root.PersistentFlags()
 	f.StringVar(&r.Data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
 	f.StringVar(&r.NATS, "nats", "", "NATS servers, with commas (WEIR_NATS; default: nats of weir.yaml, else the data folder's own)")

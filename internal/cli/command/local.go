@@ -25,7 +25,7 @@ func Up(run func(ctx context.Context, o UpOptions) error) *cobra.Command {
 	var o UpOptions
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Run everything on this machine: bus, bucket, metrics, machines, applications, one pool",
+		Short: "Run everything on this machine, with one pool: for a trial",
 		Long: `Run everything on this machine, below one data folder: a NATS bus, an S3 bucket
 with one published signal release, a metrics store, and the harmonizer. A pool of
 two groups has processes as machines. Its bootstrap runs the signals and the

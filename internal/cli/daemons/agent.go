@@ -16,7 +16,7 @@ func (cli *commands) agentCommand() *cobra.Command {
 	p := agentd.New()
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Run one machine of a pool: its application instances and its heartbeats",
+		Short: "Run one machine of a pool: its instances and its heartbeats",
 		Long: `Run one machine of a pool: start and stop application instances on this host within
 its resources, and report them in heartbeats over the bus.
 

@@ -49,7 +49,7 @@ func (cli *commands) bootstrapCommand() *cobra.Command {
 	var adminAddr string
 	cmd := &cobra.Command{
 		Use:   "bootstrap",
-		Short: "Run one pool: fetch its signals, supervise them, and start its autoscaler",
+		Short: "Run the signals and the autoscaler of one pool",
 		Long: `Run one pool: fetch the signal releases that the pool file pins, verify and
 start them, supervise them, and start the pool's autoscaler.
 

@@ -42,7 +42,7 @@ func Command(c *connect.CLI) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "node",
 		Aliases: []string{"nodes"},
-		Short:   "List the machines of a pool, and control the repair of unhealthy ones",
+		Short:   "List the machines of a pool, and control their repair",
 		Long: `List the machines of a pool, and control the repair of unhealthy ones. The policy is the
 "health" block of the pool file, and the autoscaler of the pool carries it out. With
 "mode: observe", the default, it decides and reports, but repairs nothing. The arguments

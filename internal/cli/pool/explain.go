@@ -120,7 +120,7 @@ func (cli *decideCommands) decideCommand() *cobra.Command {
 	again := &redecideFlags{tickCommands: &tickCommands{cli.CLI}}
 	cmd := &cobra.Command{
 		Use:   "decide [FILE | POOL]",
-		Short: "Recompute ticks, or decide the recorded ticks of a pool with another policy",
+		Short: "Recompute ticks, or decide those of a pool with another policy",
 		Long: `Recompute ticks, or decide the recorded ticks of a pool with another policy.
 
 With --set and --since the argument is a pool, and the command is "weir pool decide".
@@ -132,14 +132,16 @@ changes nothing.
 A line is a record of the ledger, as "weir explain --output json" prints it, or is
 written by hand:
   now         seconds since 1970, or a time such as 2026-01-02T15:04:05Z
-  policy      scaling_limits, autoscaling and autoscale_signals, as in a pool file
-  pool        target_capacity, fulfilled_capacity, non_orphan_fulfilled_capacity,
-              total, allocated, groups [{id, target, min, max, stale}], nodes [{id,
-              group, weight, tasks, batch, safe, cordoned, uptime, state, stale,
-              draining, priority, unhealthy}]
+  policy      scaling_limits, autoscaling and autoscale_signals, as in a pool
+              file
+  pool        target_capacity, fulfilled_capacity,
+              non_orphan_fulfilled_capacity, total, allocated, groups [{id,
+              target, min, max, stale}], nodes [{id, group, weight, tasks, batch,
+              safe, cordoned, uptime, state, stale, draining, priority,
+              unhealthy}]
   history     resources of a unit of weight, by kind, for an empty pool
-  signals     [{app, Resources}], or {app, verdict} or {app, error} for a signal without
-              a response; app __default__ is the default signal
+  signals     [{app, Resources}], or {app, verdict} or {app, error} for a signal
+              without a response; app __default__ is the default signal
   offset      weight that an operator adds to the target; pinned: fixed target
   no_scale_down  true, or the reason
   state       state in the output of the previous tick

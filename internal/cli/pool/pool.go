@@ -48,7 +48,8 @@ func poolCommand(c *connect.CLI) *cobra.Command {
 		Aliases: []string{"pools"},
 		Short:   "Show a pool, explain its decisions, and change it by hand",
 		Long: `Show a pool, explain its decisions, and change it by hand. "weir status", "explain",
-"plan", "diff", "pause", "resume" and "offset" are short forms of the commands here.`,
+"plan", "diff", "decide", "pause", "resume" and "offset" may also be written after
+"weir pool".`,
 		Example: `  weir pool list
   weir pool status web
   weir pool target web 40 --for 2h --why "load test"
@@ -61,6 +62,7 @@ func poolCommand(c *connect.CLI) *cobra.Command {
 		if short.Name() == "status" {
 			short.Aliases = []string{"get", "describe", "show"}
 		}
+		short.Annotations = map[string]string{command.ShortForm: "true"}
 		cmd.AddCommand(short)
 	}
 	cmd.AddCommand(cli.listCommand(), cli.targetCommand(), cli.drainCommand(), cli.acceptCommand(),

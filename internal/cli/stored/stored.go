@@ -36,7 +36,7 @@ func Command(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Check stored data for damage and loss, accept a loss, back up, and restore",
+		Short: "Check stored data, accept a loss, back up, and restore",
 		Example: `  weir state check
   weir state backup prod.tar
   weir state accept apps --reason "restored the copy of 03:00"

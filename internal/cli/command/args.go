@@ -86,6 +86,9 @@ func wrongFlag(cmd *cobra.Command, err error) error {
 
 // suggestFlag returns the flag that was meant, if it is near, and the flags of the command.
 func suggestFlag(cmd *cobra.Command, name string, own []string) (text string) {
+	if use := flagMeant(cmd, name); use != "" {
+		return "; use " + use
+	}
 	all := slices.Clone(own)
 	cmd.InheritedFlags().VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
 	if near := spelling.Nearest(name, all); near != "" {

@@ -28,17 +28,30 @@ func (r *Root) NamesFlag(cmd *cobra.Command, names func(value any) []string) {
 	}
 }
 
-// FormFlag gives a command --output with these forms, of which the first is the default. The command prints tables if
+// FormFlag gives a command --output with these forms, of which the first is the default. "wide" is another word for a table,
+// which has all columns, and --json one for "--output json". The command prints tables if
 // Output is "table". In any other form it passes its data to PrintJSON; Output is "json" then.
 func (r *Root) FormFlag(cmd *cobra.Command, forms ...string) {
 	last := len(forms) - 1
 	want := strings.Join(forms[:last], ", ") + " or " + forms[last]
 	cmd.Flags().StringVarP(&r.Form, "output", "o", forms[0], want)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(forms, cobra.ShellCompDirectiveNoFileComp)) // fails only without the flag
+	asJSON := new(bool)
+	if slices.Contains(forms, FormJSON) {
+		cmd.Flags().BoolVar(asJSON, "json", false, "the same as --output json")
+		_ = cmd.Flags().MarkHidden("json") // fails only without the flag
+	}
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !cmd.Flags().Changed("output") { // all commands share r.Form
+		switch {
+		case *asJSON && cmd.Flags().Changed("output") && r.Form != FormJSON:
+			return usage.New(fmt.Errorf("--json and --output %s are given: give one of them", r.Form))
+		case *asJSON:
+			r.Form = FormJSON
+		case !cmd.Flags().Changed("output"): // all commands share r.Form
 			r.Form = forms[0]
+		case r.Form == formWide && slices.Contains(forms, FormTable):
+			r.Form = FormTable
 		}
 		if !slices.Contains(forms, r.Form) {
 			return usage.New(fmt.Errorf("--output %q: want %s%s", r.Form, want, spelling.DidYouMean(r.Form, forms)))

@@ -16,6 +16,7 @@ const (
 	FormTable = "table"
 	FormJSON  = "json"
 	FormYAML  = "yaml"
+	formWide  = "wide" // a table, for people who type it
 	formName  = "name" // the names of the listed things, one on each line
 )
 

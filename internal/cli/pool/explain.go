@@ -136,8 +136,8 @@ written by hand:
               file
   pool        target_capacity, fulfilled_capacity,
               non_orphan_fulfilled_capacity, total, allocated, groups [{id,
-              target, min, max, stale}], nodes [{id, group, weight, tasks, batch,
-              safe, cordoned, uptime, state, stale, draining, priority,
+              target, min, max, stale}], nodes [{id, group, weight, tasks,
+              batch, safe, cordoned, uptime, state, stale, draining, priority,
               unhealthy}]
   history     resources of a unit of weight, by kind, for an empty pool
   signals     [{app, Resources}], or {app, verdict} or {app, error} for a signal

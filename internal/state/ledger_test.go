@@ -436,6 +436,9 @@ func TestPoolsHaveALedger(t *testing.T) {
 	if pools, err := state.Pools(t.Context(), js, "here"); err != nil || !cmp.Equal(pools, []string{"batch", "web"}) {
 		t.Errorf("Pools = %v, %v, want batch and web", pools, err)
 	}
+	if clusters, err := state.Clusters(t.Context(), js); err != nil || !cmp.Equal(clusters, []string{"he", "here", "here2"}) {
+		t.Errorf("Clusters = %v, %v, want he, here and here2", clusters, err)
+	}
 }
 
 // A writer goes on after the loss of the stream and its creation, with whole records.

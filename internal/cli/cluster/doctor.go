@@ -39,7 +39,8 @@ the servers; the bucket of releases and its trusted keys; the metrics store; the
 at the provider; the agents; placer and harmonizer; stored records of nodes, groups and
 apps that are gone; bootstrap; whether each signal runs as a user of its own with
 resource limits; and whether other users can read files with keys. Each failure is
-printed with what to do. The exit code is 1 if a check failed.
+printed with what to do. What "weir up" of an ordinary user cannot have is a note. The
+exit code is 1 if a check failed, so something is to be done.
 
 The command changes nothing without --fix. --fix creates missing streams and buckets,
 raises the number of replicas, and deletes left-over records. It needs credentials of
@@ -102,7 +103,8 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 	site.Program, _ = os.Executable() // without a path the package is not checked
 	if dir, err := cli.DataDir(); err == nil && cli.Configs == "" {
 		if up := daemon.UpConfigs(dir); isFolder(up) {
-			site.Configs = up                          // "weir up" reads no other files
+			site.Configs = up // "weir up" reads no other files
+			site.Ordinary = os.Geteuid() != 0
 			site.Keys, _ = signalbucket.LocalKeys(dir) // without them, the bucket refuses
 		}
 	}
@@ -191,7 +193,7 @@ func (p *doctorPrinter) clear() {
 // styleOfResult returns the colour of the result of a check.
 func styleOfResult(r doctor.Result) terminal.Style {
 	switch r {
-	case doctor.OK, doctor.Fixed:
+	case doctor.OK, doctor.Fixed, doctor.Note:
 		return terminal.Good
 	case doctor.Failed:
 		return terminal.Bad

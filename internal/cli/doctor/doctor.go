@@ -42,6 +42,7 @@ const (
 	Warned  Result = "warning" // works now, and needs an operator soon
 	Fixed   Result = "fixed"   // failed, and Bus.Fix has repaired it
 	Unknown Result = "unknown" // the check has no data
+	Note    Result = "note"    // nothing is to be done: an ordinary user cannot have it
 )
 
 // Finding is the finding of a check.
@@ -61,7 +62,9 @@ type Site struct {
 	Keys    signalbucket.Keys // of the bucket of "weir up"; zero: those of the service file
 	Files   error             // why the files are not valid; nil if they are
 	Timeout time.Duration     // of each check; 0: 10 s
-	Bus     *Bus              // nil: the bus is not checked
+	// Ordinary: "weir up" of a user that is not root. It cannot give signals users of their own, or limits.
+	Ordinary bool
+	Bus      *Bus // nil: the bus is not checked
 	// Status is bootstrap's response; nil without one, then Silent is the error. With Bus, Examine requests it.
 	Status *api.BootstrapStatus
 	Silent error
@@ -211,13 +214,21 @@ func signalUsers(s Site) []Finding {
 	var all []Finding
 	same := Shared(s.Status.Signals)
 	for _, why := range slices.Sorted(maps.Keys(same)) {
-		all = append(all, Finding{Result: Failed,
+		all = append(all, Finding{Result: s.unlessOrdinary(Failed),
 			Detail: fmt.Sprintf("signals of %s run as the user of bootstrap, and can read its keys and files", strings.Join(same[why], ", ")), Fix: why})
 	}
 	if all == nil {
 		return []Finding{{Result: OK, Detail: "each signal runs as a separate user"}}
 	}
 	return all
+}
+
+// unlessOrdinary returns the result of a check that an ordinary user cannot pass.
+func (s Site) unlessOrdinary(r Result) Result {
+	if s.Ordinary {
+		return Note
+	}
+	return r
 }
 
 // Shared returns the apps whose signals run as the user of bootstrap, by the reason with its remedy.
@@ -256,7 +267,7 @@ func signalLimits(s Site) []Finding {
 	})
 	var all []Finding
 	for _, why := range slices.Sorted(maps.Keys(unenforced)) {
-		all = append(all, Finding{Result: Failed,
+		all = append(all, Finding{Result: s.unlessOrdinary(Failed),
 			Detail: fmt.Sprintf("limits of the signals of %s are not enforced: %s", strings.Join(unenforced[why], ", "), why),
 			Fix:    "give bootstrap a cgroup v2 with the controllers cpu, memory and pids: in its unit file, Delegate=yes and DelegateSubgroup=bootstrap"})
 	}

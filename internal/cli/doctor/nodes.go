@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -27,7 +28,18 @@ func (s Site) agents(ctx context.Context, b *bus.Bus) []Finding {
 	case len(report.Nodes) == 0:
 		return []Finding{{Result: Warned, Detail: "no node of the pool reports", Fix: `start "weir agent" on the machines of the pool, or see "weir status"`}}
 	}
+	if r, err := view.Last(ctx, b, s.Bus.Cluster, s.Bus.Pool); err == nil {
+		report = withoutEnded(report, partsOf(time.Now(), r).nodes)
+	}
 	return ofNodes(report)
+}
+
+// withoutEnded leaves out the silent nodes that the pool no longer has, by its newest tick: Weirkeeper ended them.
+func withoutEnded(report api.NodesReport, has parts) api.NodesReport {
+	if has.unknown == "" {
+		report.Receipts = slices.DeleteFunc(slices.Clone(report.Receipts), func(r api.NodeReceipt) bool { return r.Silent && !has.names[r.Node] })
+	}
+	return report
 }
 
 // ofNodes returns a finding for each kind of problem, and one if there is no problem.

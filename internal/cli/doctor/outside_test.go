@@ -114,6 +114,11 @@ func TestAgentsAreJudgedByReceipts(t *testing.T) {
 	if len(unknown) != 1 || unknown[0].Result != Warned || !strings.Contains(unknown[0].Detail, "n6: InstancesNotListed: 3 app instances") {
 		t.Errorf("a condition without a result: %+v", unknown)
 	}
+	gone := withoutEnded(api.NodesReport{Nodes: make([]api.NodeFacts, 1), Receipts: []api.NodeReceipt{good, {Node: "ended", Silent: true}, {Node: "n8", Silent: true}}},
+		parts{names: map[string]bool{good.Node: true, "n8": true}})
+	if found := ofNodes(gone); len(found) != 1 || !strings.Contains(found[0].Detail, "1 nodes are silent: n8") {
+		t.Errorf("a node that Weirkeeper ended and a silent one: %+v, want the silent one", found)
+	}
 	rival := ofNodes(api.NodesReport{Nodes: []api.NodeFacts{{ID: "n5", Rival: "process 7 of host b"}}, Receipts: []api.NodeReceipt{good}})
 	oneOf(t, rival, Failed, "second agent, which is refused: n5: process 7 of host b", "another id")
 }

@@ -128,6 +128,7 @@ target the command shows the pin.
 					return cli.showPin(ctx, o)
 				}
 				fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], explain.Note(note))
+				cli.warnOfLimits(cmd.Context(), pin)
 				return nil
 			})
 		},
@@ -136,6 +137,24 @@ target the command shows the pin.
 	cli.OutputFlag(cmd)
 	cmd.Flags().BoolVar(&clear, "clear", false, "remove the pin")
 	return cmd
+}
+
+// warnOfLimits prints what happens to a pin outside the limits of the last tick, which still apply.
+func (cli *commands) warnOfLimits(ctx context.Context, pin api.Pin) {
+	_ = cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error { // without a tick the limits are unknown
+		r, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
+		if err != nil || r.Case == nil || pin.Bound != "" {
+			return err
+		}
+		limits := r.Case.Input.Policy.Limits
+		switch {
+		case pin.Target > limits.Max:
+			fmt.Fprintf(cli.Stdout, "max_capacity is %s: the pool grows to %[1]s, not to %s\n", explain.Number(limits.Max), explain.Number(pin.Target))
+		case pin.Target < limits.Min:
+			fmt.Fprintf(cli.Stdout, "min_capacity is %s: the pool shrinks to %[1]s, not to %s\n", explain.Number(limits.Min), explain.Number(pin.Target))
+		}
+		return nil
+	})
 }
 
 // isTarget reports whether a text is min, max or a target.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -37,7 +38,7 @@ func decideAll(t testing.TB, lines []object) []object {
 		}
 		in.Write(append(data, '\n'))
 	}
-	if code := cli.Run([]string{"decide"}, &in, &out, os.Stderr); code != command.ExitOK {
+	if code := cli.Run([]string{"decide"}, &in, &out, io.Discard); code != command.ExitOK && code != command.ExitUsage { // a table may have wrong lines only
 		t.Fatalf("weir decide ends with %d", code)
 	}
 	var answers []object

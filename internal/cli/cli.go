@@ -90,9 +90,9 @@ To try all of it on this machine, run "weir up", and in another terminal:
 func sortIntoGroups(root *cobra.Command) {
 	of := map[string]string{}
 	for _, g := range []struct{ title, names string }{
-		{"Look at a pool:", "status explain plan diff events decide doctor"},
+		{"Look at a pool:", "status explain plan diff events decide simulate doctor"},
 		{"Change a pool:", "pool node pause resume offset"},
-		{"Applications and signals:", "app signal release metrics"},
+		{"Applications, signals and calendars:", "app signal release metrics calendar"},
 		{"Set up:", "up config context nats state version"},
 		{"Daemons:", "bootstrap autoscaler placer harmonizer agent notify web auth"},
 	} {

@@ -45,8 +45,8 @@ func Command(c *connect.CLI) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
 		Use:   "simulate FILE",
-		Short: "Run a pool under virtual time, and print what its policy would have cost",
-		Long: `Run a pool under virtual time, and print what its policy would have cost.
+		Short: "Run a pool under virtual time, and print what it would cost",
+		Long: `Run a pool under virtual time, and print what it would cost.
 
 FILE is a scenario: the pool's file, the demand, the machines and their prices. See docs/simulate.md.
 The command runs the loop of the autoscaler against machines in memory. It needs no bus and changes

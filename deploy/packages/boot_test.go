@@ -235,7 +235,7 @@ func TestUnitsRun(t *testing.T) {
 	}
 	c.prints("shop: 2 instances", "app", "set", "shop", "--instances", "2", "--cpus", "0.1", "--mem", "16", "--command", "exec sleep 100000")
 	c.prints("shop: 2 expected, 2 running", "app", "status", "shop")
-	c.prints("pool prod/web: target 1, wanted 1, fulfilled 1, joined 1, limits 1 to 3", "status")
+	c.prints("target 1, joined 1, limits 1 to 3", "status")
 	before := c.instances()
 	if len(before) != 2 {
 		t.Fatalf("instances %v, want 2", before)

@@ -74,7 +74,7 @@ func Read(dir, cluster, pool string) (Files, error) {
 func (f Files) Decode(healthChecks ...func(Pool) error) (Service, Pool, error) {
 	service, errService := f.Service.service(f.Pins)
 	pool, errPool := f.PoolIn.pool(f.Cluster, f.Pool, f.Pins)
-	errs := []error{errService, errPool, shortTimeLimits(service, pool, errService, errPool).OrNil()}
+	errs := []error{errService, errPool, shortTimeLimits(service, pool, errService, errPool).OrNil(), queryProblems(service, pool, errService, errPool).OrNil()}
 	if !pool.document.unknown("health", errPool) {
 		for _, check := range healthChecks {
 			errs = append(errs, check(pool))
@@ -146,6 +146,7 @@ func (f File) service(pins []Pin) (s Service, err error) {
 		}
 	}
 	s = s.pinned(pins).withDefaults()
+	s.sourcesBelow(f.Path)
 	s.NATS, s.Admin, s.Web = below(s.NATS, f.Path), adminBelow(s.Admin, f.Path), webBelow(s.Web, f.Path)
 	return s, s.document.complete(s.Validate())
 }

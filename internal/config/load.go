@@ -104,6 +104,16 @@ func Load(dir, cluster, pool string, healthChecks ...func(Pool) error) (Service,
 	return files.Decode(healthChecks...)
 }
 
+// LoadAt is Load for a pool's file at any path.
+func LoadAt(dir, file, cluster, pool string) (Service, Pool, error) {
+	service, errService := readService(dir)
+	text, errPool := readFile(file)
+	if err := errors.Join(errService, errPool); err != nil {
+		return Service{}, Pool{}, err
+	}
+	return Files{Cluster: cluster, Pool: pool, Service: service, PoolIn: text}.Decode()
+}
+
 // LoadService reads the service file below dir. A missing file means defaults only.
 func LoadService(dir string) (Service, error) {
 	file, err := readService(dir)

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -76,7 +78,7 @@ func (s Service) sourceProblems() Problems {
 		one, path := s.Sources[name], "sources."+name
 		ps = append(ps, nameProblem(s.document, path, name)...)
 		if len(one.Keys) != 1 {
-			ps = append(ps, s.document.problem(path, "names "+counted(one.Keys)+": want one of "+strings.Join(keysOfOptions(one.options()), ", ")))
+			ps = append(ps, s.document.problem(path, "has "+cmp.Or(strings.Join(one.Keys, " and "), "no kind")+": want one of "+strings.Join(keysOfOptions(one.options()), ", ")))
 			continue
 		}
 		for _, p := range one.Value.Check() {
@@ -148,6 +150,19 @@ func (s Service) query(m Metric) source.Query {
 	}
 	q, _ := one.Kind().Compile(m.Form, m.Window()) // Decode has returned the problems
 	return q
+}
+
+// SourceAt returns the block "sources" of a service file with one source of a kind, by the name of the kind, at a URL.
+func SourceAt(kind, url string) (string, error) {
+	text := fmt.Sprintf("sources: {%s: {%s: {url: %q}}}\n", kind, kind, url)
+	s, err := File{Path: kind, Text: []byte(text)}.service(nil)
+	if found, ok := errors.AsType[Problems](err); ok {
+		return "", errors.New(found[0].What)
+	}
+	if err == nil && len(s.Sources) != 1 {
+		err = errors.New("want a URL")
+	}
+	return text, err
 }
 
 // OpenSources opens the sources of the service file, by name.

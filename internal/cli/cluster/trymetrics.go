@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/source"
+	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+func (cli *metricsCommands) tryCommand() *cobra.Command {
+	var app string
+	cmd := &cobra.Command{
+		Use:   "try [FILE]",
+		Short: "Read each required metric of a pool now, as its signals would",
+		Long: `Read each required metric of a pool now, as its signals would receive it, and print its
+series, how many points are missing between the oldest and the newest, and how long it took.
+FILE is a pool's file; without it, that of the pool in the configuration folder. The sources
+are those of weir.yaml in the configuration folder. The bus is used only for metrics of the
+pool's own store. Nothing is changed.
+
+The exit code is 0 if each signal could be evaluated, and 1 if a window is unknown or stale.`,
+		Example: `  weir metrics try --pool web
+  weir metrics try web.yaml --config-dir ./config --app shop
+  weir metrics try web.yaml --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usage.New(fmt.Errorf("%s requires one FILE, not %d\nSee %q", cmd.CommandPath(), len(args), cmd.CommandPath()+" --help"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			service, pool, err := cli.files(args)
+			if err != nil {
+				return usage.New(err)
+			}
+			tried, err := triedWindows(config.Autoscaler(service, pool), app)
+			if err != nil {
+				return usage.New(err)
+			}
+			return cli.tryMetrics(cmd.Context(), service, pool, tried)
+		},
+	}
+	cmd.Flags().StringVar(&app, "app", "", "only the metrics of this app")
+	cli.OutputFlag(cmd)
+	return cmd
+}
+
+// files returns the service file and the pool's file.
+func (cli *metricsCommands) files(args []string) (config.Service, config.Pool, error) {
+	if len(args) == 0 {
+		return config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
+	}
+	return config.LoadAt(cli.ConfigDir(), args[0], cli.Cluster, cli.Pool)
+}
+
+// triedWindow is a window of an app or of the default signal.
+type triedWindow struct {
+	app    string
+	window ask.Window
+}
+
+// triedWindows returns the windows of an app; empty: of all.
+func triedWindows(c autoscaler.Config, app string) (all []triedWindow, err error) {
+	var apps []string
+	add := func(signal ask.Signal) {
+		if of := sigproto.AppOf(signal.App); !slices.Contains(apps, of) {
+			apps = append(apps, of)
+		}
+		for _, w := range signal.Windows {
+			if app == "" || sigproto.AppOf(signal.App) == app {
+				all = append(all, triedWindow{signal.App, w})
+			}
+		}
+	}
+	add(c.Default)
+	for _, signal := range c.Apps {
+		add(signal)
+		for _, advisor := range signal.Raise {
+			add(advisor)
+		}
+	}
+	if app != "" && !slices.Contains(apps, app) {
+		return nil, fmt.Errorf("--app %q: %s", app, spelling.Unknown(app, apps))
+	}
+	return all, nil
+}
+
+// tryMetrics tries the windows in order, and prints them.
+func (cli *metricsCommands) tryMetrics(ctx context.Context, service config.Service, pool config.Pool, tried []triedWindow) error {
+	sources, err := service.OpenSources()
+	if err != nil {
+		return err
+	}
+	try := func(ctx context.Context, own metrics.Store) error {
+		return cli.printTrials(ctx, service, pool, tried, source.Router{Store: own, Sources: sources})
+	}
+	if !slices.ContainsFunc(tried, func(t triedWindow) bool { return t.window.Source == "" }) {
+		return try(ctx, nil)
+	}
+	return cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error {
+		own, err := cli.MetricsStore(b, metricsstore.OperatorWriter)
+		if err != nil {
+			return err
+		}
+		return try(ctx, own)
+	})
+}
+
+func (cli *metricsCommands) printTrials(ctx context.Context, service config.Service, pool config.Pool, tried []triedWindow, store metrics.Store) error {
+	c := ask.Config{Cluster: pool.Cluster, Pool: pool.Name, Tick: config.Autoscaler(service, pool).Tick}
+	trials, bad := []api.MetricTrial{}, 0
+	for _, t := range tried {
+		began := time.Now()
+		one := c.Try(ctx, store, sigproto.AppOf(t.app), t.window, began)
+		one.App, one.Took = t.app, time.Since(began)
+		if one.Problem != "" {
+			bad++
+		}
+		trials = append(trials, one)
+	}
+	if cli.Output == "json" {
+		if err := cli.PrintJSON(trials); err != nil {
+			return err
+		}
+	} else {
+		cli.PrintTable([]string{"app", "metric", "source", "took", "series", "points", "gaps", "newest", "last value"}, trialRows(trials))
+		for _, one := range trials {
+			if one.Problem != "" {
+				fmt.Fprintf(cli.Stdout, "%s of %s: %s\n", one.Metric, one.App, one.Problem)
+			}
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of %d windows are unknown or stale: signals that need them are not evaluated", bad, len(trials))
+	}
+	return nil
+}
+
+// maxShownSeries bounds the rows of a metric in the table.
+const maxShownSeries = 10
+
+func trialRows(trials []api.MetricTrial) (rows [][]string) {
+	for _, one := range trials {
+		first := []string{one.App, one.Metric, cell.OrDash(one.Source), seconds.Short(one.Took.Round(time.Millisecond))}
+		if len(one.Series) == 0 {
+			rows = append(rows, append(first, "none", "-", "-", "-", "-"))
+		}
+		for i, s := range one.Series {
+			if i == maxShownSeries {
+				rows = append(rows, append(first, fmt.Sprintf("and %d more", len(one.Series)-i), "", "", "", ""))
+				break
+			}
+			gaps := "-"
+			if s.Gaps != nil {
+				gaps = fmt.Sprint(*s.Gaps)
+			}
+			rows = append(rows, append(slices.Clone(first), s.Name, fmt.Sprint(s.Points), gaps, cell.LocalTime(s.Newest), explain.Number(s.Last)))
+			first = []string{"", "", "", ""}
+		}
+	}
+	return rows
+}

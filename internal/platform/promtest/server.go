@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,7 +28,12 @@ type Server struct {
 	URL   string // http://127.0.0.1:PORT
 	t     testing.TB
 	flush string // path of a request that makes written points visible; empty: they are
+	what  command
+	kill  func()
 }
+
+// anyPort is the address of a server at a free port.
+const anyPort = "127.0.0.1:0"
 
 // command starts a server. listening finds its address in a line of its log.
 type command struct {
@@ -44,7 +51,7 @@ func prometheus(t testing.TB, dir, config string, flags ...string) command {
 	return command{
 		program: Program(t, "prometheus"),
 		args: append([]string{"--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
-			"--web.listen-address", "127.0.0.1:0", "--log.format", "json"}, flags...),
+			"--web.listen-address", anyPort, "--log.format", "json"}, flags...),
 		listening: regexp.MustCompile(`"msg":"Listening on","address":"([^"]+)"|"address":"([^"]+)".*"msg":"Listening on"`),
 	}
 }
@@ -53,6 +60,26 @@ func prometheus(t testing.TB, dir, config string, flags ...string) command {
 func Storage(t testing.TB, flags ...string) *Server {
 	t.Helper()
 	return run(t, prometheus(t, t.TempDir(), "global: {}\n", append([]string{"--web.enable-remote-write-receiver"}, flags...)...))
+}
+
+// Scrape starts a Prometheus that scrapes the target's /metrics periodically. A scrape may take a whole period.
+func Scrape(t testing.TB, target string, every time.Duration) *Server {
+	t.Helper()
+	config := fmt.Sprintf("global: {scrape_interval: %[1]dms, scrape_timeout: %[1]dms}\n"+
+		"scrape_configs: [{job_name: shop, static_configs: [{targets: [%[2]q]}]}]\n", every.Milliseconds(), strings.TrimPrefix(target, "http://"))
+	return run(t, prometheus(t, t.TempDir(), config))
+}
+
+// Kill kills the server.
+func (s *Server) Kill() { s.kill() }
+
+// Restart starts a killed Prometheus with its data, at its address.
+func (s *Server) Restart() {
+	s.t.Helper()
+	again := s.what
+	again.args = slices.Clone(again.args)
+	again.args[slices.Index(again.args, anyPort)] = strings.TrimPrefix(s.URL, "http://")
+	s.kill = run(s.t, again).kill
 }
 
 // Victoria starts a VictoriaMetrics, which accepts remote write. It answers the newest points at once.
@@ -64,7 +91,7 @@ func Victoria(t testing.TB) *Server {
 	}
 	s := run(t, command{
 		program: program,
-		args: []string{"-storageDataPath", filepath.Join(t.TempDir(), "data"), "-httpListenAddr", "127.0.0.1:0", "-loggerFormat", "json",
+		args: []string{"-storageDataPath", filepath.Join(t.TempDir(), "data"), "-httpListenAddr", anyPort, "-loggerFormat", "json",
 			"-search.latencyOffset", "0s", "-search.disableCache", "-memory.allowedBytes", "64MB"},
 		listening: regexp.MustCompile(`starting http server at http://([^/"]+)`),
 	})
@@ -84,7 +111,7 @@ func run(t testing.TB, what command) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, s := bufio.NewScanner(lines), &Server{t: t}
+	log, s := bufio.NewScanner(lines), &Server{t: t, what: what}
 	var seen []string
 	for s.URL == "" && log.Scan() {
 		seen = append(seen, log.Text())
@@ -99,11 +126,12 @@ func run(t testing.TB, what command) *Server {
 			continue
 		}
 	}()
-	t.Cleanup(func() {
+	s.kill = sync.OnceFunc(func() {
 		_ = c.Process.Kill() // it may have ended
 		<-done
 		_ = c.Wait() // it was killed
 	})
+	t.Cleanup(s.kill)
 	if s.URL == "" {
 		t.Fatalf("%s does not listen:\n%s", what.program, strings.Join(seen, "\n"))
 	}

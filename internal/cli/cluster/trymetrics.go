@@ -64,10 +64,11 @@ The exit code is 0 if each signal could be evaluated, and 1 if a window is unkno
 
 // files returns the service file and the pool's file.
 func (cli *metricsCommands) files(args []string) (config.Service, config.Pool, error) {
+	configs, _ := runningConfigs(cli.CLI)
 	if len(args) == 0 {
-		return config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
+		return config.Load(configs, cli.Cluster, cli.Pool)
 	}
-	return config.LoadAt(cli.ConfigDir(), args[0], cli.Cluster, cli.Pool)
+	return config.LoadAt(configs, args[0], cli.Cluster, cli.Pool)
 }
 
 // triedWindow is a window of an app or of the default signal.
@@ -76,28 +77,21 @@ type triedWindow struct {
 	window ask.Window
 }
 
-// triedWindows returns the windows of an app; empty: of all.
+// triedWindows returns the windows of an app, with those of its advisors; empty: of all.
 func triedWindows(c autoscaler.Config, app string) (all []triedWindow, err error) {
 	var apps []string
-	add := func(signal ask.Signal) {
-		if of := sigproto.AppOf(signal.App); !slices.Contains(apps, of) {
-			apps = append(apps, of)
+	for _, signal := range c.Signals() {
+		of := sigproto.AppOf(signal.App)
+		apps = append(apps, of)
+		if app != "" && of != app {
+			continue
 		}
 		for _, w := range signal.Windows {
-			if app == "" || sigproto.AppOf(signal.App) == app {
-				all = append(all, triedWindow{signal.App, w})
-			}
+			all = append(all, triedWindow{signal.App, w})
 		}
 	}
-	add(c.Default)
-	for _, signal := range c.Apps {
-		add(signal)
-		for _, advisor := range signal.Raise {
-			add(advisor)
-		}
-	}
-	if app != "" && !slices.Contains(apps, app) {
-		return nil, fmt.Errorf("--app %q: %s", app, spelling.Unknown(app, apps))
+	if slices.Sort(apps); app != "" && !slices.Contains(apps, app) {
+		return nil, fmt.Errorf("--app %q: %s", app, spelling.Unknown(app, slices.Compact(apps)))
 	}
 	return all, nil
 }

@@ -96,6 +96,9 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	}
 	bounded("bucket", s.bucket)
 	bounded("keys", s.keys)
+	if s.Files == nil && len(s.Service.Sources) > 0 {
+		bounded("metrics sources", s.sources)
+	}
 	switch {
 	case x.connects():
 		s.overBus(ctx, x, report, progress)

@@ -51,7 +51,7 @@ type up struct {
 	*command.Root
 	reporter
 	options  command.UpOptions
-	sources  string // block of weir.yaml
+	sources  string            // block of weir.yaml
 	live     func(text string) // sets the live line of the terminal
 	began    time.Time
 	data     string

@@ -40,6 +40,7 @@ func TestSentence(t *testing.T) {
 		"one machine":  {tick(1, 2, 2, 2), Facts{}, "Apps need 1 machine, min_capacity keeps 2: stays 2."},
 		"at maximum":   {tick(9.12, 6, 6, 6, hold(api.DirectionUp, api.HoldLimit, "max_capacity", "9.12 needed, max_capacity allows 6")), waits, "Apps need 9.12 machines, max_capacity allows 6: stays 6. 5 instances of api wait: no node has so much room now."},
 		"grows":        {tick(5.2, 4, 6, 4), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined."},
+		"from nothing": {tick(3, 0, 3, 2, func(s *api.Summary) { s.Groups = nil }), Facts{}, "Apps need 3 machines: grows from 0 to 3. 2 of 3 joined."},
 		"shrinks":      {tick(2.5, 6, 3, 6, leave), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 3. Next: 2 machines leave (i-1, i-2: scaling down) in 40 s at the latest."},
 		"cooldown":     {tick(2.5, 6, 6, 6, hold(api.DirectionDown, api.HoldCooldown, "down", "changed 20s ago, not lowered for 5m0s")), Facts{}, "Apps need 2.5 machines: stays 6, held: changed 20s ago, not lowered for 5m0s."},
 		"weights":      {tick(8.5, 9, 9, 9, func(s *api.Summary) { s.NodeCounts = map[string]int{"running": 3}; s.Limits.Max = nil }), Facts{}, "Apps need a weight of 8.5: stays 9."},

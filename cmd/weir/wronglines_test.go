@@ -318,6 +318,8 @@ func wrongPlaces() []wrongInput {
 		{"up --bucket-addr nonsense", nil, 2, `"nonsense"`, "bucket", "want HOST:PORT"},
 		{"metrics serve --addr nonsense", nil, 2, `"nonsense"`, "address of the metrics", "want HOST:PORT"},
 		{"metrics serve --addr 0.0.0.0:0", nil, 2, "other hosts can reach it", `"0.0.0.0:0"`, "listen on 127.0.0.1"},
+		{"doctor --config-dir DIR", map[string]string{"weir.yaml": "nats: {servers: [\"nats://127.0.0.1:1\"]}\n"}, 2, "no pool is named", "DIR has no file of a pool", "weir doctor POOL --cluster CLUSTER"},
+		{"doctor web --cluster prod --config-dir DIR", map[string]string{"weir.yaml": "nats: {servers: [\"nats://127.0.0.1:1\"]}\n"}, 1, "1 failed: nats server", "configuration", "only the host of bootstrap needs"},
 		{"config validate --config-dir DIR/none", nil, 2, "no such file", "DIR/none/local/default.yaml", "give --config-dir, --cluster and --pool"},
 		{"simulate", nil, 2, "weir simulate wants one scenario file", "got 0 arguments", `See "weir simulate --help"`},
 		{"simulate DIR/none.yaml", nil, 2, "no such file", "DIR/none.yaml", "name a file that exists"},

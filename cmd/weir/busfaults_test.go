@@ -275,8 +275,8 @@ func (w *busWorld) nothingHappened(fault string, before map[string]bool, calls i
 	w.oneWriter(fault, busPool)
 }
 
-// oneWriter checks that in the order of their times the ticks in the ledger never return to an earlier epoch, and that no
-// tick began before the last one of another epoch had ended, unless its process was paused. It returns the ticks. A host that was cut off sends the record
+// oneWriter checks that in the order of their times the ticks in the ledger never return to an earlier epoch. No tick may begin
+// before the last one of another epoch ended, unless the process of that one was paused. It returns the ticks. A host that was cut off sends the record
 // of its last tick late, so their order in the ledger may differ.
 func (w *busUsers) oneWriter(fault, pool string) (ticks []api.TickRecord) {
 	w.Helper()

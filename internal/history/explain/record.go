@@ -203,10 +203,13 @@ func writeActions(w io.Writer, r api.TickRecord) {
 	}
 }
 
-// Number formats a capacity with at most two decimals.
+// Number formats a capacity with at most two decimals. Up to 1e15 it has no exponent.
 func Number(x float64) string {
-	const exact = 1e4 // up to here two decimals have at most six digits
-	if math.Abs(x) >= exact {
+	const exact, long, whole = 1e4, 999999.5, 1e15 // up to the first, two decimals have at most six digits
+	switch size := math.Abs(x); {
+	case size >= long && size < whole:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case size >= exact:
 		return Quantity(x)
 	}
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")

@@ -173,6 +173,9 @@ func hasNodeKey(data, node string) error {
 	return nil
 }
 
+// longestFinding bounds the columns of a line of a finding after its result, as those of a problem.
+const longestFinding = 95
+
 // doctorPrinter prints findings as they are found, and the running check on a terminal.
 type doctorPrinter struct {
 	out    io.Writer
@@ -184,10 +187,16 @@ func (p *doctorPrinter) found(f doctor.Finding) {
 	p.clear()
 	p.all = append(p.all, f)
 	terminal.Paint(p.out, styleOfResult(f.Result), fmt.Sprintf("%-7s", f.Result))
-	fmt.Fprintf(p.out, "  %s: %s\n", f.Check, strings.ReplaceAll(f.Detail, "\n", "; "))
-	if f.Fix != "" {
-		fmt.Fprintf(p.out, "         %s\n", f.Fix)
+	const below = "\n         " // the columns of the result
+	columns := terminal.Width(p.out)
+	if columns > 0 {
+		columns = min(columns, longestFinding)
 	}
+	lines := terminal.ProblemLines(f.Check+": "+f.Detail, columns)
+	if f.Fix != "" {
+		lines = append(lines, terminal.ProblemLines(f.Fix, columns)...)
+	}
+	fmt.Fprintf(p.out, "  %s\n", strings.Join(lines, below))
 }
 
 func (p *doctorPrinter) progress(check string) {

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -195,7 +196,7 @@ func (cli *CLI) PrintBusWarnings(ctx context.Context, b *bus.Bus) {
 	}
 	lines, _ := view.BusWarnings(ctx, b, cli.Cluster, cli.Pool)
 	for _, line := range lines {
-		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+		terminal.Problem(cli.Stdout, line)
 	}
 }
 

@@ -115,7 +115,10 @@ target the command shows the pin.
 			if len(args) == 0 {
 				return cli.withOrders(cmd.Context(), n.force, cli.showPin)
 			}
-			if !isTarget(args[0]) {
+			switch {
+			case strings.HasPrefix(args[0], "+"):
+				return usage.New(fmt.Errorf("target %q: want the new target, not a change of it; \"weir offset\" adds to the target", args[0]))
+			case !isTarget(args[0]):
 				return usage.New(fmt.Errorf("target %q: want a number of at least 0, min or max; \"%s --pool POOL\" shows the pin of a pool", args[0], cmd.CommandPath()))
 			}
 			pin, _ := view.ParsePin(args[0])

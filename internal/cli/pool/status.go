@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -53,7 +54,7 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 		return cli.PrintJSON(s)
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintf(cli.Stdout, "! %s\n", w)
+		terminal.Problem(cli.Stdout, w)
 	}
 	cli.printPool(s, time.Now())
 	if s.Processes != nil {

@@ -62,7 +62,7 @@ var house = []room{
 	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},
 	{"placer", floors{loop: ".", support: "schedulertest"}},
 	{"agent", floors{contracts: ". wire metadata measure readiness", support: "forgertest"}},
-	{"internal/price", floors{rules: "."}},
+	{"internal/price", floors{rules: ".", machinery: "spending"}},
 	{"internal/state", floors{adapter: "..."}},
 	{"internal/config", floors{files: "..."}},
 	{"simulate", floors{past: "."}},
@@ -80,7 +80,7 @@ var house = []room{
 // pure lists the packages with rules alone: only the standard packages in pureImports, without a clock.
 var pure = []string{
 	"api", "autoscaler/decide", "autoscaler/resolve", "autoscaler/shadow", "harmonizer/apps", "harmonizer/known", "harmonizer/queue", "harmonizer/cloudfoundry/report",
-	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/price", "internal/ui/web/plot",
+	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/price", "internal/price/spending", "internal/ui/web/plot",
 	"internal/ui/web/series", "internal/history/condition", "nodehealth/judge", "pools/disruption", "pools/fit", "pools/liveness", "pools/plan",
 	"signals/calendar",
 }

@@ -1,0 +1,67 @@
+package api
+
+import "slices"
+
+// Cost is what the machines of a pool cost for an hour, as of one tick.
+type Cost struct {
+	Currency string `json:"currency,omitempty"`
+	// PerHour is the sum of the parts with a price.
+	PerHour float64 `json:"per_hour"`
+	// Parts are in order of group, market, cause and rule. Each machine that is billed is in one of them, or is divided between
+	// several by its weight.
+	Parts []CostPart `json:"parts,omitempty"`
+	// Failed is why no price is known: the price file could not be read. Then all parts are without a price.
+	Failed string `json:"failed,omitempty"`
+}
+
+// CostPart is the cost of the machines of one group, market and cause.
+type CostPart struct {
+	Group    string    `json:"group"`
+	Market   string    `json:"market"` // such as "spot m5.large in us-east-1a"
+	Cause    CostCause `json:"cause"`
+	Rule     string    `json:"rule,omitempty"` // that holds them; only of CostHeld
+	Machines float64   `json:"machines"`
+	PerHour  *float64  `json:"per_hour,omitempty"` // nil: the market has no price
+}
+
+// CostCause is why a machine is paid for.
+type CostCause string
+
+const (
+	CostServing  CostCause = "serving"         // the requests of the signals need it
+	CostJoining  CostCause = "waiting to join" // its instance runs, and its node has not joined
+	CostDraining CostCause = "draining"        // it leaves
+	CostRoll     CostCause = "roll"            // it is replaced, and its replacement exists or is awaited
+	CostRepair   CostCause = "repair"          // it is repaired, or node health quarantines it
+	CostHeld     CostCause = "held"            // no request needs it, and a rule keeps it
+)
+
+// CauseText returns the cause for people: "serving", or "held by cooldown".
+func (p CostPart) CauseText() string {
+	if p.Cause == CostHeld {
+		return "held by " + p.Rule
+	}
+	return string(p.Cause)
+}
+
+// Unpriced returns the markets of machines without a price, in order. While there are any, PerHour is a lower bound.
+func (c Cost) Unpriced() (markets []string) {
+	for _, p := range c.Parts {
+		if p.PerHour == nil {
+			markets = append(markets, p.Market)
+		}
+	}
+	slices.Sort(markets)
+	return slices.Compact(markets)
+}
+
+// ByCause returns the cost of an hour by CauseText, without what has no price.
+func (c Cost) ByCause() map[string]float64 {
+	out := map[string]float64{}
+	for _, p := range c.Parts {
+		if p.PerHour != nil {
+			out[p.CauseText()] += *p.PerHour
+		}
+	}
+	return out
+}

@@ -36,7 +36,11 @@ func (cli *configCommands) configCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
-			if err := errors.Join(err, errHarmonizer); err != nil {
+			var errPrices error
+			if service.Prices != nil {
+				_, errPrices = service.Prices.Read()
+			}
+			if err := errors.Join(err, errHarmonizer, errPrices); err != nil {
 				return usage.New(err)
 			}
 			for _, w := range append(config.Warnings(service, pool), warnings...) {

@@ -65,3 +65,36 @@ func (c Cost) ByCause() map[string]float64 {
 	}
 	return out
 }
+
+// OtherParts is the group and the market of merged parts.
+const OtherParts = "other"
+
+// AtMost returns the cost with the first n parts. The others are merged by cause and rule, apart if they have no price, so that the
+// sums stay the same.
+func (c Cost) AtMost(n int) Cost {
+	if len(c.Parts) <= n {
+		return c
+	}
+	kept := slices.Clip(c.Parts[:n])
+	merged := len(kept)
+	for _, p := range c.Parts[n:] {
+		p.Group, p.Market = OtherParts, OtherParts
+		i := slices.IndexFunc(kept[merged:], func(o CostPart) bool {
+			return o.Cause == p.Cause && o.Rule == p.Rule && (o.PerHour == nil) == (p.PerHour == nil)
+		})
+		if i < 0 {
+			if p.PerHour != nil {
+				p.PerHour = new(*p.PerHour)
+			}
+			kept = append(kept, p)
+			continue
+		}
+		one := &kept[merged+i]
+		one.Machines += p.Machines
+		if p.PerHour != nil {
+			*one.PerHour += *p.PerHour
+		}
+	}
+	c.Parts = kept
+	return c
+}

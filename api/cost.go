@@ -1,6 +1,9 @@
 package api
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Cost is what the machines of a pool cost for an hour, as of one tick.
 type Cost struct {
@@ -37,11 +40,14 @@ const (
 )
 
 // CauseText returns the cause for people: "serving", or "held by cooldown".
-func (p CostPart) CauseText() string {
-	if p.Cause == CostHeld {
-		return "held by " + p.Rule
+func (p CostPart) CauseText() string { return p.Cause.Text(p.Rule) }
+
+// Text returns the cause with the rule of CostHeld, for people.
+func (c CostCause) Text(rule string) string {
+	if c == CostHeld {
+		return "held by " + rule
 	}
-	return string(p.Cause)
+	return string(c)
 }
 
 // Unpriced returns the markets of machines without a price, in order. While there are any, PerHour is a lower bound.
@@ -97,4 +103,34 @@ func (c Cost) AtMost(n int) Cost {
 	}
 	c.Parts = kept
 	return c
+}
+
+// Bill is what the machines of a pool cost between two times.
+type Bill struct {
+	Pool     string    `json:"pool"`
+	From     time.Time `json:"from"` // of the first tick
+	To       time.Time `json:"to"`   // until which the last one counts
+	Currency string    `json:"currency"`
+	Cost     float64   `json:"cost"` // the sum of the parts with a price
+	Hours    float64   `json:"machine_hours"`
+	// Parts are in order of cost, the largest first; those without a price are the last.
+	Parts []BillPart `json:"parts"`
+	Gaps  []BillGap  `json:"gaps,omitempty"` // times that the bill lacks
+}
+
+// BillPart is the bill of one group, market and cause.
+type BillPart struct {
+	Group  string    `json:"group"`
+	Market string    `json:"market"`
+	Cause  CostCause `json:"cause"`
+	Rule   string    `json:"rule,omitempty"` // that held the machines; only of CostHeld
+	Hours  float64   `json:"machine_hours"`
+	Cost   *float64  `json:"cost,omitempty"` // nil: the market had no price
+}
+
+// BillGap is a time whose cost is unknown.
+type BillGap struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+	Why  string    `json:"why"`
 }

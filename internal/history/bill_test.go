@@ -22,18 +22,19 @@ var billNoon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // text returns a bill on one line.
 func billText(b api.Bill) string {
-	out := fmt.Sprintf("%.4f %s, %.4f h, %s", b.Cost, b.Currency, b.Hours, b.To.Sub(b.From))
+	var out strings.Builder
+	out.WriteString(fmt.Sprintf("%.4f %s, %.4f h, %s", b.Cost, b.Currency, b.Hours, b.To.Sub(b.From)))
 	for _, p := range b.Parts {
 		cost := "unknown"
 		if p.Cost != nil {
 			cost = fmt.Sprintf("%.4f", *p.Cost)
 		}
-		out += fmt.Sprintf("; %s %s %.4f h: %s", p.Group, p.Cause.Text(p.Rule), p.Hours, cost)
+		out.WriteString(fmt.Sprintf("; %s %s %.4f h: %s", p.Group, p.Cause.Text(p.Rule), p.Hours, cost))
 	}
 	for _, g := range b.Gaps {
-		out += fmt.Sprintf("; %s to %s %s", g.From.Sub(billNoon), g.To.Sub(billNoon), g.Why)
+		out.WriteString(fmt.Sprintf("; %s to %s %s", g.From.Sub(billNoon), g.To.Sub(billNoon), g.Why))
 	}
-	return out
+	return out.String()
 }
 
 // Each bill was computed by hand.

@@ -75,11 +75,11 @@ func (cli *tickCommands) cost(ctx context.Context, b *bus.Bus, since time.Durati
 				share = fmt.Sprintf("%.1f %%", 100**p.Cost/bill.Cost)
 			}
 		}
-		rows = append(rows, []string{p.Cause.Text(p.Rule), p.Group, p.Market, fmt.Sprintf("%.2f", p.Hours), cost, share})
+		rows = append(rows, []string{p.Group, p.Market, p.Cause.Text(p.Rule), explain.Money(p.Hours), cost, share})
 	}
 	if rows != nil {
-		cli.PrintTable([]string{"cause", "group", "market", "machine-hours", "cost", "share"}, rows)
-		fmt.Fprintf(cli.Stdout, "%s %s for %.2f machine-hours, %s to %s\n", explain.Money(bill.Cost), bill.Currency, bill.Hours, cell.LocalTime(bill.From), cell.LocalTime(bill.To))
+		cli.PrintTable([]string{"group", "market", "cause", "machine-hours", "cost", "share"}, rows)
+		fmt.Fprintf(cli.Stdout, "%s %s for %s machine-hours, %s to %s\n", explain.Money(bill.Cost), bill.Currency, explain.Money(bill.Hours), cell.LocalTime(bill.From), cell.LocalTime(bill.To))
 	}
 	for _, g := range bill.Gaps[:min(len(bill.Gaps), shownGaps)] {
 		fmt.Fprintf(cli.Stdout, "! %s are not in the bill, from %s to %s: %s\n", seconds.Short(g.To.Sub(g.From).Round(time.Second)), cell.LocalTime(g.From), cell.LocalTime(g.To), g.Why)

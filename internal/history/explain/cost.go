@@ -12,9 +12,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 )
 
-// Money returns an amount for people: two digits after the point, or three significant ones of a smaller amount.
+// Money returns an amount for people: two digits after the point, or three significant ones of an amount below 1.
 func Money(x float64) string {
-	if x == 0 || x >= 0.1 {
+	if x == 0 || x >= 1 {
 		return strconv.FormatFloat(x, 'f', 2, 64)
 	}
 	return strconv.FormatFloat(x, 'g', 3, 64)

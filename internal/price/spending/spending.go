@@ -212,23 +212,21 @@ func needsOf(r *api.TickRecord) []need {
 	var needs []need
 	sum := 0.0
 	for _, s := range r.Result.Steps {
+		after := resource.Ceil(s.After) // no part of a unit can be bought
 		switch {
 		case s.Rule == api.RuleOpinions || s.Rule == api.RuleCombine:
 			continue
 		case s.Rule == api.RuleTarget:
-			needs = append(needs, need{"", s.After})
-		case s.After > sum:
-			needs = append(needs, need{raisedBy(r, s), s.After - sum})
+			needs = append(needs, need{"", after})
+		case after > sum:
+			needs = append(needs, need{raisedBy(r, s), after - sum})
 		}
-		for sum = total(needs); len(needs) > 0 && sum > s.After+resource.Slack; sum = total(needs) {
+		for sum = total(needs); len(needs) > 0 && sum > after+resource.Slack; sum = total(needs) {
 			top := &needs[len(needs)-1]
-			if top.weight -= min(top.weight, sum-s.After); top.weight <= resource.Slack {
+			if top.weight -= min(top.weight, sum-after); top.weight <= resource.Slack {
 				needs = needs[:len(needs)-1]
 			}
 		}
-	}
-	if part := resource.Ceil(sum) - sum; part > 0 && len(needs) > 0 {
-		needs[len(needs)-1].weight += part
 	}
 	if more := -r.Detail.Distribution.Shortfall; more > 0 {
 		needs = append(needs, need{boundOf(r.Detail.Distribution), float64(more)})

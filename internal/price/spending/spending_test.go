@@ -52,6 +52,7 @@ func TestCosts(t *testing.T) {
 	}{
 		{"all serve", 3, []api.Step{served(3)}, none, "serving 3: 3"},
 		{"whole machines", 3, []api.Step{served(2.2)}, none, "serving 3: 3"},
+		{"a rule that rounds up", 1, []api.Step{served(0.6), step(api.RuleUnknownNeed, 0.6, 0.6), step(api.RulePlaces, 0.6, 1)}, none, "serving 1: 1"},
 		{"an offset", 5, []api.Step{served(3), step(api.RuleOffset, 3, 5)}, none, "held by offset 2: 2; serving 3: 3"},
 		{"a limit takes back what was added last", 4, []api.Step{served(3), step(api.RuleOffset, 3, 6), step(api.RuleLimits, 6, 4)}, none, "held by offset 1: 1; serving 3: 3"},
 		{"a limit below the need", 2, []api.Step{served(9), step(api.RuleLimits, 9, 2)}, none, "serving 2: 2"},

@@ -27,7 +27,7 @@ import (
 // most tasks first. The rest counts by the rule of the decision that raised the target above the requests, and the rest of that by
 // why the prune keeps it. A machine at a border is divided by its weight. The sum of all parts is the price of all machines.
 func Of(prices *price.Prices, nodes []pools.Node, quarantined func(id string) bool, r *api.TickRecord) api.Cost {
-	b := &spending{prices: prices, r: r, parts: map[costKey]*costSum{}}
+	b := &spending{prices: prices, r: r, markets: map[pools.Market]market{}, parts: map[costKey]*costSum{}}
 	leaving := leavingCauses(r)
 	var stay []*pools.Node
 	for i := range nodes {
@@ -94,12 +94,20 @@ type costSum struct {
 	priced   bool
 }
 
+// market is a market at the time of the tick.
+type market struct {
+	name   string
+	hour   price.Money
+	priced bool
+}
+
 // spending adds up the parts of a cost.
 type spending struct {
-	prices *price.Prices
-	r      *api.TickRecord
-	parts  map[costKey]*costSum
-	total  price.Money
+	prices  *price.Prices
+	r       *api.TickRecord
+	markets map[pools.Market]market
+	parts   map[costKey]*costSum
+	total   price.Money
 
 	share float64     // of the current machine, that is in a part
 	paid  price.Money // for that share
@@ -113,22 +121,34 @@ func (b *spending) whole(n *pools.Node, cause api.CostCause, rule string) {
 
 // add adds a share of the current machine. The shares of a machine cost its price, however they are rounded.
 func (b *spending) add(n *pools.Node, cause api.CostCause, rule string, share float64) {
-	m := price.Market{Type: n.Instance.Market.InstanceType, Zone: n.Instance.Market.Zone, Spot: n.Instance.Market.Spot}
-	key := costKey{n.Instance.Group, m.String(), cause, rule}
+	m := b.market(n.Instance.Market)
+	key := costKey{n.Instance.Group, m.name, cause, rule}
 	sum := b.parts[key]
 	if sum == nil {
 		sum = &costSum{}
 		b.parts[key] = sum
 	}
 	sum.machines += share
-	hour, err := b.prices.At(m, b.r.At)
-	if err != nil {
+	if !m.priced {
 		return
 	}
 	b.share += share
-	money := price.Money(math.Round(float64(hour)*min(b.share, 1))) - b.paid
+	money := price.Money(math.Round(float64(m.hour)*min(b.share, 1))) - b.paid
 	sum.money, sum.priced = sum.money+money, true
 	b.paid, b.total = b.paid+money, b.total+money
+}
+
+// market returns the name and the price of a market.
+func (b *spending) market(of pools.Market) market {
+	m, known := b.markets[of]
+	if known {
+		return m
+	}
+	sold := price.Market{Type: of.InstanceType, Zone: of.Zone, Spot: of.Spot}
+	hour, err := b.prices.At(sold, b.r.At)
+	m = market{sold.String(), hour, err == nil}
+	b.markets[of] = m
+	return m
 }
 
 // withoutRolled adds the marked machines beyond the share of their group, whose replacements have joined too, and returns the others.

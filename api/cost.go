@@ -15,6 +15,8 @@ type Cost struct {
 	Parts []CostPart `json:"parts,omitempty"`
 	// Failed is why no price is known: the price file could not be read. Then all parts are without a price.
 	Failed string `json:"failed,omitempty"`
+	// Files are the price files, if they have no price of a market.
+	Files []string `json:"files,omitempty"`
 }
 
 // CostPart is the cost of the machines of one group, market and cause.
@@ -116,6 +118,19 @@ type Bill struct {
 	// Parts are in order of cost, the largest first; those without a price are the last.
 	Parts []BillPart `json:"parts"`
 	Gaps  []BillGap  `json:"gaps,omitempty"` // times that the bill lacks
+	// Files are the last price files that had no price of a market.
+	Files []string `json:"files,omitempty"`
+}
+
+// Unpriced returns the markets that had no price, in order, and their machine-hours.
+func (b Bill) Unpriced() (markets []string, hours float64) {
+	for _, p := range b.Parts {
+		if p.Cost == nil {
+			markets, hours = append(markets, p.Market), hours+p.Hours
+		}
+	}
+	slices.Sort(markets)
+	return slices.Compact(markets), hours
 }
 
 // BillPart is the bill of one group, market and cause.

@@ -46,6 +46,18 @@ func (p *Prices) Files() (paths []string) {
 	return paths
 }
 
+// Check reads the files, and returns the times that the spot history lacks.
+func (p *Prices) Check() (gaps []string, err error) {
+	if p == nil {
+		return nil, nil
+	}
+	prices, err := p.Read()
+	if err != nil {
+		return nil, err
+	}
+	return prices.Gaps(), nil
+}
+
 // maxPrices bounds the bytes of a file of prices.
 const maxPrices = 256 << 20
 

@@ -78,6 +78,9 @@ func (b *Billing) count(to time.Time) {
 }
 
 func (b *Billing) charge(c api.Cost, hours float64) {
+	if c.Files != nil {
+		b.bill.Files = c.Files
+	}
 	for _, p := range c.Parts {
 		key := billKey{p.Group, p.Market, p.Cause, p.Rule, p.PerHour != nil}
 		sum := b.parts[key]

@@ -81,6 +81,20 @@ func TestBillOfSummaries(t *testing.T) {
 	}
 }
 
+// The bill names the files without a price of a market, and how many machine-hours it lacks.
+func TestBillWithoutPrices(t *testing.T) {
+	s := billed(0, 6, 30)
+	s.Cost.Files = []string{"prices.csv"}
+	var b Billing
+	b.Add(s)
+	b.Add(billed(time.Minute, 6, 0))
+	bill, _ := b.Bill(billNoon.Add(time.Hour))
+	markets, hours := bill.Unpriced()
+	if len(markets) != 1 || markets[0] != "on-demand m5" || math.Abs(hours-0.5) > 1e-9 || len(bill.Files) != 1 || bill.Files[0] != "prices.csv" {
+		t.Errorf("%v h of %q lack in %q, want half an hour of on-demand m5 in prices.csv", hours, markets, bill.Files)
+	}
+}
+
 // A bill has all hours of a long time: those of its parts and of its gaps.
 func TestBillOfManyTicks(t *testing.T) {
 	var b Billing

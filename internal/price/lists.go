@@ -50,7 +50,7 @@ type spotPrice struct {
 func (p *Prices) AddSpotHistory(name string, data []byte, product string) error {
 	l := Lists{Prices: *p, Product: product}
 	err := l.Add(name, data)
-	p.changes = l.changes
+	*p = l.Prices
 	return err
 }
 
@@ -80,6 +80,7 @@ func (l *Lists) Add(name string, data []byte) error {
 		}
 		found = found || counts
 	}
+	l.files = append(l.files, name)
 	if !found {
 		return fmt.Errorf("read prices %s: it has no price of product %q: name another product, type or region, or get the prices again", name, l.Product)
 	}
@@ -136,8 +137,16 @@ func (l *Lists) addSpot(p spotPrice) (counts bool, err error) {
 	if l.Region != "" && region != l.Region {
 		return false, fmt.Errorf("its region is %s: want %s: leave it out, or give --region %[1]s", region, l.Region)
 	}
-	return true, errors.Join(the("product", "--product", &l.product, p.ProductDescription), the("region", "--region", &l.region, region),
-		l.ofAccount(p.AvailabilityZone, p.AvailabilityZoneID), l.Set(Market{Type: p.InstanceType, Zone: p.AvailabilityZone, Spot: true}, p.Timestamp, price))
+	return true, errors.Join(the("product", "--product, or the key product of a block prices", &l.product, p.ProductDescription), the("region", "--region", &l.region, region),
+		l.ofAccount(p.AvailabilityZone, p.AvailabilityZoneID), l.setSpot(Market{Type: p.InstanceType, Zone: p.AvailabilityZone, Spot: true}, p.Timestamp, price))
+}
+
+func (l *Lists) setSpot(m Market, from time.Time, price float64) error {
+	if l.history == nil {
+		l.history = map[Market][]time.Time{}
+	}
+	l.history[m] = append(l.history[m], from)
+	return l.Set(m, from, price)
 }
 
 func (l *Lists) wants(instanceType string) bool { return len(l.Types) == 0 || l.Types[instanceType] }
@@ -226,7 +235,7 @@ func (l *Lists) addProduct(text string) (counts bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("the price of %s: %w", a.Type, err)
 	}
-	return true, errors.Join(the("product", "--product", &l.product, of), the("region", "--region", &l.region, a.Region), l.Set(Market{Type: a.Type}, from, price))
+	return true, errors.Join(the("product", "--product, or the key product of a block prices", &l.product, of), the("region", "--region", &l.region, a.Region), l.Set(Market{Type: a.Type}, from, price))
 }
 
 // onDemand returns the price of an hour on demand, and from when it counts.
@@ -257,17 +266,14 @@ func (l *Lists) onDemand(p product) (from time.Time, price float64, err error) {
 // each day.
 const longestGap = 7 * 24 * time.Hour
 
-// Gaps returns a line for each time in which a spot market has no new price, so that histories may be missing.
-func (l *Lists) Gaps() (lines []string) {
-	for _, m := range l.markets() {
-		all := l.changes[m]
-		if !m.Spot {
-			continue
-		}
-		for i := 1; i < len(all); i++ {
-			if gap := all[i].from.Sub(all[i-1].from); gap > longestGap {
+// Gaps returns a line for each time in which a market of the spot histories has no new price, so that a history may be missing.
+func (p *Prices) Gaps() (lines []string) {
+	for _, m := range p.markets() {
+		times := slices.SortedFunc(slices.Values(p.history[m]), time.Time.Compare)
+		for i := 1; i < len(times); i++ {
+			if gap := times[i].Sub(times[i-1]); gap > longestGap {
 				lines = append(lines, fmt.Sprintf("%s has no price from %s to %s (%d days), so the price before counts: add the history of this time",
-					m, all[i-1].from.UTC().Format(time.RFC3339), all[i].from.UTC().Format(time.RFC3339), int(gap.Hours()/24)))
+					m, times[i-1].UTC().Format(time.RFC3339), times[i].UTC().Format(time.RFC3339), int(gap.Hours()/24)))
 			}
 		}
 	}

@@ -69,6 +69,35 @@ m5.large,us-east-1b,true,2026-02-20T00:00:00Z,0.04
 	}
 }
 
+// A market without a price is named with the files that were read, and gaps of a history are named beside a table.
+func TestMissingPrices(t *testing.T) {
+	var p price.Prices
+	spot := price.Market{Type: "m5.large", Zone: "us-east-1b", Spot: true}
+	if err := p.Has(spot); err == nil || err.Error() != `no price of spot m5.large in us-east-1b: add it to the table of prices, by hand or with "weir prices"` {
+		t.Errorf("Has = %v", err)
+	}
+	if err := p.AddTable("prices.csv", []byte("spot,from,price\ntrue,2026-01-01T00:00:00Z,1\nfalse,,1\n")); err != nil || p.Gaps() != nil {
+		t.Fatalf("%v; gaps of a table: %q", err, p.Gaps())
+	}
+	if err := p.Has(spot); err != nil {
+		t.Error(err)
+	}
+	p = price.Prices{}
+	if err := p.AddTable("prices.csv", []byte("type,price\nm5.large,1\n")); err != nil {
+		t.Fatal(err)
+	}
+	first, second := spotLine("us-east-1a", "", "2026-02-01T00:00:00Z", "0.036"), spotLine("us-east-1a", "", "2026-02-20T00:00:00Z", "0.036")
+	if err := p.AddSpotHistory("spot.json", []byte(spotHistory(second, first)), ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Has(spot); err == nil || !strings.Contains(err.Error(), "add it to prices.csv or spot.json, by hand") {
+		t.Errorf("Has = %v", err)
+	}
+	if gaps := p.Gaps(); len(gaps) != 1 || !strings.Contains(gaps[0], "from 2026-02-01T00:00:00Z to 2026-02-20T00:00:00Z (19 days)") {
+		t.Errorf("gaps: %q", gaps)
+	}
+}
+
 // Prices of another region, account, product or currency, and of the future, are errors with the line and what to do.
 func TestMixedLists(t *testing.T) {
 	linux := item("m5.large", "us-east-1", "Linux", "Shared", "USD", "0.096")

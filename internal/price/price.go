@@ -1,9 +1,12 @@
 package price
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -42,6 +45,8 @@ func (m Market) String() string {
 type Prices struct {
 	Currency string // such as USD; empty: unknown
 	changes  map[Market][]change
+	files    []string               // that were read
+	history  map[Market][]time.Time // of the spot histories
 }
 
 // change is a price from a time until the next change. The first one counts before its time too.
@@ -79,8 +84,17 @@ func (p *Prices) of(m Market) ([]change, error) {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("no price of %s: add it to the table of prices or to the spot history", m)
+	return nil, errors.New(Missing(p.files, m.String()))
 }
+
+// Missing returns that files have no price of markets, and what to do.
+func Missing(files []string, markets ...string) string {
+	in := cmp.Or(strings.Join(files, " or "), "the table of prices")
+	return fmt.Sprintf("no price of %s: add it to %s, by hand or with \"weir prices\"", strings.Join(markets, ", "), in)
+}
+
+// Files returns the names of the files that were read.
+func (p *Prices) Files() []string { return p.files }
 
 // Has returns an error if the market has no price.
 func (p *Prices) Has(m Market) error {

@@ -40,6 +40,7 @@ func (p *Prices) AddTable(name string, data []byte) error {
 	if _, there := at["price"]; !there {
 		return fmt.Errorf("%s:1: column price is missing", name)
 	}
+	p.files = append(p.files, name)
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {

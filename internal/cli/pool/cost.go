@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 )
 
 func (cli *tickCommands) costCommand() *cobra.Command {
@@ -79,7 +80,7 @@ func (cli *tickCommands) cost(ctx context.Context, b *bus.Bus, since time.Durati
 	}
 	if rows != nil {
 		cli.PrintTable([]string{"group", "market", "cause", "machine-hours", "cost", "share"}, rows)
-		fmt.Fprintf(cli.Stdout, "%s %s for %s machine-hours, %s to %s\n", explain.Money(bill.Cost), bill.Currency, explain.Money(bill.Hours), cell.LocalTime(bill.From), cell.LocalTime(bill.To))
+		cli.printTotal(bill)
 	}
 	for _, g := range bill.Gaps[:min(len(bill.Gaps), shownGaps)] {
 		fmt.Fprintf(cli.Stdout, "! %s are not in the bill, from %s to %s: %s\n", seconds.Short(g.To.Sub(g.From).Round(time.Second)), cell.LocalTime(g.From), cell.LocalTime(g.To), g.Why)
@@ -91,4 +92,17 @@ func (cli *tickCommands) cost(ctx context.Context, b *bus.Bus, since time.Durati
 		return errors.New("no machine-hour has a price: name a price file with prices.table in weir.yaml, which \"weir prices\" writes")
 	}
 	return nil
+}
+
+// printTotal prints the sum. Without a price of a market it is a lower bound.
+func (cli *tickCommands) printTotal(bill api.Bill) {
+	least := ""
+	markets, hours := bill.Unpriced()
+	if markets != nil {
+		least = "at least "
+	}
+	fmt.Fprintf(cli.Stdout, "%s%s %s for %s machine-hours, %s to %s\n", least, explain.Money(bill.Cost), bill.Currency, explain.Money(bill.Hours), cell.LocalTime(bill.From), cell.LocalTime(bill.To))
+	if markets != nil {
+		fmt.Fprintf(cli.Stdout, "! %s machine-hours are not in the sum: %s\n", explain.Money(hours), price.Missing(bill.Files, markets...))
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 )
 
 // Money returns an amount for people: two digits after the point, or three significant ones of an amount below 1.
@@ -52,7 +53,7 @@ func unknownCost(c api.Cost) string {
 		return "; the prices are unknown: " + c.Failed
 	}
 	if unpriced := c.Unpriced(); len(unpriced) > 0 {
-		return fmt.Sprintf("; no price of %s: add it to the price file", strings.Join(unpriced, ", "))
+		return "; " + price.Missing(c.Files, unpriced...)
 	}
 	return ""
 }

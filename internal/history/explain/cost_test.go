@@ -19,11 +19,11 @@ func TestCostText(t *testing.T) {
 		{"known", "cost per hour 2.51 USD: serving 2.50, held by cooldown 0.0123", "\ncost per hour: 2.51 USD\n" +
 			"      2.50  g on-demand m5 in z, serving: 2 machines\n    0.0123  g on-demand m5 in z, held by cooldown: 0.50 machines\n",
 			api.Cost{Currency: "USD", PerHour: 2.5123, Parts: []api.CostPart{serving, held}}},
-		{"in part", "cost per hour at least 2.50 USD: serving 2.50; no price of spot c5 in z: add it to the price file", "\ncost per hour: at least 2.50 USD; no price of spot c5 in z: add it to the price file\n" +
+		{"in part", "cost per hour at least 2.50 USD: serving 2.50; no price of spot c5 in z: add it to p.csv, by hand or with \"weir prices\"", "\ncost per hour: at least 2.50 USD; no price of spot c5 in z: add it to p.csv, by hand or with \"weir prices\"\n" +
 			"      2.50  g on-demand m5 in z, serving: 2 machines\n   unknown  g spot c5 in z, draining: 1 machine\n",
-			api.Cost{Currency: "USD", PerHour: 2.5, Parts: []api.CostPart{serving, unknown}}},
-		{"no price", "cost per hour unknown; no price of spot c5 in z: add it to the price file", "\ncost per hour: unknown; no price of spot c5 in z: add it to the price file\n   unknown  g spot c5 in z, draining: 1 machine\n",
-			api.Cost{Currency: "USD", Parts: []api.CostPart{unknown}}},
+			api.Cost{Currency: "USD", PerHour: 2.5, Parts: []api.CostPart{serving, unknown}, Files: []string{"p.csv"}}},
+		{"no price", "cost per hour unknown; no price of spot c5 in z: add it to p.csv, by hand or with \"weir prices\"", "\ncost per hour: unknown; no price of spot c5 in z: add it to p.csv, by hand or with \"weir prices\"\n   unknown  g spot c5 in z, draining: 1 machine\n",
+			api.Cost{Currency: "USD", Parts: []api.CostPart{unknown}, Files: []string{"p.csv"}}},
 		{"no file", "cost per hour unknown; the prices are unknown: open p.csv", "\ncost per hour: unknown; the prices are unknown: open p.csv\n", api.Cost{Failed: "open p.csv"}},
 		{"no machine", "cost per hour 0.00 USD", "\ncost per hour: 0.00 USD\n", api.Cost{Currency: "USD"}},
 	}

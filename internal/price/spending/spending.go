@@ -324,5 +324,8 @@ func (b *spending) cost() api.Cost {
 	slices.SortFunc(out.Parts, func(x, y api.CostPart) int {
 		return cmp.Or(strings.Compare(x.Group, y.Group), strings.Compare(x.Market, y.Market), strings.Compare(string(x.Cause), string(y.Cause)), strings.Compare(x.Rule, y.Rule))
 	})
+	if len(out.Unpriced()) > 0 {
+		out.Files = b.prices.Files()
+	}
 	return out
 }

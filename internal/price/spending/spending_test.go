@@ -89,10 +89,8 @@ func TestCosts(t *testing.T) {
 		}, "serving 1: unknown (on-demand c5 in a); serving 1: 1; serving 1: 0.25"},
 	}
 	prices := &price.Prices{Currency: "USD"}
-	for m, hour := range map[price.Market]float64{{Type: "m5"}: 1, {Type: "m5", Spot: true}: 0.25} {
-		if err := prices.Set(m, time.Time{}, hour); err != nil {
-			t.Fatal(err)
-		}
+	if err := prices.AddTable("prices.csv", []byte("type,spot,price\nm5,false,1\nm5,true,0.25\n")); err != nil {
+		t.Fatal(err)
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -110,6 +108,9 @@ func TestCosts(t *testing.T) {
 			}
 			if got := strings.Join(parts, "; "); got != test.want || sum != c.PerHour || c.Currency != "USD" {
 				t.Errorf("Of = %s, total %v %s\nwant %s", got, c.PerHour, c.Currency, test.want)
+			}
+			if lacks := strings.Contains(test.want, "unknown"); (len(c.Files) == 1 && c.Files[0] == "prices.csv") != lacks {
+				t.Errorf("the files without a price are %q", c.Files)
 			}
 		})
 	}

@@ -40,6 +40,7 @@ func (k BlockerKind) Name(d api.Direction) string {
 type Blocker struct {
 	Kind BlockerKind
 	Why  string
+	To   float64 // the target that it leaves
 }
 
 // Blockers returns what the rule RuleLimits applied in a decision of in with these steps, in order. It returns nothing for

@@ -193,7 +193,7 @@ type need struct {
 
 // fill divides the machines that stay over the parts of the target, the requests first, and over the causes of the rest.
 func (b *spending) fill(stay []*pools.Node) {
-	needs, kept := needsOf(b.r), keptNodes(b.r)
+	parts, kept := needsOf(b.r), keptNodes(b.r)
 	for _, n := range stay {
 		b.share, b.paid = 0, 0
 		weight := n.Instance.Weight
@@ -201,79 +201,92 @@ func (b *spending) fill(stay []*pools.Node) {
 			weight = 1
 		}
 		for left := weight; left > 0; {
-			for len(needs) > 0 && !(needs[0].weight > resource.Slack) {
-				needs = needs[1:]
+			for len(parts) > 0 && !(parts[0].weight > resource.Slack) {
+				parts = parts[1:]
 			}
-			if len(needs) == 0 {
+			if len(parts) == 0 {
 				b.add(n, api.CostHeld, kept(), left/weight)
 				break
 			}
-			take := min(left, needs[0].weight)
+			take := min(left, parts[0].weight)
 			if left-take <= resource.Slack {
 				take = left
 			}
 			cause := api.CostServing
-			if needs[0].rule != "" {
+			if parts[0].rule != "" {
 				cause = api.CostHeld
 			}
-			b.add(n, cause, needs[0].rule, take/weight)
-			needs[0].weight -= take
+			b.add(n, cause, parts[0].rule, take/weight)
+			parts[0].weight -= take
 			left -= take
 		}
 	}
 }
 
-// needsOf returns the parts of the target, in the order of the rules of the decision. A rule that lowers the target takes back
-// what the rules before it added last.
-func needsOf(r *api.TickRecord) []need {
+// needsOf returns the parts of the target, in the order of the rules of the decision.
+func needsOf(r *api.TickRecord) needs {
 	if r.Result == nil || r.Case == nil || r.Detail == nil {
-		return []need{{"", math.Inf(1)}}
+		return needs{{"", math.Inf(1)}}
 	}
-	var needs []need
-	sum := 0.0
+	var parts needs
 	for _, s := range r.Result.Steps {
-		after := resource.Ceil(s.After) // no part of a unit can be bought
-		switch {
-		case s.Rule == api.RuleOpinions || s.Rule == api.RuleCombine:
+		switch s.Rule {
+		case api.RuleOpinions, api.RuleCombine:
 			continue
-		case s.Rule == api.RuleTarget:
-			needs = append(needs, need{"", after})
-		case after > sum:
-			needs = append(needs, need{raisedBy(r, s), after - sum})
+		case api.RuleTarget:
+			parts.to("", s.After)
+			continue
+		case api.RuleLimits:
+			parts.limit(r, s)
 		}
-		for sum = total(needs); len(needs) > 0 && sum > after+resource.Slack; sum = total(needs) {
-			top := &needs[len(needs)-1]
-			if top.weight -= min(top.weight, sum-after); top.weight <= resource.Slack {
-				needs = needs[:len(needs)-1]
-			}
-		}
+		parts.to(string(s.Rule), s.After)
 	}
 	if more := -r.Detail.Distribution.Shortfall; more > 0 {
-		needs = append(needs, need{boundOf(r.Detail.Distribution), float64(more)})
+		parts = append(parts, need{boundOf(r.Detail.Distribution), float64(more)})
 	}
-	return needs
+	return parts
 }
 
-func total(needs []need) (sum float64) {
-	for _, n := range needs {
-		sum += n.weight
-	}
-	return sum
-}
+// needs are the parts of a target.
+type needs []need
 
-// raisedBy returns the name of what raised the target in a step.
-func raisedBy(r *api.TickRecord, s api.Step) string {
-	if s.Rule != api.RuleLimits {
-		return string(s.Rule)
+// to moves the target: a rule that raises it adds a part, and one that lowers it takes back what was added last. No part of a unit can
+// be bought.
+func (n *needs) to(rule string, target float64) {
+	target = resource.Ceil(target)
+	sum := 0.0
+	for _, one := range *n {
+		sum += one.weight
 	}
-	in := r.Case.Input
-	in.State = r.Case.State.DecisionState
-	for _, b := range decide.Blockers(in, r.Result.Steps) {
-		if b.Kind != decide.BlockerMax {
-			return b.Kind.Name(api.DirectionDown)
+	if target > sum {
+		*n = append(*n, need{rule, target - sum})
+		return
+	}
+	for less := sum - target; less > resource.Slack && len(*n) > 0; {
+		top := &(*n)[len(*n)-1]
+		taken := min(top.weight, less)
+		less -= taken
+		if top.weight -= taken; top.weight <= resource.Slack {
+			*n = (*n)[:len(*n)-1]
 		}
 	}
-	return string(s.Rule)
+}
+
+// limit moves the target as each limit of a step did. Limits that do not lead to the target of the step are those of another version.
+func (n *needs) limit(r *api.TickRecord, s api.Step) {
+	in := r.Case.Input
+	in.State = r.Case.State.DecisionState
+	limits := decide.Blockers(in, r.Result.Steps)
+	if len(limits) == 0 || limits[len(limits)-1].To != s.After {
+		return
+	}
+	for _, b := range limits {
+		rule := b.Kind.Name(api.DirectionDown)
+		if b.Kind == decide.BlockerUnknown {
+			rule = string(api.KeptNoScaleIn)
+		}
+		n.to(rule, b.To)
+	}
 }
 
 // boundOf returns what keeps the shares of the groups above the target.

@@ -43,6 +43,9 @@ func step(rule api.Rule, before, after float64) api.Step {
 func TestCosts(t *testing.T) {
 	served := func(n float64) api.Step { return step(api.RuleTarget, 0, n) }
 	none := func([]pools.Node, *api.TickRecord) {}
+	limited := api.DecisionInput{
+		Now: noon, Capacity: api.PoolCapacity{Target: 5}, NoScaleIn: "usage is unknown", Policy: api.DecisionPolicy{Limits: api.TargetLimits{Min: 4, Max: 80, MaxAdd: 9, MaxRemove: 9}},
+	}
 	tests := []struct {
 		name     string
 		machines int
@@ -62,6 +65,12 @@ func TestCosts(t *testing.T) {
 		{"the minima of groups", 3, []api.Step{served(1)}, func(_ []pools.Node, r *api.TickRecord) {
 			r.Detail.Distribution = api.Distribution{Want: 1, Sum: 3, Shortfall: -2, Shares: []api.GroupShare{{Group: "g", After: 3, Bound: api.ShareAtMin}}}
 		}, "held by minimum of a group 2: 2; serving 1: 1"},
+		{"each limit that raises the target", 5, []api.Step{served(1), step(api.RuleLimits, 1, 5)}, func(_ []pools.Node, r *api.TickRecord) {
+			r.Case.Input = limited
+		}, "held by min_capacity 3: 3; held by scale-in is barred 1: 1; serving 1: 1"},
+		{"limits of another version", 5, []api.Step{served(1), step(api.RuleLimits, 1, 4)}, func(_ []pools.Node, r *api.TickRecord) {
+			r.Case.Input = limited
+		}, "held by group is at its target capacity 1: 1; held by limits 3: 3; serving 1: 1"},
 		{"kept nodes", 5, []api.Step{served(1)}, func(_ []pools.Node, r *api.TickRecord) {
 			r.Detail.Kept = []api.KeptNode{{Why: api.KeptGroupAtTarget, Nodes: 9}, {Why: api.KeptOverBudget, Nodes: 1}, {Why: api.KeptNotSafe, Nodes: 3}}
 		}, "held by disruption budget 1: 1; held by not safe to evict 3: 3; serving 1: 1"},

@@ -426,15 +426,18 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	return v
 }
 
-// costFigure returns the cost of an hour. If it is unknown in part, the figure is a lower bound.
+// costFigure returns the cost of an hour, and what it lacks. If it is unknown in part, the figure is a lower bound.
 func costFigure(c api.Cost) figure {
 	f := figure{"cost", "cost per hour", explain.Money(c.PerHour), c.Currency}
-	switch explain.HourlyCost(c) {
-	case "unknown":
-		f.Value, f.Rest = "–", "unknown"
-	case f.Value + " " + f.Rest:
-	default:
-		f.Value = "≥ " + f.Value
+	unpriced := c.Unpriced()
+	lacks := "no price of " + condition.Count(len(unpriced), "market")
+	switch {
+	case c.Failed != "":
+		f.Value, f.Rest = "–", "the price file cannot be read"
+	case len(unpriced) > 0 && c.PerHour == 0:
+		f.Value, f.Rest = "–", lacks
+	case len(unpriced) > 0:
+		f.Value, f.Rest = "≥ "+f.Value, f.Rest+", "+lacks
 	}
 	return f
 }

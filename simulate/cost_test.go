@@ -9,10 +9,14 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
 
-// checkCost returns how the cost of a record contradicts itself or the machines of the record. Each machine costs 0.36.
+// hours are the prices of the markets of the random worlds.
+var hours = map[string]float64{"on-demand m5 in z0": 0.36, "on-demand m5 in z1": 0.4321987, "spot m5 in z0": 0.0000012, "spot m5 in z1": 1.1}
+
+// checkCost returns how the cost of a record contradicts itself or the machines of the record.
 func checkCost(r api.TickRecord) error {
 	c := r.Cost
 	if c == nil {
@@ -26,9 +30,12 @@ func checkCost(r api.TickRecord) error {
 		if p.PerHour == nil || *p.PerHour < 0 || !(p.Machines > 0) || (p.Rule != "") != (p.Cause == api.CostHeld) {
 			return fmt.Errorf("at %v: part %+v", r.At, p)
 		}
+		if hour, known := hours[p.Market]; !known || math.Abs(*p.PerHour-hour*p.Machines) > 1e-6 {
+			return fmt.Errorf("at %v: %v machines of %s cost %v", r.At, p.Machines, p.Market, *p.PerHour)
+		}
 		sum, machines = sum+*p.PerHour, machines+p.Machines
 	}
-	if math.Abs(sum-c.PerHour) > 1e-9*max(1, c.PerHour) || math.Abs(c.PerHour-0.36*machines) > 1e-6 {
+	if math.Abs(sum-c.PerHour) > 1e-9*max(1, c.PerHour) {
 		return fmt.Errorf("at %v: the parts cost %v, the total is %v, for %v machines", r.At, sum, c.PerHour, machines)
 	}
 	n := r.Snapshot.Nodes
@@ -49,9 +56,16 @@ func checkCost(r api.TickRecord) error {
 func TestCostOfEachTick(t *testing.T) {
 	t.Parallel()
 	from, to := worlds(t, 10, 40)
+	markets := &price.Prices{}
+	table := fmt.Sprintf("zone,spot,price\nz0,false,%v\nz1,false,%v\nz0,true,%v\nz1,true,%v\n",
+		hours["on-demand m5 in z0"], hours["on-demand m5 in z1"], hours["spot m5 in z0"], hours["spot m5 in z1"])
+	if err := markets.AddTable("prices.csv", []byte(table)); err != nil {
+		t.Fatal(err)
+	}
 	ticks, causes := 0, map[string]float64{}
 	for seed := from; seed < to; seed++ {
 		s := randomWorld(t, seed)
+		s.Prices = markets
 		s.Events = append(s.Events, simulate.Event{At: time.Hour, For: 2 * time.Hour, Orders: &api.Orders{
 			Stale: []api.StaleMark{{Note: api.Note{By: "me", At: noon.Add(time.Hour)}, Group: "a"}},
 		}})

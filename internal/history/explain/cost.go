@@ -21,8 +21,8 @@ func Money(x float64) string {
 	return strconv.FormatFloat(x, 'g', 3, 64)
 }
 
-// HourlyCost returns the cost of an hour: "12.34 USD", "at least 3.20 USD" or "unknown".
-func HourlyCost(c api.Cost) string {
+// hourlyCost returns the cost of an hour: "12.34 USD", "at least 3.20 USD" or "unknown".
+func hourlyCost(c api.Cost) string {
 	amount := Money(c.PerHour) + " " + c.Currency
 	switch unpriced := c.Unpriced(); {
 	case c.Failed != "" || len(unpriced) > 0 && c.PerHour == 0:
@@ -35,7 +35,7 @@ func HourlyCost(c api.Cost) string {
 
 // CostLine returns the cost of an hour by cause, the largest first, and what is unknown about it.
 func CostLine(c api.Cost) string {
-	text := "cost per hour " + HourlyCost(c)
+	text := "cost per hour " + hourlyCost(c)
 	causes := c.ByCause()
 	var parts []string
 	for _, cause := range slices.SortedFunc(maps.Keys(causes), func(x, y string) int { return cmp.Or(cmp.Compare(causes[y], causes[x]), strings.Compare(x, y)) }) {
@@ -62,7 +62,7 @@ func writeCost(w io.Writer, c *api.Cost) {
 	if c == nil {
 		return
 	}
-	fmt.Fprintf(w, "\ncost per hour: %s%s\n", HourlyCost(*c), unknownCost(*c))
+	fmt.Fprintf(w, "\ncost per hour: %s%s\n", hourlyCost(*c), unknownCost(*c))
 	for _, p := range c.Parts {
 		hour := "unknown"
 		if p.PerHour != nil {

@@ -82,9 +82,23 @@ func (l *Lists) Add(name string, data []byte) error {
 	}
 	l.files = append(l.files, name)
 	if !found {
-		return fmt.Errorf("read prices %s: it has no price of product %q: name another product, type or region, or get the prices again", name, l.Product)
+		return fmt.Errorf("read prices %s: it has no price%s: name another product, type or region, or get the prices again", name, l.selected())
 	}
 	return nil
+}
+
+// selected returns which prices count: " of product X of type Y in Z".
+func (l *Lists) selected() (text string) {
+	if l.Product != "" {
+		text = fmt.Sprintf(" of product %q", l.Product)
+	}
+	if len(l.Types) > 0 {
+		text += " of type " + strings.Join(slices.Sorted(maps.Keys(l.Types)), ", ")
+	}
+	if l.Region != "" {
+		text += " in " + l.Region
+	}
+	return text
 }
 
 // lineOf returns the line of an element of a list in an object.

@@ -36,7 +36,7 @@ func Commands(c *connect.CLI) []*cobra.Command {
 func shortForms(c *connect.CLI) []*cobra.Command {
 	cli, ticks := &commands{c}, &tickCommands{c}
 	return []*cobra.Command{
-		(&statusCommands{c}).statusCommand(), ticks.explainCommand(), ticks.planCommand(), ticks.diffCommand(),
+		(&statusCommands{c}).statusCommand(), ticks.explainCommand(), ticks.planCommand(), ticks.diffCommand(), ticks.costCommand(),
 		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
 	}
 }
@@ -48,8 +48,8 @@ func poolCommand(c *connect.CLI) *cobra.Command {
 		Aliases: []string{"pools"},
 		Short:   "Show a pool, explain its decisions, and change it by hand",
 		Long: `Show a pool, explain its decisions, and change it by hand. "weir status", "explain",
-"plan", "diff", "decide", "pause", "resume" and "offset" may also be written after
-"weir pool".`,
+"plan", "diff", "cost", "decide", "pause", "resume" and "offset" may also be written
+after "weir pool".`,
 		Example: `  weir pool list
   weir pool status web
   weir pool target web 40 --for 2h --why "load test"

@@ -59,6 +59,7 @@ func Record(w io.Writer, r api.TickRecord, now time.Time) {
 	}
 	writeGroups(w, r)
 	writeAccount(w, r.Account)
+	writeCost(w, r.Cost)
 	writeActions(w, r)
 }
 

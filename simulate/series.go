@@ -26,6 +26,8 @@ type Series struct {
 	kinds  []resource.Kind
 	usable resource.Vector // of the nodes of the last Step
 	ends   time.Time       // of the next Linger; zero: none
+
+	lingers func(*Node) time.Duration // in place of Linger; nil: all nodes have it
 }
 
 // point is what an app needs from a time on.
@@ -166,6 +168,9 @@ func (s *Series) Step(now time.Time, nodes []*Node) Load {
 // lingering returns what a cordoned node still does.
 func (s *Series) lingering(now time.Time, n *Node) resource.Vector {
 	end := n.Cordoned.Add(s.Linger)
+	if s.lingers != nil {
+		end = n.Cordoned.Add(s.lingers(n))
+	}
 	if !now.Before(end) {
 		return resource.Vector{}
 	}

@@ -53,3 +53,24 @@ type ReplayedTick struct {
 	ReplayedGroups map[string]int `json:"replayed_groups"`
 	Cause          string         `json:"cause"` // the first difference of what both found
 }
+
+// PolicyCheck compares the recorded policy of a pool with another one, in the same recorded past.
+type PolicyCheck struct {
+	Cluster string         `json:"cluster"`
+	Pool    string         `json:"pool"`
+	From    time.Time      `json:"from"`
+	To      time.Time      `json:"to"`
+	Ticks   int            `json:"ticks"`
+	Numbers []PolicyNumber `json:"numbers"`
+	Notes   []string       `json:"notes,omitempty"` // what the comparison leaves out
+}
+
+// PolicyNumber is one of the numbers of a policy: cost, unmet, wait or disruption. Less is better.
+type PolicyNumber struct {
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit"`
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	Bound  float64 `json:"bound"` // by which part of Before it may be larger
+	Worse  bool    `json:"worse"` // it is larger by more
+}

@@ -110,10 +110,42 @@ func (r *Recording) Judge(other Policy) (recorded, changed Scenario, err error) 
 	if recorded, err = r.scenario(Policy{}, true); err != nil {
 		return recorded, changed, err
 	}
+	r.noteLimits(other)
 	recorded.past.base.IgnorePlaces, recorded.Pool.IgnorePlaces = true, true
 	other.Cluster, other.Pool, other.IgnorePlaces, other.DryRun = r.cluster, r.pool, true, false
+	// The recorded responses are those that counted at each tick.
+	every := r.ticks[0].every
+	other.Default.Period, other.Default.TimeLimit, other.Apps = every, 0, slices.Clone(other.Apps)
+	for i := range other.Apps {
+		other.Apps[i].Period, other.Apps[i].TimeLimit = every, 0
+	}
 	changed, err = r.scenario(other, false)
 	return recorded, changed, err
+}
+
+// noteLimits notes what a comparison of policies cannot show.
+func (r *Recording) noteLimits(other Policy) {
+	known := map[string]bool{}
+	for i := range r.ticks {
+		t := &r.ticks[i]
+		if t.of == nil {
+			continue
+		}
+		if t.of.Places != nil {
+			r.note("copies are not in the records: the targets of both policies follow the sums of the requests")
+		}
+		for _, a := range append(slices.Clone(t.of.Input.Apps), api.AppInput{Opinion: t.of.Input.Default}) {
+			known[a.Name] = known[a.Name] || a.Configured
+			if name := a.Opinion.Signal; a.Opinion.Verdict == api.VerdictValue && (strings.HasSuffix(name, "/default") || strings.HasSuffix(name, "/pending")) {
+				r.note("signal " + name + " reads what runs on the machines: with another policy its requests would differ")
+			}
+		}
+	}
+	for _, a := range other.Apps {
+		if a.Name != "" && !known[a.App] {
+			r.note("the records have no request of app " + a.App + ": it counts as failed")
+		}
+	}
 }
 
 func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {

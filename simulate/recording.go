@@ -144,6 +144,9 @@ func (r *Recording) note(text string) {
 	}
 }
 
+// Notes returns what a replay leaves out or does otherwise than the record.
+func (r *Recording) Notes() []string { return r.notes }
+
 // last returns the time of the last tick.
 func (r *Recording) last() time.Time {
 	switch n := len(r.ticks); {
@@ -552,6 +555,18 @@ func (r *Recording) Groups() []RecordedGroup {
 		out = append(out, one)
 	}
 	return out
+}
+
+// Linger returns the median time from the begin of a drain to the end of the machine's work.
+func (r *Recording) Linger() time.Duration {
+	var all []time.Duration
+	for _, l := range r.lives {
+		if !l.chosen.IsZero() && !l.ended.IsZero() {
+			all = append(all, max(0, l.ended.Sub(l.chosen)-apply.TendEvery))
+		}
+	}
+	slices.Sort(all)
+	return quantile(all, 0.5)
 }
 
 // quantile returns the value at a part of a sorted list, by the nearest rank; 0 of an empty list.

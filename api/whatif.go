@@ -46,3 +46,12 @@ func (w WhatIf) Validate() error {
 	}
 	return nil
 }
+
+// GroupCost is what an hour of the machines of a group costs.
+type GroupCost struct {
+	Group   string  `json:"group"`
+	Market  string  `json:"market"`
+	Now     float64 `json:"now"`
+	Plan    float64 `json:"plan"`    // with the target of the plan
+	Assumed float64 `json:"assumed"` // the same, with the assumed prices
+}

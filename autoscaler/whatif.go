@@ -78,7 +78,7 @@ func (w *whatIf) need(c *api.Case) error {
 			}
 		}
 		a.Configured = true
-		a.Opinion = api.Opinion{Signal: "assumed", Verdict: api.VerdictValue, Request: request, At: c.Input.Now, Explanation: "assumed by the preview"}
+		a.Opinion = api.Opinion{Signal: "need", Version: "assumed", Verdict: api.VerdictValue, Request: request, At: c.Input.Now}
 	}
 	return nil
 }

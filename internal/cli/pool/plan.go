@@ -17,7 +17,8 @@ import (
 
 // assumed are the flags of "weir plan" for a change that does not happen.
 type assumed struct {
-	without, need []string
+	without, need, factors []string
+	prices                 string // a file
 }
 
 func (cli *tickCommands) planCommand() *cobra.Command {
@@ -30,16 +31,24 @@ its groups and nodes, and decides with its files, its orders and the last respon
 the signals. It runs the code of a tick up to the point where a tick acts.
 
 With --without and --need the preview is as if that had happened: machines are away, or
-apps request other resources. Each copy on a machine that is away is listed with its new
-place, or why it has none. A group that is away, or whose machines are all in a zone
-that is away, gets no machine.`,
+apps request other resources. A resource that --need does not name stays as requested.
+Each copy on a machine that is away is listed with its new place, or why it has none. A
+group that is away, or whose machines are all in a zone that is away, gets no machine.
+
+--prices prints what an hour of the machines costs now and by the plan, by group, and
+--price with other prices. Decisions do not depend on prices.`,
 		Example: `  weir plan
   weir plan default --output json
   weir plan --without node/i-1,zone/eu-west-1a
-  weir plan web --need web=80cpus --need mail=4cpus,2000mem`,
+  weir plan web --need web=80cpus --need mail=4cpus,2000mem
+  weir plan --prices prices.csv --price 'spot*2'`,
 		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := f.change()
+			if err != nil {
+				return usage.New(err)
+			}
+			costs, err := f.costs()
 			if err != nil {
 				return usage.New(err)
 			}
@@ -48,19 +57,30 @@ that is away, gets no machine.`,
 				if err != nil {
 					return err
 				}
+				rows, err := costs.of(r)
+				if err != nil {
+					return usage.New(err)
+				}
 				if cli.Output == "json" {
-					return cli.PrintNext(r)
+					err := cli.PrintNext(r)
+					if err == nil && rows != nil {
+						err = cli.PrintNext(rows)
+					}
+					return err
 				}
 				cli.printTick(r)
 				if len(w.Without) > 0 {
 					cli.printMoves(r)
 				}
+				cli.printCosts(rows, len(f.factors) > 0)
 				return nil
 			})
 		},
 	}
 	cmd.Flags().StringSliceVar(&f.without, "without", nil, "as if these machines were away: `node/ID`, group/ID or zone/NAME")
 	cmd.Flags().StringArrayVar(&f.need, "need", nil, "as if an app requested this: `APP=AMOUNT`, such as web=80cpus or web=80cpus,2000mem; may be repeated")
+	cmd.Flags().StringVar(&f.prices, "prices", "", "`FILE` of prices, as of a scenario of weir simulate")
+	cmd.Flags().StringArrayVar(&f.factors, "price", nil, "with --prices: `WHAT*FACTOR`, where WHAT is spot, on-demand, a type or group/ID; may be repeated")
 	cli.OutputFlag(cmd)
 	return cmd
 }

@@ -27,10 +27,13 @@ type Recording struct {
 	groups        map[string]*recordedGroup
 	out           int // nodes out of service after the last record
 
-	skipped int // records without a decision
-	old     int // records of an older schema
-	lastOld api.TickRecord
-	notes   []string
+	skipped   int // records without a decision
+	old       int // records of an older schema
+	newestOld string
+	schema    int // of that one
+	backwards int // records that do not follow the one before in time
+	notes     []string
+	unnoted   int
 }
 
 // beginning is the pool after the first tick with a decision. The replay begins there.
@@ -97,17 +100,22 @@ type life struct {
 // maxRecorded bounds the ticks of a recording.
 const maxRecorded = 500_000
 
-// Add adds the record of the next tick. It returns an error if the record is of another pool, or if there are too many.
-func (r *Recording) Add(t api.TickRecord) error {
+// Add adds the record of the next tick. where is its place for the reader of an error, such as night.jsonl:17; empty: the ledger. It
+// returns an error if the record is of another pool, or if there are too many.
+func (r *Recording) Add(where string, t api.TickRecord) error {
+	name := text(t.At)
+	if where != "" {
+		name += " (" + where + ")"
+	}
 	if r.byID == nil {
 		r.byID, r.groups, r.cluster, r.pool = map[string]*life{}, map[string]*recordedGroup{}, t.Cluster, t.Pool
 	}
 	switch {
 	case t.Cluster != r.cluster || t.Pool != r.pool:
-		return fmt.Errorf("the record of %s is of pool %s/%s, and earlier ones are of %s/%s: give the records of one pool", text(t.At), t.Cluster, t.Pool, r.cluster, r.pool)
+		return fmt.Errorf("the record of %s is of pool %s/%s, and earlier ones are of %s/%s: give the records of one pool", name, t.Cluster, t.Pool, r.cluster, r.pool)
 	case t.Schema != resolve.Schema:
 		r.old++
-		r.lastOld = t
+		r.newestOld, r.schema = name, t.Schema
 		return nil
 	case len(r.ticks) == maxRecorded:
 		return fmt.Errorf("the recording has more than %d ticks: give a shorter time", maxRecorded)
@@ -116,8 +124,13 @@ func (r *Recording) Add(t api.TickRecord) error {
 		return nil
 	case !t.At.After(r.last()):
 		r.skipped++
-		r.note(fmt.Sprintf("the record of %s follows one of %s: it is left out", text(t.At), text(r.last())))
+		if r.backwards++; r.backwards == 1 {
+			r.note(fmt.Sprintf("time runs backwards: the record of %s follows one of %s; it is left out, as are later ones up to that time: sort the records, or replay each part", name, text(r.last())))
+		}
 		return nil
+	}
+	if missing := t.At.Sub(r.last()); r.start != nil && missing > max(gapTicks*t.Every, t.Every+minGap) {
+		r.note(fmt.Sprintf("gap: no record for %s before that of %s; the replay has no ticks in it, and meets what happened at its end: begin after it to leave it out", missing.Round(time.Second), name))
 	}
 	if t.Case == nil {
 		r.ticks = append(r.ticks, recordedTick{at: t.At, every: t.Every, epoch: t.Epoch, orders: api.Orders{Pause: t.Paused}})
@@ -133,19 +146,38 @@ func (r *Recording) Add(t api.TickRecord) error {
 	return nil
 }
 
+// A gap in the records is longer than both.
+const (
+	gapTicks = 3 // of the time between two ticks
+	minGap   = 10 * time.Second
+)
+
 func text(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
 // maxNotes bounds the notes of a recording.
 const maxNotes = 20
 
 func (r *Recording) note(text string) {
-	if len(r.notes) < maxNotes && !slices.Contains(r.notes, text) {
+	switch {
+	case slices.Contains(r.notes, text):
+	case len(r.notes) < maxNotes:
 		r.notes = append(r.notes, text)
+	default:
+		r.unnoted++
 	}
 }
 
 // Notes returns what a replay leaves out or does otherwise than the record.
-func (r *Recording) Notes() []string { return r.notes }
+func (r *Recording) Notes() []string {
+	all := slices.Clone(r.notes)
+	if r.backwards > 1 {
+		all = append(all, fmt.Sprintf("time runs backwards in %d records: they are left out", r.backwards))
+	}
+	if r.unnoted > 0 {
+		all = append(all, fmt.Sprintf("%d more notes are left out", r.unnoted))
+	}
+	return all
+}
 
 // last returns the time of the last tick.
 func (r *Recording) last() time.Time {
@@ -169,11 +201,11 @@ func (r *Recording) Span() (from, to time.Time) {
 // Check returns why the recording cannot be replayed, with what to do; nil: it can.
 func (r *Recording) Check() error {
 	switch {
-	case r.old > 0 && r.lastOld.Schema > resolve.Schema:
-		return fmt.Errorf("%d records are of schema %d, the last at %s, and this weir replays schema %d: use the weir that wrote them", r.old, r.lastOld.Schema, text(r.lastOld.At), resolve.Schema)
+	case r.old > 0 && r.schema > resolve.Schema:
+		return fmt.Errorf("%d records are of another schema, the last of schema %d at %s, and this weir replays schema %d: use the weir that wrote them", r.old, r.schema, r.newestOld, resolve.Schema)
 	case r.old > 0:
-		return fmt.Errorf("%d records are of schema %d, the last at %s, and this weir replays schema %d: begin after that time, or use the weir that wrote them",
-			r.old, r.lastOld.Schema, text(r.lastOld.At), resolve.Schema)
+		return fmt.Errorf("%d records are of an older schema, the last of schema %d at %s, and this weir replays schema %d: begin after it, or use the weir that wrote them",
+			r.old, r.schema, r.newestOld, resolve.Schema)
 	case r.start == nil:
 		return fmt.Errorf("no tick of the %d records has a decision: give a longer time", r.skipped)
 	case len(r.ticks) == 0:

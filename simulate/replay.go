@@ -51,7 +51,7 @@ func Replay(ctx context.Context, r *Recording, visit func(api.ReplayedTick) erro
 		return visit(one)
 	}
 	_, err = Run(ctx, s)
-	out.Notes = r.notes
+	out.Notes = r.Notes()
 	return out, err
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,7 +37,7 @@ func recorded(t testing.TB, s simulate.Scenario, change func(*api.TickRecord)) *
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if err := out.Add(r); err != nil {
+		if err := out.Add("", r); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,19 +165,52 @@ func TestRecordingsThatCannotBeReplayed(t *testing.T) {
 		add  []api.TickRecord
 		want string
 	}{
-		{"old schema", []api.TickRecord{later(func(r *api.TickRecord) { r.Schema = 0 }), first}, "1 records are of schema 0, the last at 2026-03-01T12:00:10Z, and this weir replays schema 1: begin after that time"},
+		{"old schema", []api.TickRecord{later(func(r *api.TickRecord) { r.Schema = 0 }), first}, "1 records are of an older schema, the last of schema 0 at 2026-03-01T12:00:10Z (night.jsonl:1), and this weir replays schema 1: begin after it"},
 		{"one tick", []api.TickRecord{first}, "the only tick with a decision is that of 2026-03-01T12:00:00Z: give a longer time"},
 		{"no decision", []api.TickRecord{later(func(r *api.TickRecord) { r.Case = nil })}, "no tick of the 1 records has a decision"},
-		{"two pools", []api.TickRecord{first, later(func(r *api.TickRecord) { r.Pool = "web" })}, "is of pool here/web, and earlier ones are of here/default: give the records of one pool"},
+		{"two pools", []api.TickRecord{first, later(func(r *api.TickRecord) { r.Pool = "web" })}, "the record of 2026-03-01T12:00:10Z (night.jsonl:2) is of pool here/web, and earlier ones are of here/default: give the records of one pool"},
 		{"no record", nil, "no tick of the 0 records has a decision"},
 	} {
 		var r simulate.Recording
 		var err error
-		for _, one := range test.add {
-			err = errors.Join(err, r.Add(one))
+		for i, one := range test.add {
+			err = errors.Join(err, r.Add(fmt.Sprintf("night.jsonl:%d", i+1), one))
 		}
 		if err = errors.Join(err, r.Check()); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
+		}
+	}
+}
+
+// Records out of order are left out, and a gap is replayed without ticks. Both are notes with the line of the record.
+func TestReplayNotesGapsAndTimeThatRunsBackwards(t *testing.T) {
+	t.Parallel()
+	var all []api.TickRecord
+	s := eventful(t, 60)
+	s.Sink = func(r api.TickRecord) error {
+		all = append(all, r)
+		return nil
+	}
+	run(t, s)
+	again := slices.Concat(all[:20], all[5:8], all[30:])
+	var r simulate.Recording
+	for i, one := range again {
+		if err := r.Add(fmt.Sprintf("night.jsonl:%d", i+1), one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, _ := replay(t, &r)
+	if got.Ticks != 49 || got.Skipped != 3 {
+		t.Errorf("%d ticks are replayed and %d are left out, want 49 and 3", got.Ticks, got.Skipped)
+	}
+	notes := strings.Join(got.Notes, "\n")
+	for _, want := range []string{
+		"time runs backwards: the record of 2026-03-01T12:00:50Z (night.jsonl:21) follows one of 2026-03-01T12:03:10Z; it is left out",
+		"time runs backwards in 3 records",
+		"gap: no record for 1m50s before that of 2026-03-01T12:05:00Z (night.jsonl:24)",
+	} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("the notes are\n%s\nwant %q", notes, want)
 		}
 	}
 }

@@ -59,12 +59,13 @@ func readPast(ctx context.Context, cli *connect.CLI, file string, since time.Dur
 		if len(line) == 0 {
 			continue
 		}
+		where := fmt.Sprintf("%s:%d", file, n)
 		r, err := history.ReadPrinted(line)
-		if err == nil {
-			err = p.Add(r)
-		}
 		if err != nil {
-			return p, usage.New(fmt.Errorf("%s:%d: %w", file, n, err))
+			return p, usage.New(fmt.Errorf("%s: %w", where, err))
+		}
+		if err := p.Add(where, r); err != nil {
+			return p, usage.New(err)
 		}
 	}
 	if err := errors.Join(lines.Err(), p.Check()); err != nil {
@@ -84,7 +85,7 @@ func (p *past) read(ctx context.Context, cli *connect.CLI, b *bus.Bus, since tim
 	p.unreadable, err = pool.Records(ctx, time.Now().Add(-since), time.Time{}, func(r api.TickRecord) error {
 		found = true
 		late.Reset(cli.Timeout)
-		return p.Add(r)
+		return p.Add("", r)
 	})
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", cause, err)

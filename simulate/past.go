@@ -193,7 +193,7 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 	s := Scenario{Seed: p.seed, Start: r.start.at, Ticks: len(r.ticks), Work: &pastWork{work, p}, Billing: price.Linux(), past: p, Pool: p.config(0)}
 	for _, g := range groups {
 		if g.Machine.IsZero() {
-			return Scenario{}, fmt.Errorf("group %s: no machine has joined in the recording, so its size is unknown: give a longer time", g.ID)
+			return Scenario{}, errors.New("no machine has joined in the recording, so the sizes of machines are unknown: give a longer time")
 		}
 		if g.Types > 1 {
 			r.note(fmt.Sprintf("group %s had machines of %d types: all count as %s", g.ID, g.Types, g.Market.Type))

@@ -542,7 +542,20 @@ type RecordedGroup struct {
 }
 
 // Groups returns the groups in order of id, with the launch delays that were measured. The market has no zone: a record does not name it.
+// A group of which no machine has joined has the machines of another group, and a note says so.
 func (r *Recording) Groups() []RecordedGroup {
+	out := r.measured()
+	known := slices.IndexFunc(out, func(g RecordedGroup) bool { return !g.Machine.IsZero() })
+	for i := range out {
+		if g, other := &out[i], out[max(0, known)]; known >= 0 && g.Machine.IsZero() {
+			g.Machine, g.Weight, g.Market.Type = other.Machine, other.Weight, other.Market.Type
+			r.note(fmt.Sprintf("no machine of group %s has joined in the recording: its machines count as those of group %s", g.ID, other.ID))
+		}
+	}
+	return out
+}
+
+func (r *Recording) measured() []RecordedGroup {
 	var out []RecordedGroup
 	for _, id := range slices.Sorted(maps.Keys(r.groups)) {
 		g := r.groups[id]

@@ -215,6 +215,21 @@ func TestReplayNotesGapsAndTimeThatRunsBackwards(t *testing.T) {
 	}
 }
 
+// A group without machines in the recording has those of another group, with a note.
+func TestRecordingOfAGroupWithoutMachines(t *testing.T) {
+	t.Parallel()
+	r := recorded(t, eventful(t, 6), func(r *api.TickRecord) {
+		r.Snapshot.Groups = append(slices.Clone(r.Snapshot.Groups), api.GroupSnapshot{ID: "idle", Max: 3})
+	})
+	groups := r.Groups()
+	if len(groups) != 3 || groups[2].ID != "idle" || groups[2].Machine != groups[0].Machine || groups[2].Market.Type == "" || groups[2].Max != 3 {
+		t.Errorf("the groups are %+v", groups)
+	}
+	if want := "no machine of group idle has joined in the recording: its machines count as those of group a"; !slices.Contains(r.Notes(), want) {
+		t.Errorf("the notes are %q, want %q", r.Notes(), want)
+	}
+}
+
 // Another policy meets the recorded luck: a lower setpoint costs more, and the same one costs the same.
 func TestJudgeAnotherPolicy(t *testing.T) {
 	t.Parallel()

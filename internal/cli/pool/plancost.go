@@ -69,11 +69,16 @@ func (c costs) of(r api.TickRecord) ([]api.GroupCost, error) {
 			}
 		}
 		market := price.Market{Type: kind, Spot: g.Kind == "sfr"}
+		now, planned := g.Fulfilled/weight, float64(r.Result.Groups[g.ID])/weight
 		hour, err := c.prices.Between(market, r.At, r.At.Add(time.Hour))
-		if err != nil {
+		switch {
+		case err == nil || now+planned == 0:
+		case kind == "":
+			return nil, fmt.Errorf("group %s: no machine of it has joined, so its type is unknown: add a row for %s without a type to the table of prices", g.ID, market)
+		default:
 			return nil, fmt.Errorf("group %s: %w", g.ID, err)
 		}
-		row := api.GroupCost{Group: g.ID, Market: market.String(), Now: g.Fulfilled / weight * hour.Float(), Plan: float64(r.Result.Groups[g.ID]) / weight * hour.Float()}
+		row := api.GroupCost{Group: g.ID, Market: market.String(), Now: now * hour.Float(), Plan: planned * hour.Float()}
 		row.Assumed = row.Plan
 		for i, f := range c.factors {
 			if f.of == market.Type || f.of == "group/"+g.ID || f.of == "spot" && market.Spot || f.of == "on-demand" && !market.Spot {

@@ -84,6 +84,9 @@ func (cli *commands) init(ctx context.Context, path string, f flags) error {
 		return err
 	}
 	fmt.Fprintf(cli.Stdout, "%s and %s are written\n", path, demand)
+	for _, note := range notes(p.Notes(), p.unreadable) {
+		fmt.Fprintln(cli.Stdout, note)
+	}
 	return nil
 }
 

@@ -190,6 +190,19 @@ func (r *Recording) last() time.Time {
 	return time.Time{}
 }
 
+// lastDecided returns the time of the last tick that was not paused: it found all machines that existed.
+func (r *Recording) lastDecided() time.Time {
+	for i := len(r.ticks) - 1; i >= 0; i-- {
+		if r.ticks[i].of != nil {
+			return r.ticks[i].at
+		}
+	}
+	if r.start != nil {
+		return r.start.at
+	}
+	return time.Time{}
+}
+
 // Span returns the times of the first and the last tick.
 func (r *Recording) Span() (from, to time.Time) {
 	if r.start == nil {
@@ -391,7 +404,7 @@ func ordersOf(t api.TickRecord, group func(node string) string) (out api.Orders)
 
 // follow follows the machines of a record.
 func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
-	joined, replaced, before := map[string]int{}, map[string][]time.Time{}, r.last()
+	joined, replaced, before := map[string]int{}, map[string][]time.Time{}, r.lastDecided()
 	for _, one := range r.alive {
 		if !one.joined.IsZero() && one.chosen.IsZero() {
 			joined[one.group]++

@@ -69,6 +69,7 @@ func eventful(t testing.TB, ticks int) simulate.Scenario {
 		Events: []simulate.Event{
 			{At: 8 * time.Minute, For: 3 * time.Minute, Group: "b", Stock: new(12.0)},
 			{At: 15 * time.Minute, For: 2 * time.Minute, Orders: &api.Orders{Pause: &api.Note{By: "ann", At: noon, Until: noon.Add(17 * time.Minute)}}},
+			{At: 15*time.Minute + 30*time.Second, Zone: "za", Lost: true, For: 5 * time.Second}, // during the pause
 			{At: 20 * time.Minute, For: 4 * time.Minute, Orders: &api.Orders{Offset: &api.Offset{Note: api.Note{By: "ann", At: noon, Until: noon.Add(24 * time.Minute)}, Weight: 5}}},
 			{At: 27 * time.Minute, For: 3 * time.Minute, Silent: true},
 			{At: 33 * time.Minute, For: 2 * time.Minute, Orders: &api.Orders{Pin: &api.Pin{Note: api.Note{By: "ann", At: noon, Until: noon.Add(35 * time.Minute)}, Target: 30}}},

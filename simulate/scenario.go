@@ -132,7 +132,7 @@ func (e Event) validate(groups []Group) error {
 		return fmt.Errorf("at %v for %v: want at least 0", e.At, e.For)
 	}
 	if e.Stock == nil && !e.Lost && !e.Silent && e.Orders == nil {
-		return errors.New("it changes nothing: want a stock, a loss, silent signals or orders")
+		return errors.New("it changes nothing: want a stock, a loss, failing signals or orders")
 	}
 	if e.Stock != nil && !(*e.Stock >= 0) {
 		return fmt.Errorf("stock is %v: want at least 0", *e.Stock)

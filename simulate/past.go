@@ -37,7 +37,7 @@ type past struct {
 	k        int // the tick that is next, or now
 	launches map[string]*pairs
 	drains   map[string]*pairs
-	ends     map[string]time.Time // of the work of cordoned machines
+	ends     map[string]cordonEnd // of the work of cordoned machines
 	twins    map[*life]string     // the machines of the start
 	removals map[string]string    // the machine for a removal, by the id of the order
 }
@@ -56,15 +56,19 @@ type pair struct {
 	used     bool
 }
 
+// cordonEnd is when the work of a machine ends that was cordoned at that time. After a cordon that was taken back the next one counts.
+type cordonEnd struct{ since, end time.Time }
+
 // never is a time after each run.
 const never = 100 * 365 * 24 * time.Hour
 
-// at returns when a launch or drain that begins now ends. every is the time between two ticks.
-func (p *pairs) at(id string, now time.Time, every time.Duration, luck float64) time.Time {
+// at returns when a launch or drain that begins now ends. every is the time between two ticks. twin returns the machine of the world for
+// a recorded one; empty: none. Of several at the same time a machine takes its own, or one without a machine.
+func (p *pairs) at(id string, now time.Time, every time.Duration, luck float64, twin func(*life) string) time.Time {
 	if p == nil || len(p.all) == 0 {
 		return now
 	}
-	best := -1
+	best, nearest, owned := -1, time.Duration(0), false
 	for i := p.used; i < len(p.all); i++ {
 		one := &p.all[i]
 		if away := one.from.Sub(now); away > every {
@@ -75,8 +79,17 @@ func (p *pairs) at(id string, now time.Time, every time.Duration, luck float64) 
 			}
 			continue
 		}
-		if !one.used && (best < 0 || one.from.Sub(now).Abs() < p.all[best].from.Sub(now).Abs()) {
+		if one.used {
+			continue
+		}
+		of := twin(one.of)
+		if of == id {
 			best = i
+			break
+		}
+		away := one.from.Sub(now).Abs()
+		if best < 0 || away < nearest || away == nearest && of == "" && owned {
+			best, nearest, owned = i, away, of != ""
 		}
 	}
 	if best >= 0 {
@@ -156,7 +169,7 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, err
 	}
-	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]time.Time{}, removals: map[string]string{}, twins: map[*life]string{}}
+	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}, twins: map[*life]string{}}
 	for id, one := range p.first() {
 		p.twins[one] = id
 	}
@@ -175,6 +188,9 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 		}
 		if !one.launched.Before(r.start.at) && !slices.Contains(r.start.lives, one) {
 			add(p.launches, one.group, pair{of: one, from: one.launched, to: joined})
+		}
+		for _, from := range one.undone {
+			add(p.drains, one.group, pair{of: one, from: from})
 		}
 		if !one.chosen.IsZero() {
 			end := one.ended
@@ -402,17 +418,17 @@ func (p *past) joins(g Group, id string, now time.Time, number int) time.Duratio
 		}
 		return max(0, of[number].joined.Sub(now))
 	}
-	return p.launches[g.ID].at(id, now, p.now().every, draw(p.seed, "launch", id)).Sub(now)
+	return p.launches[g.ID].at(id, now, p.now().every, draw(p.seed, "launch", id), func(*life) string { return "" }).Sub(now)
 }
 
 // end returns when the work of a cordoned machine ends.
 func (p *past) end(n *Node) time.Time {
-	end, known := p.ends[n.ID]
-	if !known {
-		end = p.drains[n.Group].at(n.ID, n.Cordoned, p.now().every, draw(p.seed, "drain", n.ID))
-		p.ends[n.ID] = end
+	one, known := p.ends[n.ID]
+	if !known || !one.since.Equal(n.Cordoned) {
+		one = cordonEnd{n.Cordoned, p.drains[n.Group].at(n.ID, n.Cordoned, p.now().every, draw(p.seed, "drain", n.ID), p.idOf)}
+		p.ends[n.ID] = one
 	}
-	return end
+	return one.end
 }
 
 // pastWork is the recorded work, with the recorded tasks.
@@ -536,13 +552,18 @@ func (w *world) arrive(ctx context.Context) error {
 	return nil
 }
 
-// twin returns the machine of the world that took a recorded one, if it still exists and is not cordoned.
-func (w *world) twin(one *life) string {
-	p := w.scenario.past
+// idOf returns the machine of the world that took a recorded one; empty: none did.
+func (p *past) idOf(one *life) string {
 	id := p.twins[one]
 	if of := p.launches[one.group]; id == "" && of != nil {
 		id = of.ids[one]
 	}
+	return id
+}
+
+// twin returns the machine of the world that took a recorded one, if it still exists and is not cordoned.
+func (w *world) twin(one *life) string {
+	id := w.scenario.past.idOf(one)
 	if n := w.machines.byID[id]; n != nil && !n.Cordoned.IsZero() || id != "" && !w.machines.exists(id) {
 		return ""
 	}

@@ -90,11 +90,18 @@ type life struct {
 	joined    time.Time // the tick that found its node first; zero: none did
 	chosen    time.Time // when its drain began; zero: it did not
 	reason    api.DrainReason
-	ended     time.Time // when its termination was accepted; zero: it was not
-	gone      time.Time // the tick that did not find it; zero: each did
-	taken     time.Time // when the provider ends it by itself, after a warning; zero: it does not
-	back      bool      // its drain was taken back
+	ended     time.Time   // when its termination was accepted; zero: it was not
+	gone      time.Time   // the tick that did not find it; zero: each did
+	taken     time.Time   // when the provider ends it by itself, after a warning; zero: it does not
+	undone    []time.Time // when its drains began that were taken back
 	seen      time.Time
+}
+
+// undo ends a drain that was taken back.
+func (l *life) undo() {
+	if !l.chosen.IsZero() {
+		l.undone, l.chosen = append(l.undone, l.chosen), time.Time{}
+	}
 }
 
 // maxRecorded bounds the ticks of a recording.
@@ -425,6 +432,9 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 		if one.seen = t.At; n.Node.Joined() && one.joined.IsZero() {
 			one.joined = t.At
 		}
+		if !n.Draining && one.ended.IsZero() {
+			one.undo() // a case has no draining node
+		}
 	}
 	for _, id := range t.Snapshot.Others {
 		if one := r.byID[id]; one != nil {
@@ -511,7 +521,7 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord) {
 		}
 		one.seen = t.At
 		if d.InService() {
-			one.back, one.chosen = true, time.Time{}
+			one.undo()
 			continue
 		}
 		if one.chosen.IsZero() {

@@ -143,6 +143,33 @@ func TestReplayShowsAnotherPolicy(t *testing.T) {
 	}
 }
 
+// A drain that was taken back does not end, and the next drain of the same machine goes as it went.
+func TestReplayOfADrainThatWasTakenBack(t *testing.T) {
+	t.Parallel()
+	s := eventful(t, 60)
+	s.Events = nil
+	for i := range s.Groups {
+		s.Groups[i].Interruptions = 0
+	}
+	work := demand(t, 30*time.Second, 60, 60, 30, 60, 60, 60, 30, 30, 30, 60, 30, 60, 60, 30)
+	work.Linger = 80 * time.Second
+	s.Work = work
+	taken := 0
+	r := recorded(t, s, func(r *api.TickRecord) {
+		for _, a := range r.Actions {
+			if a.Op == api.OpTakeBack {
+				taken++
+			}
+		}
+	})
+	if taken == 0 {
+		t.Fatal("no drain was taken back")
+	}
+	if got, differ := replay(t, r); got.Same != got.Ticks {
+		t.Errorf("%d of %d ticks are the same; the first other one is %+v", got.Same, got.Ticks, differ[0])
+	}
+}
+
 // A recording that cannot be replayed is an error with what to do.
 func TestRecordingsThatCannotBeReplayed(t *testing.T) {
 	t.Parallel()

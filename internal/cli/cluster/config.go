@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
-	"github.com/weirkeeper/weirkeeper/internal/cli/simulation"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -18,7 +17,10 @@ import (
 )
 
 // configCommands are the commands of "weir config".
-type configCommands struct{ *connect.CLI }
+type configCommands struct {
+	*connect.CLI
+	compare Compare
+}
 
 func (cli *configCommands) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -34,7 +36,7 @@ func (cli *configCommands) configCommand() *cobra.Command {
 }
 
 func (cli *configCommands) validateCommand() *cobra.Command {
-	var judge simulation.Judge
+	var with command.Comparison
 	cmd := &cobra.Command{
 		Use:     "validate [POOL]",
 		Aliases: []string{"check"},
@@ -49,7 +51,7 @@ no places of copies, so the targets of both follow the sums of the requests.`,
   weir config check --against 7d --bound cost=2% --bound wait=20%
   weir config check --against night.jsonl --prices prices.csv --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if judge.Against == "" && (len(judge.Bounds) > 0 || judge.Prices != "" || cmd.Flags().Changed("output")) {
+			if with.Against == "" && (len(with.Bounds) > 0 || with.Prices != "" || cmd.Flags().Changed("output")) {
 				return usage.New(errors.New("--bound, --prices and --output need a past to compare with: add --against, such as --against 7d"))
 			}
 			return cli.PoolArg(cmd, args)
@@ -63,16 +65,16 @@ no places of copies, so the targets of both follow the sums of the requests.`,
 			for _, w := range append(config.Warnings(service, pool), warnings...) {
 				fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
 			}
-			if judge.Against != "" {
-				return judge.Run(cmd.Context(), cli.CLI, filepath.Join(cli.ConfigDir(), cli.Cluster, cli.Pool+".yaml"))
+			if with.Against != "" {
+				return cli.compare(cmd.Context(), cli.CLI, with, filepath.Join(cli.ConfigDir(), cli.Cluster, cli.Pool+".yaml"))
 			}
 			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", cli.ConfigDir(), cli.Cluster, cli.Pool)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&judge.Against, "against", "", "compare with the recorded policy since that `TIME`, such as 7d, or in a file of records")
-	cmd.Flags().StringArrayVar(&judge.Bounds, "bound", nil, "`NAME=PERCENT` by which cost, unmet, wait or disruption may get worse (default 5%); may be repeated")
-	cmd.Flags().StringVar(&judge.Prices, "prices", "", "`FILE` of prices, as of a scenario (default: the cost is what the machines offered)")
+	cmd.Flags().StringVar(&with.Against, "against", "", "compare with the recorded policy since that `TIME`, such as 7d, or in a file of records")
+	cmd.Flags().StringArrayVar(&with.Bounds, "bound", nil, "`NAME=PERCENT` by which cost, unmet, wait or disruption may get worse (default 5%); may be repeated")
+	cmd.Flags().StringVar(&with.Prices, "prices", "", "`FILE` of prices, as of a scenario (default: the cost is what the machines offered)")
 	cli.OutputFlag(cmd)
 	return cmd
 }

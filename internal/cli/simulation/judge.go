@@ -22,31 +22,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
 
-// Judge is the comparison of a pool's file with the recorded policy.
-type Judge struct {
-	Against string   // a time such as 7d, or a file of records
-	Prices  string   // a table of prices; empty: the cost is what the machines offered
-	Bounds  []string // NAME=PERCENT
-}
-
 // defaultBound is by how much a number may get worse, in percent.
 const defaultBound = 5
 
 // numbers are the names of what is compared.
 var numbers = [...]string{"cost", "unmet", "wait", "disruption"}
 
-// Run replays the records with the recorded policy and with that of the pool's file, and prints four numbers of both. It returns an
-// error if one of them gets worse by more than its bound.
-func (j Judge) Run(ctx context.Context, cli *connect.CLI, poolFile string) error {
-	bounds, err := j.bounds()
+// Compare replays the records with the recorded policy and with that of the pool's file, and prints four numbers of both. It returns
+// an error if one of them gets worse by more than its bound.
+func Compare(ctx context.Context, cli *connect.CLI, c command.Comparison, poolFile string) error {
+	bounds, err := parseBounds(c.Bounds)
 	if err != nil {
 		return usage.New(err)
 	}
 	file, since := "", time.Duration(0)
-	if at, err := command.ParseTime(j.Against, time.Now()); err == nil {
+	if at, err := command.ParseTime(c.Against, time.Now()); err == nil {
 		since = time.Since(at)
-	} else if file = j.Against; !isFile(file) {
-		return usage.New(fmt.Errorf("--against %q: want a time such as 7d, or a file of records: %w", j.Against, err))
+	} else if file = c.Against; !isFile(file) {
+		return usage.New(fmt.Errorf("--against %q: want a time such as 7d, or a file of records: %w", c.Against, err))
 	}
 	policy, err := readPool(poolFile)
 	if err != nil {
@@ -60,8 +53,8 @@ func (j Judge) Run(ctx context.Context, cli *connect.CLI, poolFile string) error
 	if err != nil {
 		return err
 	}
-	if j.Prices != "" {
-		prices, err := readTable(j.Prices)
+	if c.Prices != "" {
+		prices, err := readTable(c.Prices)
 		if err != nil {
 			return usage.New(err)
 		}
@@ -74,7 +67,7 @@ func (j Judge) Run(ctx context.Context, cli *connect.CLI, poolFile string) error
 	if err != nil {
 		return err
 	}
-	out := compare(results, bounds, j.Prices != "")
+	out := compare(results, bounds, c.Prices != "")
 	out.Cluster, out.Pool, out.Notes = cli.Cluster, cli.Pool, notes(p.Notes(), p.unreadable)
 	return (&commands{cli}).printCheck(out)
 }
@@ -88,12 +81,12 @@ func readTable(path string) (*price.Prices, error) {
 	return out, out.AddTable(path, data)
 }
 
-func (j Judge) bounds() (map[string]float64, error) {
+func parseBounds(texts []string) (map[string]float64, error) {
 	out := map[string]float64{}
 	for _, name := range numbers {
 		out[name] = defaultBound
 	}
-	for _, text := range j.Bounds {
+	for _, text := range texts {
 		name, value, _ := strings.Cut(text, "=")
 		percent, err := strconv.ParseFloat(strings.TrimSuffix(value, "%"), 64)
 		if !slices.Contains(numbers[:], name) || err != nil || !(percent >= 0) {

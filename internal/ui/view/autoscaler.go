@@ -17,8 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
-// RequestPlan requests the next plan from the autoscaler that holds the pool.
-func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
+// requestPlan requests the next plan from the autoscaler that holds the pool.
+func requestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
 	return RequestWhatIf(ctx, b, cluster, pool, api.WhatIf{})
 }
 

@@ -79,6 +79,9 @@ func cause(t *recordedTick, got *api.TickRecord) string {
 	if !sameOpinion(was.Input.Default, is.Input.Default) {
 		return "the response of the default signal differs"
 	}
+	if !maps.Equal(was.Has, is.Has) && total(was.Has) == total(is.Has) && was.Input.Lost == is.Input.Lost {
+		return differ("weight by group, with the same sum (equal machines leave in the order of their ids)", was.Has, is.Has)
+	}
 	for _, one := range []struct {
 		what    string
 		was, is float64
@@ -122,6 +125,13 @@ func cause(t *recordedTick, got *api.TickRecord) string {
 		return "the history of the empty pool is not in the recording"
 	}
 	return "it follows from an earlier tick: the history of changes differs"
+}
+
+func total(weights map[string]int) (sum int) {
+	for _, weight := range weights {
+		sum += weight
+	}
+	return sum
 }
 
 func pinned(c *api.Case) float64 {

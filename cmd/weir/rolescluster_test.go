@@ -218,6 +218,7 @@ func readingRows(node string) []roleRow {
 		{"metrics get --app web load", 0, "web,load"}, {"decide --help", 0, "Recompute"},
 		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: web: copy "},
 		{"diff last last", 0, "ticks of"}, {"cost --since 1h", 1, "no machine-hour has a price"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
+		{"simulate init /proc/none.yaml", 1, ""}, // it reads the ledger, and cannot write there
 	}
 }
 

@@ -113,7 +113,7 @@ func wrongArguments() (rows []wrongInput) {
 		"harmonizer record": "one file", "harmonizer replay a b": "one file", "state accept": "one reader", "state aside": "one key",
 		"state backup": "one file", "state restore a b": "one file",
 		"decide a b": "one file", "node evidence": "one machine", "node recover": "at least one machine",
-		"node policy check a b": "one file", "node replay": "one file", "calendar": "one file",
+		"node policy check a b": "one file", "node replay": "one file", "calendar": "one file", "simulate init": "one scenario file",
 		"context use": "one context", "context show a b": "one context",
 	} {
 		rows = append(rows, wrongInput{line, nil, 2, "See \"weir " + commandOf(line), "weir " + commandOf(line), fix})
@@ -331,6 +331,9 @@ func wrongPlaces() []wrongInput {
 		{"config validate", map[string]string{"weir.yaml": "prices: {table: prices.csv}\n", "prices.csv": "type,price\nm5.large,dear\n", "local/default.yaml": goodPoolFile}, 2, "DIR/prices.csv:2: price is", `"dear"`, "want a number"},
 		{"config validate", map[string]string{"weir.yaml": "prices: {currency: USD}\n", "local/default.yaml": goodPoolFile}, 2, "DIR/weir.yaml:1: prices", "want a table or a spot_history", "prices"},
 		{"simulate", nil, 2, "weir simulate wants one scenario file", "got 0 arguments", `See "weir simulate --help"`},
+		{"simulate --since 1h", nil, 2, "need the records of a pool", "--since and --at-least", "add --from POOL"},
+		{"simulate --from DIR/none.jsonl", nil, 2, "no such file", "DIR/none.jsonl", "name a file that exists"},
+		{"config validate --against soon", map[string]string{"local/default.yaml": goodPoolFile}, 2, "soon", "want a time such as 7d", "or a file of records"},
 		{"simulate DIR/none.yaml", nil, 2, "no such file", "DIR/none.yaml", "name a file that exists"},
 		{"simulate DIR/s.yaml", map[string]string{"s.yaml": "simulate: {pool: p.yaml}\ngroups: {a: {machin: {cpus: 1}}}\n"}, 2, "DIR/s.yaml:2: groups.a.machin: no such key", "demand", "did you mean machine?"},
 		{"config validate", map[string]string{"local/default.yaml": goodPoolFile + "autoscaling: {tick: -1s}\n" + wrongWorkflow}, 2, "autoscaling.tick: is -1s", "DIR/local/default.yaml:8: health.recovery.actions[0].params.input.a: ", "want 100ms to "},

@@ -220,7 +220,7 @@ func groupOf(id string, g config.SimulatedGroup) simulate.Group {
 }
 
 func eventOf(e config.SimulatedEvent, start time.Time) simulate.Event {
-	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost}
+	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost, Silent: e.SignalsFail}
 	if e.Order == nil {
 		return out
 	}

@@ -30,6 +30,8 @@ func TestAdvisors(t *testing.T) {
 		{"an advisor of its own", pool(calendar(", raise: []")), at + ".raise: no such key"},
 		{"a period of 0s", pool(calendar(", period: 0s")), at + ".period: is 0s: want"},
 		{"a wrong zone", pool(strings.Replace(calendar(""), "Berlin", "Belin", 1)), at + ".parameters.time_zone: no time zone has the name"},
+		{"a calendar as the signal of an app", goodPool + "autoscale_signals:\n  - app: web\n    name: calendar\n    kind: builtin\n    parameters: {time_zone: UTC, periods: [{name: p, days: daily, from: 08:00, for: 1h, at_least: {cpus: 4}}]}\n",
+			"FILE:6: autoscale_signals[0].name: is calendar, which has no opinion outside of its periods"},
 		{"times without windows", pool(strings.Replace(calendar(""), "at_least: {cpus: 4}", "times: 2", 1)), at + ".required_metrics: is missing: times and plus need windows"},
 		{"times with windows", pool(strings.Replace(calendar(", required_metrics: [{name: cpus_expected, type: instance_counts, range: 10m, app: web}]"), "at_least: {cpus: 4}", "times: 2", 1)), ""},
 	} {

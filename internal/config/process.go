@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // kindBuiltin is the kind of a signal that weir ships. It has no version.
@@ -149,10 +150,16 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 		}
 	}
 	if s.isCalendar() {
+		if sigproto.AppOf(s.App) == s.App {
+			ps = append(ps, d.problem(path+".name", onlyAdvises))
+		}
 		ps = append(ps, s.calendarProblems(d, path)...)
 	}
 	return append(ps, s.addressProblems(d, path)...)
 }
+
+// onlyAdvises is the problem of a calendar that is the signal of an app.
+const onlyAdvises = "is calendar, which has no opinion outside of its periods, so the pool would never shrink: list it in raise of the app"
 
 // calendarProblems checks the parameters of the calendar.
 func (s Program) calendarProblems(d document, path string) (ps Problems) {

@@ -259,6 +259,8 @@ func (s Default) problems(d document, path string) Problems {
 	switch {
 	case s.Version != "" && s.BranchOrTag != "":
 		return Problems{d.problem(path+".version", "conflicts with branch_or_tag: keep one")}
+	case s.Pin() == "" && s.Name == "calendar":
+		return Problems{d.problem(path+".name", onlyAdvises)}
 	case s.Pin() == "" && !slices.Contains(builtin.Names(), s.Name):
 		return Problems{d.problem(path+".name", fmt.Sprintf("is %q: weir ships %s; of a release, the version is missing", s.Name, strings.Join(builtin.Names(), ", ")))}
 	case s.Pin() != "":

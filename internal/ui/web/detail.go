@@ -22,6 +22,9 @@ type Details interface {
 	Health(ctx context.Context, pool Name, q api.HealthQuery) (api.HealthStatus, error)
 	// Apps returns the applications of a pool, or one of them with its crashes. Without it App is nil.
 	Apps(ctx context.Context, pool Name, app string) (api.HarmonizerStatus, error)
+	// Output returns the last lines of the instances of an application that ended on these nodes, by instance. With an error it has
+	// those of the nodes that answered.
+	Output(ctx context.Context, pool Name, app string, nodes []string) (map[string][]string, error)
 	// Events calls visit with the events of a pool from from until to, oldest first.
 	Events(ctx context.Context, pool Name, from, to time.Time, visit func(api.Event) error) error
 }
@@ -54,6 +57,7 @@ type listSection struct {
 type cellView struct {
 	Text, Href, Class string
 	At                time.Time // a time; Text is its form in UTC
+	Output            string    // lines of a program, in place of Text
 }
 
 // orderForm is the form of an order to the API.

@@ -84,12 +84,20 @@ func (w *World) Apps(_ context.Context, name web.Name, app string) (h api.Harmon
 				index.Instances, index.Missing, index.Why = nil, Now().Add(-33*time.Minute), api.WhyNoRoom
 			case i < one.Flapping:
 				index.Instances, index.Flapping, index.Crashes, index.NotBefore, index.Why = nil, true, 3, Now().Add(20*time.Second), api.WhyRestartDelay
-				h.Crashes = append(h.Crashes, api.AppCrash{Index: i, Version: "v1.4.3", Node: "i-spot-a-1", At: Now().Add(-30 * time.Second), Status: new(1), Description: "panic: no such table: receipts"})
+				h.Crashes = append(h.Crashes, api.AppCrash{Instance: fmt.Sprint(app, i), Index: i, Version: "v1.4.3", Node: "i-spot-a-1", At: Now().Add(-30 * time.Second), Status: new(1), Description: "exit status 1"})
 			}
 			h.App.Indices = append(h.App.Indices, index)
 		}
 	}
 	return h, nil
+}
+
+// Output implements web.Details: only instance 0 has output.
+func (w *World) Output(_ context.Context, _ web.Name, app string, nodes []string) (map[string][]string, error) {
+	if len(nodes) != 1 || nodes[0] != "i-spot-a-1" {
+		return nil, fmt.Errorf("the output of nodes %q was requested", nodes)
+	}
+	return map[string][]string{app + "0": {"opening the database", "panic: no such table: <" + app + ">"}}, w.Unread
 }
 
 // Events implements web.Details.

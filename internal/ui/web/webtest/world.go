@@ -46,6 +46,9 @@ type World struct {
 	// Past is how long the pools exist; 0: 25 h.
 	Past time.Duration
 
+	// Unread is the error of each request for output.
+	Unread error
+
 	mu     sync.Mutex
 	away   bool
 	follow []func(web.Name, api.Summary)

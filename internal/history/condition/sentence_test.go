@@ -57,18 +57,20 @@ func TestSentence(t *testing.T) {
 func TestDeploy(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	well := func() *api.Summary {
-		return &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4, Disruption: new(2)}
+		return &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4, Disruption: new(2), DisruptionLimit: 3}
 	}
 	used, paused := well(), well()
 	used.Disruption, paused.Paused = new(0), &api.Note{By: "kim"}
+	free := &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4}
 	for name, test := range map[string]struct {
 		s    *api.Summary
 		f    Facts
 		safe bool
 		want string
 	}{
-		"well":      {well(), Facts{}, true, "Safe to deploy: 2 more nodes may be out of service, no repair is under way, all signals answer."},
-		"used up":   {used, Facts{}, false, "Not safe to deploy: the disruption budget is used up."},
+		"well":      {well(), Facts{}, true, "Safe to deploy: budget 2 of 3 free, no repair is under way, all signals answer."},
+		"used up":   {used, Facts{}, false, "Not safe to deploy: budget 0 of 3 free."},
+		"no budget": {free, Facts{}, true, "Safe to deploy: no disruption budget is set, no repair is under way, all signals answer."},
 		"paused":    {paused, Facts{}, false, "Not safe to deploy: paused."},
 		"repairing": {well(), Facts{Nodes: []Unfit{{ID: "i-1", Word: "Repairing"}}}, false, "Not safe to deploy: repairing."},
 		"no tick":   {nil, Facts{}, false, "Not safe to deploy: no tick."},

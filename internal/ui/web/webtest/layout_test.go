@@ -1,7 +1,6 @@
 package webtest_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -35,8 +34,10 @@ const overlaps = `(() => {
 	return out.slice(0, 12).join("\n");
 })()`
 
-// widths are those of a screen, a small window, a window of twice the size of text, and a phone.
-var widths = []int64{1440, 1000, 720, 400}
+// crowdedWorld is a pool with many events in a short time.
+func crowdedWorld() *webtest.World {
+	return &webtest.World{Size: 1, Every: 10 * time.Second, Past: 9 * time.Minute, Live: 8 * time.Minute, Crowded: true}
+}
 
 // crowded are pages of a pool with many events in a short time.
 var crowded = map[string]string{
@@ -50,17 +51,14 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 	for name, path := range paths {
 		all[name] = large(t) + path
 	}
-	busy := serve(t, &webtest.World{Size: 1, Every: 10 * time.Second, Past: 9 * time.Minute, Live: 8 * time.Minute, Crowded: true})
+	busy := serve(t, crowdedWorld())
 	for name, path := range crowded {
 		all[name] = busy + path
 	}
-	for _, width := range widths {
+	for _, width := range webtest.Widths() {
 		b := webtest.Browse(t, width, 900, false)
 		for name, path := range all {
 			b.Run(chromedp.Navigate(path))
-			if crowded[name] != "" {
-				b.Shot(fmt.Sprint(name, "-", width))
-			}
 			if got := webtest.Eval[string](b, overlaps); got != "" {
 				t.Errorf("%s at %d px:\n%s", name, width, got)
 			}

@@ -45,6 +45,7 @@ func TestSentence(t *testing.T) {
 		"weights":      {tick(8.5, 9, 9, 9, func(s *api.Summary) { s.NodeCounts = map[string]int{"running": 3}; s.Limits.Max = nil }), Facts{}, "Apps need a weight of 8.5: stays 9."},
 		"pinned":       {tick(3, 5, 5, 5, func(s *api.Summary) { s.Pinned = new(5.0) }), Facts{}, "Apps need 3 machines, an operator pinned 5: stays 5."},
 		"paused":       {&api.Summary{At: now, Paused: &api.Note{By: "kim@ops", Why: "network work", Until: now.Add(time.Hour)}}, Facts{}, "Paused by kim@ops: network work; ends in 60 min. Nothing changes until then."},
+		"silent":       {tick(3.38, 4, 4, 4, func(s *api.Summary) { s.At = now.Add(-21 * time.Minute) }), Facts{}, "No tick for 21 min: nothing controls the pool. At its last tick: Apps need 3.38 machines: stays 4."},
 		"failed":       {&api.Summary{At: now, Failed: "read groups: timeout"}, Facts{}, "The last tick ended without a decision: read groups: timeout. Targets stay as they are."},
 		"missing only": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2}}}, "Apps need 3.38 machines: stays 4. 1 instance of web is missing."},
 	} {

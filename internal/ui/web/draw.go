@@ -328,8 +328,8 @@ func (d drawer) orders() (out []lane) {
 	return out
 }
 
-// overlay returns the grid lines and the gaps.
-func (d drawer) overlay(axis []plot.Mark) []byte {
+// overlay returns the grid lines, the gaps and the cursor: what is below the plots, and what is over them.
+func (d drawer) overlay(axis []plot.Mark) (below, over []byte) {
 	o := plot.Overlay{Columns: d.w.Columns, Marks: axis[:len(axis)-1]}
 	for _, g := range d.ring.Gaps(d.w) {
 		band := plot.Band{From: d.w.Column(g.From), To: d.w.Column(g.From) + g.Columns, Text: "no tick"}
@@ -343,13 +343,8 @@ func (d drawer) overlay(axis []plot.Mark) []byte {
 		}
 		o.Gaps = append(o.Gaps, band)
 	}
-	return o.Draw()
-}
-
-// line returns the cursor.
-func (d drawer) line() []byte {
 	if !d.cursor {
-		return plot.Cursor(-1)
+		return o.Draw(), o.Front(-1)
 	}
-	return plot.Cursor(float64(d.at.Sub(d.w.From)) / float64(d.w.To.Sub(d.w.From)))
+	return o.Draw(), o.Front(float64(d.at.Sub(d.w.From)) / float64(d.w.To.Sub(d.w.From)))
 }

@@ -219,7 +219,7 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	live := q.live()
 	axis := marks(w, live)
 	v.Ruler = plot.Ruler(axis)
-	v.Overlay, v.Cursor = d.overlay(axis), d.line()
+	v.Overlay, v.Cursor = d.overlay(axis)
 	v.changes(name, shown, w)
 	return v
 }

@@ -47,10 +47,14 @@ func (c Chart) Draw() []byte {
 	for y := step; y < top*0.97; y += step {
 		d.add(`<path class="grid" d="M0 $h$"/>`, s.y(float32(y)), c.Columns)
 	}
-	c.stack(&d, s)
+	woven := c.stack(&d, s)
+	d.close()
+	d.Write(woven)
 	for _, b := range c.Bands {
-		d.add(`<path class="$" d="$"/>`, b.Class, block(b.From, b.To, 0, c.Height*10))
+		x, w := float64(b.From)/float64(c.Columns), float64(max(b.To-b.From, 2))/float64(c.Columns)
+		d.add(`<rect class="$" x="$" width="$" height="$"/>`, b.Class, percent(x), percent(w), c.Height)
 	}
+	d.shapes(c.Columns, c.Height)
 	for _, l := range c.Limits {
 		if shape := line(within(l.Bins, top), s); shape != "" {
 			d.add(`<path class="$" d="$"/>`, l.Class, shape)
@@ -147,8 +151,9 @@ func highest(bins []series.Bin) (x float64) {
 	return x
 }
 
-// stack draws the areas on each other, with a seam between them.
-func (c Chart) stack(d *drawing, s scale) {
+// stack draws the areas on each other, with a seam between them. woven are the patterns by which adjacent areas differ too.
+func (c Chart) stack(d *drawing, s scale) (woven []byte) {
+	var patterns drawing
 	low, ok := make([]float32, c.Columns), make([]bool, c.Columns)
 	for _, l := range c.Stack {
 		for i, b := range l.Bins {
@@ -164,11 +169,12 @@ func (c Chart) stack(d *drawing, s scale) {
 		}
 		shape := area(low, high, ok, s)
 		d.add(`<path class="fill $" d="$"/>`, l.Class, shape)
-		if i%2 == 1 { // adjacent areas differ by a line and a pattern too
-			d.add(`<path class="weave" d="$"/>`, shape)
+		if i%2 == 1 {
+			patterns.weave(l.Class, i, c.Columns, c.Height, shape)
 		}
 		low = high
 	}
+	return patterns.Bytes()
 }
 
 // label is one direct label beside the right end of a chart.

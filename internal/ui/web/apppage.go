@@ -22,7 +22,7 @@ func (s detailPages) appList(ctx context.Context, _ *http.Request, name Name, v 
 		return err
 	}
 	v.Headline = "Apps"
-	t := listSection{ID: "apps", Columns: []string{"App", "Instances", "State", "Version", "Update"}, Note: "No applications yet. Add one: weir app set NAME --instances 1 --command ..."}
+	t := listSection{ID: "apps", Columns: []string{"App", "Instances", "State", "Version", "Update"}, Empty: "No applications yet. Add one: weir app set NAME --instances 1 --command ..."}
 	bad := 0
 	for _, a := range h.Apps {
 		state, class := "ok", ""
@@ -112,7 +112,7 @@ func (v *listView) appState(now time.Time, a condition.Instances) {
 
 // copies adds the copies of an application by index.
 func (v *listView) copies(name Name, a api.AppExplanation, now time.Time) {
-	t := listSection{ID: "copies", Title: "Copies", Columns: []string{"Copy", "Node", "State", "Version", "Age", "Why"}, Note: "It has no copy."}
+	t := listSection{ID: "copies", Title: "Copies", Columns: []string{"Copy", "Node", "State", "Version", "Age", "Why"}, Empty: "It has no copy."}
 	const most = 300
 	for _, i := range a.Indices {
 		if len(t.Rows) >= most {
@@ -125,9 +125,6 @@ func (v *listView) copies(name Name, a api.AppExplanation, now time.Time) {
 		for _, c := range i.Instances {
 			t.Rows = append(t.Rows, []cellView{text(fmt.Sprint(i.Index)), {Text: c.Node, Href: name.nodeHref(c.Node)}, copyState(c), text(c.Version), text(age(c.Since, now)), text(copyWhy(c, i, now))})
 		}
-	}
-	if len(t.Rows) > 0 && len(t.Rows) < most {
-		t.Note = ""
 	}
 	v.Sections = append(v.Sections, t)
 }
@@ -199,7 +196,7 @@ const (
 // crashes adds the crashes of an application, newest first, with the last lines of their output.
 func (s detailPages) crashes(ctx context.Context, name Name, app string, list []api.AppCrash, v *listView) {
 	now := s.now()
-	t := listSection{ID: "crashes", Title: "Crashes", Columns: []string{"Time", "Copy", "Node", "Version", "Exit", "Last lines"}, Note: "No crash is known."}
+	t := listSection{ID: "crashes", Title: "Crashes", Columns: []string{"Time", "Copy", "Node", "Version", "Exit", "Last lines"}, Empty: "No crash is known."}
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b api.AppCrash) int { return b.At.Compare(a.At) })
 	list = list[:min(len(list), maxCrashes)]
@@ -210,9 +207,6 @@ func (s detailPages) crashes(ctx context.Context, name Name, app string, list []
 		}
 	}
 	output := map[string][]string{}
-	if len(list) > 0 {
-		t.Note = ""
-	}
 	if len(nodes) > 0 {
 		var err error
 		if output, err = s.details.Output(ctx, name, app, nodes); err != nil {

@@ -48,7 +48,8 @@ type listView struct {
 // listSection is a table with its title.
 type listSection struct {
 	ID, Title string
-	Note      string // in place of a table without rows, or below it
+	Empty     string // in place of a table without rows
+	Note      string // below the table
 	Columns   []string
 	Rows      [][]cellView
 }
@@ -147,7 +148,7 @@ func (s detailPages) nodeList(ctx context.Context, _ *http.Request, name Name, v
 		return err
 	}
 	v.Headline = "Nodes"
-	t := listSection{ID: "nodes", Columns: []string{"Node", "Group", "State", "Health", "Instances", "Age"}, Note: "No node is known."}
+	t := listSection{ID: "nodes", Columns: []string{"Node", "Group", "State", "Health", "Instances", "Age"}, Empty: "No node is known."}
 	unhealthy := 0
 	for _, n := range nodes {
 		health := cellView{Text: dash(n.Health)}

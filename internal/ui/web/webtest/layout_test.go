@@ -34,6 +34,10 @@ const overlaps = `(() => {
 	return out.slice(0, 12).join("\n");
 })()`
 
+// squeezed is a script that returns reasons in a narrow column beside free room, and texts of gaps below the areas of a plot.
+const squeezed = `[...document.querySelectorAll(".fleet .state")].filter(e => e.checkVisibility() && e.clientWidth < 240).map(e => "a reason has " + e.clientWidth + " px: " + e.textContent.trim().slice(0, 40))
+	.concat([...document.querySelectorAll(".under text")].map(e => "below the plots: " + e.textContent)).slice(0, 5).join("\n")`
+
 // crowdedWorld is a pool with many events in a short time.
 func crowdedWorld() *webtest.World {
 	return &webtest.World{Size: 1, Every: 10 * time.Second, Past: 9 * time.Minute, Live: 8 * time.Minute, Crowded: true}
@@ -64,6 +68,9 @@ func TestLabelsDoNotOverlap(t *testing.T) {
 			}
 			if got := webtest.Eval[string](b, `[...document.querySelectorAll(".why")].filter(e => e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).overflow !== "visible" || e.textContent.includes("…")).map(e => e.textContent).join("\n")`); got != "" && !strings.Contains(path, "ticks") {
 				t.Errorf("%s at %d px cuts a reason:\n%s", name, width, got)
+			}
+			if got := webtest.Eval[string](b, squeezed); got != "" {
+				t.Errorf("%s at %d px:\n%s", name, width, got)
 			}
 		}
 		b.Forgive("404")

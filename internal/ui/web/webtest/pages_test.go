@@ -103,6 +103,20 @@ func TestPagesSayThatTheSourceIsAway(t *testing.T) {
 	}
 }
 
+// The text of an empty list is not below a list with rows, and a failed tick has its reason once.
+func TestPagesDoNotContradictThemselves(t *testing.T) {
+	t.Parallel()
+	url := large(t)
+	for path, wrong := range map[string]string{
+		"/pools/prod/checkout-eu1/apps": "No applications yet", "/pools/prod/checkout-eu1/nodes": "No node is known", "/pools/prod/checkout-eu1/apps/cart": "It has no copy",
+		"/pools/prod/batch-us1/ticks/2026-11-22T15:38:59Z": "The last tick",
+	} {
+		if _, body := get(t, url+path); strings.Contains(body, wrong) {
+			t.Errorf("%s has the text %q", path, wrong)
+		}
+	}
+}
+
 // Each crash of an application has how it ended and the last lines of its output. Without the output of one node the page has the rest.
 func TestCrashHasItsExitAndItsLastLines(t *testing.T) {
 	t.Parallel()

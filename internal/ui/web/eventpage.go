@@ -70,6 +70,8 @@ func objectOf(e api.Event) (o eventObject) {
 		return eventObject{d.App, d.Node}
 	case api.HealthNotification:
 		return eventObject{Node: d.Node}
+	case nil:
+		return o
 	}
 	if data, err := json.Marshal(e.Data); err == nil {
 		_ = json.Unmarshal(data, &o) // a list of changes names none
@@ -116,9 +118,17 @@ func eventText(e api.Event) string {
 // foldedEvent is an event with how often it was repeated.
 type foldedEvent struct {
 	api.Event
-	app, node string
-	count     int
-	first     time.Time
+	eventObject
+	count int
+	first time.Time
+}
+
+// eventKey is what events of one row have in common.
+type eventKey struct {
+	kind     api.EventKind
+	name     string
+	severity api.Severity
+	eventObject
 }
 
 // maxEvents bounds the rows of the page.
@@ -128,39 +138,46 @@ const maxEvents = 300
 func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, v *listView) error {
 	f, span := newEventFilter(r.URL.Query())
 	now := s.now()
-	var rows []*foldedEvent
-	of := map[string]*foldedEvent{}
-	total := 0
+	var rows, single []*foldedEvent // single: without an object, the newest ones
+	of := map[eventKey]*foldedEvent{}
+	total, more := 0, 0
 	err := s.details.Events(ctx, name, now.Add(-span), now, func(e api.Event) error {
 		if !f.accepts(e) {
 			return nil
 		}
 		total++
 		o := objectOf(e)
-		key := fmt.Sprint(e.Kind, "\x00", e.Name, "\x00", e.Severity, "\x00", o.App, "\x00", o.Node)
-		if one := of[key]; one != nil && (o.App != "" || o.Node != "") {
+		key := eventKey{e.Kind, e.Name, e.Severity, o}
+		one := of[key]
+		switch {
+		case one != nil:
 			one.count++
 			one.Event = e
-			return nil
+		case o != eventObject{}:
+			one = &foldedEvent{Event: e, eventObject: o, count: 1, first: e.At}
+			of[key], rows = one, append(rows, one)
+		default:
+			if len(single) == 2*maxEvents {
+				more += copy(single, single[maxEvents:])
+				single = single[:maxEvents]
+			}
+			single = append(single, &foldedEvent{Event: e, count: 1, first: e.At})
 		}
-		one := &foldedEvent{Event: e, app: o.App, node: o.Node, count: 1, first: e.At}
-		of[key], rows = one, append(rows, one)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	rows = append(rows, single...)
 	slices.SortStableFunc(rows, func(a, b *foldedEvent) int { return b.At.Compare(a.At) })
 	v.Headline, v.Filter = "Events", f
 	v.Sentence = fmt.Sprintf("%s in the last %s.", condition.Count(total, "event"), condition.Duration(span))
-	t := listSection{ID: "events", Columns: []string{"Last", "Kind", "Severity", "App or node", "What", "Times"}}
+	t := listSection{ID: "events", Columns: []string{"Last", "Kind", "Severity", "App or node", "What", "Times"}, Empty: "No event in this time."}
 	for _, e := range rows[:min(len(rows), maxEvents)] {
 		t.Rows = append(t.Rows, e.cells(name, now))
 	}
-	if more := len(rows) - maxEvents; more > 0 {
+	if more += max(0, len(rows)-maxEvents); more > 0 {
 		t.Note = fmt.Sprintf("%d older rows are not listed. Choose a shorter time, or a filter.", more)
-	} else if len(rows) == 0 {
-		t.Note = "No event in this time."
 	}
 	v.Sections = append(v.Sections, t)
 	return nil
@@ -170,10 +187,10 @@ func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, 
 func (e *foldedEvent) cells(name Name, now time.Time) []cellView {
 	object := text("–")
 	switch {
-	case e.app != "":
-		object = cellView{Text: e.app, Href: name.appHref(e.app)}
-	case e.node != "":
-		object = cellView{Text: e.node, Href: name.nodeHref(e.node)}
+	case e.App != "":
+		object = cellView{Text: e.App, Href: name.appHref(e.App)}
+	case e.Node != "":
+		object = cellView{Text: e.Node, Href: name.nodeHref(e.Node)}
 	}
 	class := map[api.Severity]string{api.SeverityWarning: "warn-text", api.SeverityError: "bad-text"}[e.Severity]
 	times := ""

@@ -77,8 +77,9 @@
       lost = 0;
     };
     source.onerror = () => {
-      if (!lost) lost = Date.now();
-      away("The server does not answer since " + new Date(lost).toISOString().slice(11, 19) + " UTC. All values are from before.");
+      if (!lost) lost = performance.now(); // not of the clock, which may be wrong
+      const age = Math.round((performance.now() - lost) / 1000);
+      away("The server " + (age > 0 ? "has not answered for " + age + " s" : "does not answer") + ". All values are from before.");
       if (source && source.readyState === EventSource.CLOSED) {
         source = null;
         setTimeout(connect, 5000);

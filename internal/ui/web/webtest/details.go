@@ -105,6 +105,9 @@ func (w *World) Events(_ context.Context, name web.Name, from, to time.Time, vis
 	if err := w.answers(); err != nil {
 		return err
 	}
+	if w.Burst > 0 {
+		return w.burst(name, from, to, visit)
+	}
 	for at := Now().Add(-24 * time.Hour); !at.After(to); at = at.Add(10 * time.Minute) {
 		all := []api.Event{{At: at, Kind: api.EventDecision, Pool: name.Pool, Name: "target", Severity: api.SeverityInfo, Text: "set target on-demand to 14"}}
 		if w.trouble(name) == "hero" {
@@ -124,6 +127,21 @@ func (w *World) Events(_ context.Context, name web.Name, from, to time.Time, vis
 			if err := visit(e); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// burst visits the events of a pool with very many.
+func (w *World) burst(name web.Name, from, to time.Time, visit func(api.Event) error) error {
+	f := api.AppFinding{Kind: api.AppFindingMissing, App: "receipts", Pool: name.Pool, Node: "i-spot-a-1", Why: api.WhyCrashed}
+	for i, at := 0, from.Add(time.Second/time.Duration(w.Burst)); !at.After(to); i, at = i+1, at.Add(time.Second/time.Duration(w.Burst)) {
+		e := api.Event{At: at, Kind: api.EventDecision, Pool: name.Pool, Name: "target", Severity: api.SeverityInfo, Text: "set target on-demand to 14"}
+		if i%3 > 0 {
+			e.Kind, e.Name, e.Severity, e.Data = api.EventHarmonizer, string(f.Kind), api.SeverityWarning, f
+		}
+		if err := visit(e); err != nil {
+			return err
 		}
 	}
 	return nil

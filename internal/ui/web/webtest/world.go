@@ -46,6 +46,8 @@ type World struct {
 	// Past is how long the pools exist; 0: 25 h.
 	Past time.Duration
 
+	// Burst is how many events a second each pool has, in place of the usual ones. Two of three are of one application.
+	Burst int
 	// Unread is the error of each request for output.
 	Unread error
 

@@ -1,0 +1,103 @@
+package webtest_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
+)
+
+// 500 ticks of a pool in a second are at most one event a second for each open page, and the last tick arrives.
+func TestBurstOfTicksIsJoined(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 2, Every: time.Minute}
+	url := serve(t, w)
+	tick, err := w.Tick(t.Context(), webtest.Hero, webtest.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.Get(url + "/events?pool=" + webtest.Hero.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	last := tick.Summary
+	last.At = webtest.Now().Add(-time.Second)
+	for range 500 {
+		last.At = last.At.Add(2 * time.Millisecond)
+		w.Publish(webtest.Hero, last)
+	}
+	events, end := 0, fmt.Sprintf(`"at":"%s"`, webtest.Now().Format(time.RFC3339))
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if lines.Text() == "event: tick" {
+			events++
+		}
+		if strings.Contains(lines.Text(), end) {
+			break
+		}
+	}
+	if events == 0 || events > 5 {
+		t.Errorf("%d events for 500 ticks, want at most one a second", events)
+	}
+}
+
+// The page of the events of a pool with 500 events a second has the newest ones, and counts the others.
+func TestEventsOfABurst(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 1, Every: time.Minute, Burst: 500})
+	response, body := get(t, url+"/pools/prod/checkout-eu1/events?range=15m")
+	if response.StatusCode != http.StatusOK || !strings.Contains(body, "450000 events in the last 15 min.") || !strings.Contains(body, "149701 older rows are not listed") {
+		t.Errorf("status %d: %.2000s", response.StatusCode, body)
+	}
+	if rows := strings.Count(body, "<tr") - 1; rows != 300 || len(body) > 300_000 {
+		t.Errorf("%d rows in %d bytes, want 300", rows, len(body))
+	}
+	if newest := strings.Index(body, "15:40:00"); newest < 0 || newest > strings.Index(body, "15:39:59") {
+		t.Error("the newest event is not the first one")
+	}
+}
+
+// Ages are of the server. A clock of the browser that is an hour off changes no text of a page.
+func TestBrowserClockAnHourOff(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 4, Every: time.Minute, Trouble: true}
+	url, stop := start(w)
+	t.Cleanup(stop)
+	awaitText(t, url+"/pools", func(page string) bool { return !strings.Contains(page, "out of date") })
+	texts := map[int]string{}
+	var tabs []*webtest.Tab
+	for _, off := range []int{0, -1, 1} {
+		b := webtest.Browse(t, 1440, 1000, false)
+		tabs = append(tabs, b)
+		b.Run(chromedp.ActionFunc(func(ctx context.Context) error {
+			_, err := page.AddScriptToEvaluateOnNewDocument(fmt.Sprintf(`Date = class extends Date {
+				constructor(...x) { super(...(x.length ? x : [Date.now()])); }
+				static now() { return Math.round(performance.timeOrigin + performance.now()) + %d * 3600000; }
+			};`, off)).Do(ctx)
+			return err
+		}), chromedp.Navigate(url+"/pools/prod/checkout-eu1?range=6h"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+		texts[off] = webtest.Eval[string](b, `document.body.innerText`)
+	}
+	for off, text := range texts {
+		if text != texts[0] {
+			t.Errorf("%d h off, the page is\n%s\nwant\n%s", off, text, texts[0])
+		}
+	}
+	stop()
+	for i, b := range tabs {
+		b.Await(`document.querySelector("#away .notice")`)
+		if got := b.Text("#away"); !strings.Contains(got, "The server ") || strings.Contains(got, "UTC") {
+			t.Errorf("tab %d: the notice is %q, want no time of the browser's clock", i, got)
+		}
+		b.Forgive("ERR_")
+		b.Run(chromedp.Navigate("about:blank"))
+	}
+}

@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 func Deploy(now time.Time, s *api.Summary, f Facts) (safe bool, why string) {
 	var against []string
 	for _, c := range Of(now, s, f) {
-		if c.Rank.NeedsAttention() || c.Rank == Paused {
-			against = append(against, strings.ToLower(c.Word[:1])+c.Word[1:])
+		word := strings.ToLower(c.Word[:1]) + c.Word[1:]
+		if (c.Rank.NeedsAttention() || c.Rank == Paused) && !slices.Contains(against, word) {
+			against = append(against, word)
 		}
 	}
 	budget, free := budgetText(s)

@@ -73,6 +73,7 @@ func TestDeploy(t *testing.T) {
 		"used up":   {used, Facts{}, false, "Not safe to deploy: budget 0 of 3 free."},
 		"no budget": {free, Facts{}, true, "Safe to deploy: no disruption budget is set, no repair is under way, all signals answer."},
 		"paused":    {paused, Facts{}, false, "Not safe to deploy: paused."},
+		"two nodes": {well(), Facts{Nodes: []Unfit{{ID: "i-1", Word: "Repairing"}, {ID: "i-2", Word: "Repairing"}}}, false, "Not safe to deploy: repairing."},
 		"repairing": {well(), Facts{Nodes: []Unfit{{ID: "i-1", Word: "Repairing"}}}, false, "Not safe to deploy: repairing."},
 		"no tick":   {nil, Facts{}, false, "Not safe to deploy: no tick."},
 	} {

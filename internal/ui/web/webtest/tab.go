@@ -151,7 +151,10 @@ func Eval[T any](b *Tab, expression string) (out T) {
 // Widths are those of a screen, a small window, a window of twice the size of text, and a phone, in pixels.
 func Widths() []int64 { return []int64{1440, 1000, 720, 400} }
 
-// Shots writes pictures of the whole page in all widths, light and dark, into the folder of artifacts.
+// highest is the height of a picture in pixels, beyond which a page repeats its rows.
+const highest = 2400
+
+// Shots writes pictures of the page in all widths, light and dark, into the folder of artifacts.
 func (b *Tab) Shots(name string) {
 	b.t.Helper()
 	dir := os.Getenv("WEIR_SCREENSHOTS")
@@ -162,7 +165,7 @@ func (b *Tab) Shots(name string) {
 		b.Run(chromedp.EmulateViewport(width, 1000))
 		// A window as high as the page is drawn anew. A capture beyond the window can wait for a frame that never comes.
 		height := Eval[int64](b, `Math.ceil(document.body.getBoundingClientRect().height)`)
-		b.Run(chromedp.EmulateViewport(width, max(height, 600)))
+		b.Run(chromedp.EmulateViewport(width, min(max(height, 600), highest)))
 		for scheme, dark := range map[string]bool{"light": false, "dark": true} {
 			b.Scheme(dark)
 			var picture []byte

@@ -135,17 +135,22 @@ func (s detailPages) timeline(name Name, id string, now time.Time) (out []entryV
 // nodeEvents returns the timeline of a node with its events, newest first.
 func (s detailPages) nodeEvents(ctx context.Context, name Name, id string, line []entryView, now time.Time) listSection {
 	t := listSection{ID: "timeline", Title: "Timeline of the last day", Columns: []string{"Time", "What", "Details"}, Empty: "Nothing happened to this node in the last day."}
+	const most = 200
+	var events []entryView // the newest ones
 	err := s.details.Events(ctx, name, now.Add(-nodePast), now, func(e api.Event) error {
 		if eventNode(e) == id {
-			line = append(line, entryView{e.At, e.Name, eventText(e)})
+			if len(events) == 2*most {
+				events = events[:copy(events, events[most:])]
+			}
+			events = append(events, entryView{e.At, e.Name, eventText(e)})
 		}
 		return nil
 	})
+	line = append(line, events...)
 	if err != nil {
 		t.Note = "The events cannot be read now: " + err.Error()
 	}
 	slices.SortStableFunc(line, func(a, b entryView) int { return b.at.Compare(a.at) })
-	const most = 200
 	for _, one := range line[:min(len(line), most)] {
 		t.Rows = append(t.Rows, []cellView{momentCell(one.at, now), text(one.what), text(strings.TrimSpace(one.why))})
 	}

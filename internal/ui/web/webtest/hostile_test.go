@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"html"
 	"net/http"
+	neturl "net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,6 +65,60 @@ func TestEventsOfABurst(t *testing.T) {
 	}
 	if newest := strings.Index(body, "15:40:00"); newest < 0 || newest > strings.Index(body, "15:39:59") {
 		t.Error("the newest event is not the first one")
+	}
+}
+
+// Names of groups, nodes, apps, versions and people, and reasons, are text on each page and in each update, and each link with a name leads to
+// its page.
+func TestNamesWithMarkup(t *testing.T) {
+	t.Parallel()
+	const name = `<b class="own">/..&amp;"'%2F?x#</b><img src=x onerror="document.title=1">`
+	w := &webtest.World{Size: 100, Every: time.Minute, Trouble: true, Markup: name}
+	url, b := serve(t, w), webtest.Browse(t, 1440, 1000, false)
+	var links []string
+	check := func(path string) {
+		t.Helper()
+		if got := webtest.Eval[string](b, `[...document.querySelectorAll(".own, img, [onerror]")].map(e => e.outerHTML).join("\n")`); got != "" {
+			t.Errorf("%s has elements of a name:\n%.600s", path, got)
+		}
+		if !strings.Contains(webtest.Eval[string](b, `document.body.textContent`), name) {
+			t.Errorf("%s is without the name", path)
+		}
+		links = append(links, webtest.Eval[[]string](b, `[...document.querySelectorAll("main a[href*='onerror'], main a[href*='%3E']")].map(e => e.href)`)...)
+	}
+	const hero = "/pools/prod/checkout-eu1"
+	receipts, node := hero+"/apps/"+neturl.PathEscape("receipts"+name), "/pools/prod/catalog-ap1/nodes/"+neturl.PathEscape("i-2e9203"+name)
+	for _, path := range []string{
+		"/pools/prod/media-us1", "/pools/prod/batch-us1/ticks/2026-11-22T15:38:59Z", hero + "/ticks/2026-11-22T14:55:00Z", hero + "/nodes", hero + "/apps", hero + "/events?range=1h",
+		receipts, "/pools/prod/catalog-ap1", node, hero,
+	} {
+		b.Run(chromedp.Navigate(url + path))
+		check(path)
+	}
+	tick, err := w.Tick(t.Context(), webtest.Hero, webtest.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := tick.Summary
+	for i, path := range []string{hero, "/pools"} {
+		b.Run(chromedp.Navigate(url+path), chromedp.WaitVisible(".states, #fleet", chromedp.ByQuery))
+		b.Await(`document.getElementById("live").textContent.startsWith("live")`)
+		last.At, last.Target = webtest.Now().Add(time.Duration(i-2)*time.Second), new(*last.Target+7)
+		last.Groups = slices.Clone(last.Groups)
+		last.Groups[0].Target += 7
+		w.Publish(webtest.Hero, last)
+		b.Await(fmt.Sprintf(`(document.querySelector('.figures [data-key="target"]') || document.getElementById("p:prod/checkout-eu1").cells[4]).textContent === "%v"`, *last.Target))
+		check("the update of " + path)
+	}
+	slices.Sort(links)
+	links = slices.Compact(links)
+	for _, link := range links {
+		if response, body := get(t, link); response.StatusCode != http.StatusOK || !strings.Contains(html.UnescapeString(body), name) {
+			t.Errorf("%s: status %d:\n%.300s", link, response.StatusCode, body)
+		}
+	}
+	if len(links) < 10 {
+		t.Errorf("%d links have a name: %q", len(links), links)
 	}
 }
 

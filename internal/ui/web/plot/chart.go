@@ -31,6 +31,7 @@ type Chart struct {
 	Lines   []Layer // the first is drawn last
 	Limits  []Layer // dashed
 	Bands   []Band
+	Gaps    []Band // of an Overlay, which has their areas; the chart has their texts
 }
 
 // labelGap is the least distance of two labels, in pixels.
@@ -71,20 +72,25 @@ func (c Chart) Draw() []byte {
 	for y := step; y < top*0.97; y += step {
 		d.add(`<text class="axis" x="-8" y="$" text-anchor="end">$</text>`, s.y(float32(y))/10+4, number(y))
 	}
-	d.bands(c.Bands, c.Columns, above)
+	c.texts(&d, above)
 	d.close()
 	return d.Bytes()
 }
 
-// bands writes the texts of bands, and which limit is above the plot.
-func (d *drawing) bands(bands []Band, columns int, above string) {
+// texts writes the texts of bands and gaps, and which limit is above the plot.
+func (c Chart) texts(d *drawing, above string) {
 	var list []note
 	if above != "" {
-		list = append(list, note{x: 0.35, y: 12, text: above, right: true, urgency: 1})
+		list = append(list, note{x: 0.35, also: []float64{0, 1}, y: 12, text: above, right: true})
 	}
-	for _, b := range bands {
+	for _, b := range c.Bands {
 		if b.Text != "" {
-			list = append(list, note{x: float64(b.From) / float64(columns), y: 12, class: b.Class + "-text", text: b.Text, right: true})
+			list = append(list, note{x: float64(b.From) / float64(c.Columns), y: 12, class: b.Class + "-text", text: b.Text, right: true, urgency: 1})
+		}
+	}
+	for _, g := range c.Gaps {
+		if g.Text != "" {
+			list = append(list, note{x: float64(g.From) / float64(c.Columns), y: 26, text: g.Text, right: true})
 		}
 	}
 	d.notes(list)
@@ -112,7 +118,7 @@ func (c Chart) top() (top float64, above string) {
 	for _, l := range c.Limits {
 		switch x := latest(l.Bins); {
 		case x > 1.5*peak && peak > 0:
-			above = l.Name + " " + number(x) + " is above this plot ↑"
+			above = l.Name + " " + number(x) + " is above ↑"
 		default:
 			top = max(top, x)
 		}

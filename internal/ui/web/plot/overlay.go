@@ -8,7 +8,7 @@ type Mark struct {
 	At   int64 // ms since 1970, for the script; 0: the text is no time
 }
 
-// Overlay is drawn under all plots of a page: grid lines and gaps. The texts of gaps are over the plots, with the cursor.
+// Overlay is drawn under all plots of a page: grid lines and gaps. The cursor is over the plots, and a chart has the texts of gaps.
 type Overlay struct {
 	Columns int
 	Marks   []Mark
@@ -32,7 +32,7 @@ func (o Overlay) Draw() []byte {
 	return d.Bytes()
 }
 
-// Front returns the texts of the gaps, and the line of the cursor at x, 0 to 1. A negative x hides the line.
+// Front returns the line of the cursor at x, 0 to 1. A negative x hides the line.
 func (o Overlay) Front(x float64) []byte {
 	var d drawing
 	class := "cursor"
@@ -40,13 +40,6 @@ func (o Overlay) Front(x float64) []byte {
 		class, x = "cursor off", 0
 	}
 	d.WriteString(`<svg class="overlay front" aria-hidden="true" width="100%" height="100%">`)
-	var list []note
-	for _, g := range o.Gaps {
-		if g.Text != "" {
-			list = append(list, note{x: float64(g.From) / float64(o.Columns), y: 26, text: g.Text, right: true})
-		}
-	}
-	d.notes(list)
 	d.add(`<line id="cursor" class="$" x1="$" x2="$" y1="0" y2="100%"/></svg>`, class, percent(x), percent(x))
 	return d.Bytes()
 }

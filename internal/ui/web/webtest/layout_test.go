@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
 
-// overlaps is a script that returns the pairs of visible labels whose boxes overlap by more than a pixel, and labels that leave the
-// page.
+// overlaps is a script that returns the pairs of visible labels whose boxes overlap by more than a pixel, labels of a plot on one line
+// without a gap, and labels that leave the page.
 const overlaps = `(() => {
 	const out = [], boxes = [];
 	for (const e of document.querySelectorAll("main svg text, .states li > *, .figures dt, .figures dd, .lane-name > span > *, .lane-value:not(.labels-cell), h1, .sentence, .tabs a, .ranges a, #deploy, td, th")) {
@@ -29,7 +29,8 @@ const overlaps = `(() => {
 		const [a, p, x] = boxes[i], [b, q, y] = boxes[j];
 		if (a === b || a.contains(b) || b.contains(a)) continue;
 		const w = Math.min(p.right, q.right) - Math.max(p.left, q.left), h = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
-		if (w > 1 && h > 3) out.push(x + " | " + y);
+		const least = a.ownerSVGElement && a.ownerSVGElement === b.ownerSVGElement ? -3 : 1;
+		if (w > least && h > 3) out.push(x + " | " + y);
 	}
 	return out.slice(0, 12).join("\n");
 })()`

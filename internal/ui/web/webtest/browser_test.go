@@ -226,7 +226,7 @@ func TestScreenshots(t *testing.T) {
 		show("state-"+name, large(t)+"/pools/prod/"+pool+"?range=6h")
 	}
 	b.Run(chromedp.Navigate(large(t)+"/pools/prod/checkout-eu1?range=6h"), chromedp.Focus("#plots", chromedp.ByQuery), chromedp.KeyEvent("\u0308"))
-	b.Await(`document.getElementById("pool").classList.contains("then")`)
+	b.Await(`document.getElementById("pool").classList.contains("then") && document.getElementById("live").textContent.startsWith("held")`)
 	b.Shots("held")
 	busy := serve(t, crowdedWorld())
 	for name, path := range crowded {
@@ -270,12 +270,12 @@ func TestAwayAndBack(t *testing.T) {
 	b.Await(`!document.querySelector("#away .notice")`)
 }
 
-// The page of a pool shows too that the source is away.
+// The page of a pool shows too that the source is away. When the source is back, a tick that is too old is not called live.
 func TestPoolAwayAndBack(t *testing.T) {
 	t.Parallel()
-	w := &webtest.World{Size: 4, Every: time.Minute}
+	w := &webtest.World{Size: 12, Every: time.Minute, Trouble: true}
 	url, b := serve(t, w), webtest.Browse(t, 1440, 1000, false)
-	b.Run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+	b.Run(chromedp.Navigate(url+"/pools/prod/mail-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
 	w.SetAway(true)
 	b.Run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
 	if got := b.Text("#live"); got != "not live" {
@@ -283,6 +283,9 @@ func TestPoolAwayAndBack(t *testing.T) {
 	}
 	w.SetAway(false)
 	b.Await(`!document.querySelector("#away .notice")`)
+	if got := b.Text(".live.away #live"); got != "last tick 21 min ago" {
+		t.Errorf("the page of a pool without ticks claims %q", got)
+	}
 }
 
 // A tick changes the row of a pool and its page, without a click.

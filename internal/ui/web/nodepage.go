@@ -135,7 +135,7 @@ func (s detailPages) timeline(name Name, id string, now time.Time) (out []entryV
 // nodeEvents returns the timeline of a node with its events, newest first.
 func (s detailPages) nodeEvents(ctx context.Context, name Name, id string, line []entryView, now time.Time) listSection {
 	t := listSection{ID: "timeline", Title: "Timeline of the last day", Columns: []string{"Time", "What", "Details"}, Empty: "Nothing happened to this node in the last day."}
-	const most = 200
+	const most = 250
 	var events []entryView // the newest ones
 	err := s.details.Events(ctx, name, now.Add(-nodePast), now, func(e api.Event) error {
 		if eventNode(e) == id {

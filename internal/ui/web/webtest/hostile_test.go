@@ -68,6 +68,18 @@ func TestEventsOfABurst(t *testing.T) {
 	}
 }
 
+// The timeline of a node with an event in almost each second of the day has the newest ones.
+func TestTimelineOfABurst(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 1, Every: time.Minute, Burst: 1})
+	_, body := get(t, url+"/pools/prod/checkout-eu1/nodes/i-spot-a-1")
+	_, timeline, _ := strings.Cut(body, `id="timeline"`)
+	rows := strings.Split(timeline, "<tr")[2:]
+	if len(rows) != 250 || !strings.Contains(rows[0], "15:40:00") || !strings.Contains(rows[249], "15:33:47") {
+		t.Errorf("%d rows from %.400q to %.400q", len(rows), rows[0], rows[len(rows)-1])
+	}
+}
+
 // Names of groups, nodes, apps, versions and people, and reasons, are text on each page and in each update, and each link with a name leads to
 // its page.
 func TestNamesWithMarkup(t *testing.T) {

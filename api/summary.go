@@ -160,6 +160,8 @@ type Summary struct {
 	NodeCounts map[string]int `json:"node_counts,omitempty"`
 	// Disruption is how many more nodes may be out of service; missing: any number, or no decision.
 	Disruption *int `json:"disruption,omitempty"`
+	// DisruptionLimit is how many nodes may be out of service at a time; missing: any number, or no decision.
+	DisruptionLimit int `json:"disruption_limit,omitempty"`
 	// Nodes are the first nodes that are not steady, in the order of NodeState and id. NodesOmitted counts the others.
 	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
 	NodesOmitted int            `json:"nodes_omitted,omitempty"` // nodes that are not steady and not listed

@@ -79,7 +79,7 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 	step := decidingStep(r.Result.Steps)
 	s.Rule, s.Why, s.Request = step.Rule, decide.OneLine(step.Why), new(requestSummary(r.Detail.Request))
 	s.Offered, s.Setpoint = new(requestSummary(resource.Of(in.Capacity.Totals))), in.Policy.Setpoint
-	s.Disruption = r.Case.Disruption
+	s.Disruption, s.DisruptionLimit = r.Case.Disruption, r.Case.DisruptionLimit
 	addApps(s, r)
 	exists, held := map[string]float64{}, plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, g := range r.Snapshot.Groups {

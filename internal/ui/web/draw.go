@@ -107,6 +107,7 @@ func (d drawer) capacity() lane {
 		band.Class, band.Text = "backoff", "▲ "+s.Name+" backoff"
 		c.Bands = append(c.Bands, band)
 	}
+	c.Gaps = d.gaps()
 	c.Name = fmt.Sprintf("Capacity from %s to %s: target %s, need %s, joined %s, limits %s to %s", clock(d.w.From), clock(d.w.To),
 		d.pool(series.Target), d.pool(series.Unlimited), d.pool(series.Joined), d.pool(series.Minimum), d.pool(series.Maximum))
 	return lane{Name: "Capacity", Sub: "weight, by group", Plot: c.Draw(), Labels: c.Labels(), Legend: c.Stack}
@@ -348,9 +349,8 @@ func (d drawer) orders() (out []lane) {
 	return out
 }
 
-// overlay returns the grid lines and the gaps.
-func (d drawer) overlay(axis []plot.Mark) []byte {
-	o := plot.Overlay{Columns: d.w.Columns, Marks: axis[:len(axis)-1]}
+// gaps returns the times without a decision, with the cause of each that is wide enough for a text.
+func (d drawer) gaps() (out []plot.Band) {
 	for _, g := range d.ring.Gaps(d.w) {
 		band := plot.Band{From: d.w.Column(g.From), To: d.w.Column(g.From) + g.Columns, Text: "no tick"}
 		for kind, text := range map[series.NoteKind]string{series.Failure: "tick failed", series.Pause: "paused"} {
@@ -361,15 +361,16 @@ func (d drawer) overlay(axis []plot.Mark) []byte {
 		if band.To-band.From < d.w.Columns/40 {
 			band.Text = ""
 		}
-		o.Gaps = append(o.Gaps, band)
+		out = append(out, band)
 	}
-	return o.Draw()
+	return out
 }
 
-// line returns the cursor.
-func (d drawer) line() []byte {
+// overlay returns the grid lines, the gaps and the cursor: what is below the plots, and what is over them.
+func (d drawer) overlay(axis []plot.Mark) (below, over []byte) {
+	o := plot.Overlay{Columns: d.w.Columns, Marks: axis[:len(axis)-1], Gaps: d.gaps()}
 	if !d.cursor {
-		return plot.Cursor(-1)
+		return o.Draw(), o.Front(-1)
 	}
-	return plot.Cursor(float64(d.at.Sub(d.w.From)) / float64(d.w.To.Sub(d.w.From)))
+	return o.Draw(), o.Front(float64(d.at.Sub(d.w.From)) / float64(d.w.To.Sub(d.w.From)))
 }

@@ -55,7 +55,7 @@ type tickView struct {
 	Headline, Sub string
 	At            time.Time
 	Time          string
-	Sentence      string
+	Sentence      string // empty: the message has it all
 	PoolHref      string
 	Before, After string // addresses of the ticks around
 	Figures       []figure
@@ -121,9 +121,9 @@ func (s *Server) tick(name Name, t api.Summary, r *api.TickRecord, q url.Values)
 	v.frame = s.frame(v.Headline, []crumb{{name.Pool, name.href()}, {at.Format(time.TimeOnly), ""}})
 	switch {
 	case t.Paused != nil:
-		v.Message = "The pool was paused " + t.Paused.Text() + ". A paused tick has no decision."
+		v.Sentence, v.Message = "", "The pool was paused "+t.Paused.Text()+". A paused tick has no decision."
 	case t.Failed != "":
-		v.Message = "The tick ended without a decision: " + t.Failed
+		v.Sentence, v.Message = "", "The tick ended without a decision: "+t.Failed
 	case r == nil || r.Case == nil || r.Result == nil || r.Detail == nil:
 		v.Message = "The ledger no longer has the full record of this tick. This page shows its summary."
 	}

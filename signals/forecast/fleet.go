@@ -1,0 +1,92 @@
+package forecast
+
+import "math"
+
+// tally is what a fleet did on one day.
+type tally struct {
+	unused, waiting, load float64 // in units of the load times slots
+	slots                 int     // with a known load
+	foreseen              int     // slots with a forecast
+}
+
+// days selects some of the judged days.
+type days [judged]bool
+
+func (d days) count() (n int) {
+	for _, yes := range d {
+		if yes {
+			n++
+		}
+	}
+	return n
+}
+
+// fleet is what a fleet did on each of the judged days, the youngest first.
+type fleet struct {
+	Score
+	tallies [judged]tally
+}
+
+// play plays the judged days. targets has the capacity that is requested at the end of each slot from from on, NaN if unknown.
+// A machine serves a slot if each target of the horizon and one more before it had room for it: requests are fulfilled after the
+// horizon, and reductions give back the youngest machines at once.
+func (g grid) play(targets []float64, from, horizon int) (f fleet) {
+	for j := from + horizon + 1; j < len(g.y); j++ {
+		age := (len(g.y) - 1 - j) / inDay
+		capacity := targets[j-1-horizon-from]
+		for i := j - horizon; i < j; i++ {
+			capacity = min(capacity, targets[i-from])
+		}
+		if y := g.y[j]; age < judged && known(y) && known(capacity) {
+			t := &f.tallies[age]
+			t.load += y
+			t.unused += max(capacity-y, 0)
+			t.waiting += max(y-capacity, 0)
+			t.slots++
+		}
+	}
+	return f
+}
+
+// foresee returns the days on which most slots have a forecast.
+func (g grid) foresee(forecasts []result, from int) (d days) {
+	var slots [judged]int
+	for i := range forecasts {
+		if age := (len(g.y) - 1 - i - from) / inDay; age < judged && known(forecasts[i].load) && known(g.y[i+from]) {
+			slots[age]++
+		}
+	}
+	for age, n := range slots {
+		d[age] = n >= inDay/2
+	}
+	return d
+}
+
+// rate sets the score of the days: younger days weigh more.
+func (f *fleet) rate(on days, waitingCosts float64) {
+	var unused, waiting, load float64
+	for age, t := range f.tallies {
+		if on[age] {
+			weight := math.Exp2(-float64(age) / halfLife)
+			unused += weight * t.unused
+			waiting += weight * t.waiting
+			load += weight * t.load
+		}
+	}
+	f.Unused, f.Waiting = 100*unused/load, 100*waiting/load
+	f.Cost = f.Unused + waitingCosts*f.Waiting
+}
+
+// won counts the days on which f cost less than both others.
+func (f *fleet) won(a, b *fleet, on days, waitingCosts float64) {
+	f.Won = 0
+	for age, t := range f.tallies {
+		cost := t.cost(waitingCosts)
+		if on[age] && cost < a.tallies[age].cost(waitingCosts) && cost < b.tallies[age].cost(waitingCosts) {
+			f.Won++
+		}
+	}
+}
+
+// cost returns the cost of a day.
+func (t tally) cost(waitingCosts float64) float64 { return t.unused + waitingCosts*t.waiting }

@@ -1,0 +1,43 @@
+package forecast
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Answer is the forecast at one time.
+type Answer struct {
+	On       bool    // there is a forecast
+	Now      float64 // the load that a reactive signal requests: the highest of ten minutes; NaN: unknown
+	Capacity float64 // if On: the capacity for the launch horizon, at least Now
+	Why      string  // one line
+}
+
+// Forecast returns the capacity that serves the load of the launch horizon, by the season that Judge chose. It depends on its
+// arguments alone.
+func (r Rule) Forecast(w Window, now time.Time, j Judgement) Answer {
+	g := r.fold(w, now, r.horizon()+1)
+	a := Answer{Now: math.NaN(), Why: j.Why}
+	n := len(g.y)
+	if n == 0 {
+		a.Why = "no complete slot"
+		return a
+	}
+	a.Now = g.reach[n-1]
+	if !j.On {
+		return a
+	}
+	last := n - 1 - (n-1)%inHour // the quantiles are those of the begin of the hour
+	f := r.run(g, j.season, last)
+	top := f[len(f)-1]
+	if !known(top.load) {
+		a.Why = "no forecast for this time of the day yet"
+		return a
+	}
+	a.On, a.Capacity = true, max(top.load, r.Headroom*a.Now)
+	from := time.Unix((g.first+int64(n))*stepSeconds, 0).In(r.Zone)
+	a.Why = fmt.Sprintf("%s expect %.4g at %s, %.0f%% of the time below %.4g; %s",
+		j.Season, top.mean, from.Add(time.Duration(top.at-1)*Step).Format("15:04"), 100*r.quantile(), top.load, j.Why)
+	return a
+}

@@ -1,0 +1,146 @@
+package forecast
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	judged    = 7    // days that the guard plays
+	leastDays = 3    // days with forecasts that a judgement needs
+	halfLife  = 3.0  // days: then a day has half of the weight
+	gain      = 0.95 // cost of a season over that of each substitute, at most
+	wins      = 0.7  // part of the days on which a season must cost less than both
+)
+
+// Score is what a fleet would have cost on the judged days, in percent of the load. Younger days weigh more.
+type Score struct {
+	Name     string  // "headroom", "no season", or a season
+	Headroom float64 // over the load
+	Cost     float64 // Unused + waiting costs x Waiting
+	Unused   float64
+	Waiting  float64
+	Won      int // of a season: days on which it cost less than the best headroom, and less than "no season"
+}
+
+// Judgement is the result of the guard, valid until the next boundary.
+type Judgement struct {
+	At     time.Time
+	On     bool
+	Season string  // the best season; empty: not known
+	Days   int     // judged days, on which that season had forecasts
+	Best   float64 // the headroom with the lowest cost; 0: not known
+	Why    string  // why the forecast is on or off
+	Scores []Score // headrooms, no season, and seasons; empty: not known
+
+	season season
+	ratio  float64 // cost over that of the cheapest substitute
+}
+
+// Judge plays the seven days before Boundary(now) as fleets. The forecast is on if the best season costs at most 95 % of the
+// best constant headroom and of "no season", a margin over the present load, and less than both on 70 % of the days. A season
+// must know more than a margin: a margin helps with noise too. Without the vote of days, one spike decides a week.
+func (r Rule) Judge(w Window, now time.Time) Judgement {
+	at := Boundary(now)
+	g := r.fold(w, at, r.horizon()+1)
+	from := max(0, len(g.y)-judged*inDay-r.horizon()-1)
+	p := played{rule: r}
+	for _, h := range r.headrooms() {
+		p.add(g.play(scaled(g.reach[from:], h), from, r.horizon()), "headroom", h)
+	}
+	p.substitutes = len(p.fleets) + 1
+	foreseen := make([]days, len(seasons))
+	for i, s := range seasons {
+		forecasts := r.run(g, s, from)
+		targets := scaled(g.reach[from:], r.Headroom)
+		for k, f := range forecasts {
+			if f.load > targets[k] {
+				targets[k] = f.load
+			}
+		}
+		p.add(g.play(targets, from, r.horizon()), s.name, r.Headroom)
+		foreseen[i] = g.foresee(forecasts, from)
+	}
+	j := Judgement{}
+	for i, on := range foreseen[1:] {
+		o := Judgement{Days: on.count(), Why: fmt.Sprintf("needs %d days of back-test, has %d", leastDays, on.count())}
+		if o.Days >= leastDays {
+			o = p.judge(seasons[i+1], p.substitutes+i, on)
+		}
+		if i == 0 || o.better(j) {
+			j = o
+		}
+	}
+	j.At = at
+	return j
+}
+
+// better reports whether a judgement of a season is preferred over another's.
+func (j Judgement) better(o Judgement) bool {
+	switch {
+	case j.On != o.On:
+		return j.On
+	case j.Season == "" || o.Season == "":
+		return j.Season != "" || o.Season == "" && j.Days > o.Days
+	}
+	return j.ratio < o.ratio
+}
+
+func scaled(all []float64, factor float64) []float64 {
+	targets := make([]float64, len(all))
+	for i, x := range all {
+		targets[i] = factor * x
+	}
+	return targets
+}
+
+// played has the fleets of the judged days: constant headrooms, then "no season", then the seasons.
+type played struct {
+	rule        Rule
+	fleets      []fleet
+	substitutes int // the number of fleets without a season
+}
+
+func (p *played) add(f fleet, name string, headroom float64) {
+	f.Name, f.Headroom = name, headroom
+	p.fleets = append(p.fleets, f)
+}
+
+// judge compares a season with its substitutes on some days.
+func (p *played) judge(s season, at int, on days) Judgement {
+	c := p.rule.WaitingCosts
+	for i := range p.fleets {
+		p.fleets[i].rate(on, c)
+	}
+	flat, own := &p.fleets[p.substitutes-1], &p.fleets[at]
+	best := &p.fleets[0]
+	for i := range p.substitutes - 1 {
+		if p.fleets[i].Cost < best.Cost {
+			best = &p.fleets[i]
+		}
+	}
+	for i := p.substitutes; i < len(p.fleets); i++ {
+		p.fleets[i].won(best, flat, on, c)
+	}
+	j := Judgement{Season: s.name, Days: on.count(), Best: best.Headroom, season: s}
+	for i := range p.fleets {
+		j.Scores = append(j.Scores, p.fleets[i].Score)
+	}
+	j.ratio = own.Cost / min(best.Cost, flat.Cost)
+	votes := float64(own.Won) >= wins*float64(j.Days)
+	j.On = j.ratio <= gain && votes
+	switch {
+	case math.IsNaN(own.Cost):
+		j.Season, j.Why = "", "no load in the back-test"
+	case j.On:
+		j.Why = fmt.Sprintf("won %d of %d days, cost %.1f%% against %.1f%%", own.Won, j.Days, own.Cost, min(best.Cost, flat.Cost))
+	case best.Cost <= flat.Cost && j.ratio > gain:
+		j.Why = fmt.Sprintf("a headroom of %.2f would do as well (cost %.1f%% against %.1f%%)", best.Headroom, best.Cost, own.Cost)
+	case j.ratio > gain:
+		j.Why = fmt.Sprintf("a margin without a season would do as well (cost %.1f%% against %.1f%%)", flat.Cost, own.Cost)
+	default:
+		j.Why = fmt.Sprintf("won %d of %d days", own.Won, j.Days)
+	}
+	return j
+}

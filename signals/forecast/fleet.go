@@ -88,5 +88,15 @@ func (f *fleet) won(a, b *fleet, on days, waitingCosts float64) {
 	}
 }
 
+// failed reports whether f cost much more than a substitute on the youngest day.
+func (f *fleet) failed(a, b *fleet, on days, waitingCosts float64) bool {
+	for age, t := range f.tallies {
+		if on[age] {
+			return t.cost(waitingCosts) > fails*min(a.tallies[age].cost(waitingCosts), b.tallies[age].cost(waitingCosts))
+		}
+	}
+	return false
+}
+
 // cost returns the cost of a day.
 func (t tally) cost(waitingCosts float64) float64 { return t.unused + waitingCosts*t.waiting }

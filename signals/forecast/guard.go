@@ -12,6 +12,7 @@ const (
 	halfLife  = 3.0  // days: then a day has half of the weight
 	gain      = 0.95 // cost of a season over that of each substitute, at most
 	wins      = 0.7  // part of the days on which a season must cost less than both
+	fails     = 1.3  // cost on the youngest day, over that of the cheaper substitute
 )
 
 // Score is what a fleet would have cost on the judged days, in percent of the load. Younger days weigh more.
@@ -40,7 +41,8 @@ type Judgement struct {
 
 // Judge plays the seven days before Boundary(now) as fleets. The forecast is on if the best season costs at most 95 % of the
 // best constant headroom and of "no season", a margin over the present load, and less than both on 70 % of the days. A season
-// must know more than a margin: a margin helps with noise too. Without the vote of days, one spike decides a week.
+// must know more than a margin: a margin helps with noise too. Without the vote of days, one spike decides a week. A season that
+// cost 30 % more than a substitute on the latest day is off: it is over.
 func (r Rule) Judge(w Window, now time.Time) Judgement {
 	at := Boundary(now)
 	g := r.fold(w, at, r.horizon()+1)
@@ -129,7 +131,8 @@ func (p *played) judge(s season, at int, on days) Judgement {
 	}
 	j.ratio = own.Cost / min(best.Cost, flat.Cost)
 	votes := float64(own.Won) >= wins*float64(j.Days)
-	j.On = j.ratio <= gain && votes
+	failed := own.failed(best, flat, on, c)
+	j.On = j.ratio <= gain && votes && !failed
 	switch {
 	case math.IsNaN(own.Cost):
 		j.Season, j.Why = "", "no load in the back-test"
@@ -139,6 +142,8 @@ func (p *played) judge(s season, at int, on days) Judgement {
 		j.Why = fmt.Sprintf("a headroom of %.2f would do as well (cost %.1f%% against %.1f%%)", best.Headroom, best.Cost, own.Cost)
 	case j.ratio > gain:
 		j.Why = fmt.Sprintf("a margin without a season would do as well (cost %.1f%% against %.1f%%)", flat.Cost, own.Cost)
+	case failed && votes:
+		j.Why = "cost too much on the latest day"
 	default:
 		j.Why = fmt.Sprintf("won %d of %d days", own.Won, j.Days)
 	}

@@ -34,8 +34,9 @@ func (s season) slot(week uint16) int {
 
 // The constants of the forecast. The recent ratio fades by fade in each slot ahead.
 const (
-	small      = 0.02 // of the level: the addition that makes ratios of small loads meaningful
-	recent     = inHour / 2
+	small      = 0.02       // of the level: the addition that makes ratios of small loads meaningful
+	recent     = inHour / 3 // slots of the ratio
+	present    = inHour / 2 // slots of the load without a season
 	fade       = 0.97
 	leastRatio = 0.05
 	mostRatio  = 8
@@ -54,7 +55,7 @@ type pass struct {
 	sum     float64 // of the known values in the memory
 	in      int     // their number
 	ratios  [recent]float64
-	late    [recent]float64 // the latest values, for the season-less one
+	late    [present]float64 // the latest values, for the season-less one
 	fades   []float64
 
 	res   residuals
@@ -76,7 +77,10 @@ func (r Rule) run(g grid, s season, from int) []result {
 	p.profile, p.count = make([]float64, s.slots), make([]int32, s.slots)
 	p.made, p.small = make([]float64, p.ahead*p.ahead), make([]float64, p.ahead)
 	for i := range p.ratios {
-		p.ratios[i], p.late[i] = math.NaN(), math.NaN()
+		p.ratios[i] = math.NaN()
+	}
+	for i := range p.late {
+		p.late[i] = math.NaN()
 	}
 	for i := range p.small {
 		p.small[i] = math.NaN()
@@ -163,7 +167,7 @@ func (p *pass) observe(i int) {
 			ratio = (y + small*level) / (expected + small*level)
 		}
 	}
-	p.ratios[i%recent], p.late[i%recent] = ratio, y
+	p.ratios[i%recent], p.late[i%present] = ratio, y
 	if known(y) {
 		p.sum, p.in = p.sum+y, p.in+1
 	}

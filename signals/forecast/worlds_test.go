@@ -18,7 +18,6 @@ type world struct {
 	zone  *time.Location
 	start time.Time
 	y     []float64
-	like  []time.Time // dates that the rule is given as holidays
 }
 
 // window returns the loads of 28 days before slot end.
@@ -110,8 +109,8 @@ func business(at time.Time) float64 {
 
 // shape rises within an hour and a half around 8:30, has a dip at noon, and falls around 18:00.
 func shape(hour float64) float64 {
-	up := 1 / (1 + math.Exp(-(hour-8.5)*4))
-	down := 1 / (1 + math.Exp((hour-18)*2))
+	up := 1 / (1 + math.Exp(-(hour-8.5)*2))
+	down := 1 / (1 + math.Exp((hour-18)*1.5))
 	return up * down * (1 - 0.15*math.Exp(-(hour-12.5)*(hour-12.5)*2))
 }
 
@@ -201,25 +200,9 @@ func worlds() []world {
 				return y
 			})
 		}),
-		generated("flatnoise", 13, func(w *world, r *rand.Rand) {
-			w.each(func(int, time.Time, float64) float64 { return 500 * math.Exp(0.2*r.NormFloat64()) })
-		}),
-		generated("arnoise", 14, func(w *world, r *rand.Rand) {
-			x := 0.0
-			w.each(func(int, time.Time, float64) float64 {
-				x = 0.97*x + 0.08*r.NormFloat64()
-				return 500 * math.Exp(x)
-			})
-		}),
-		generated("steps", 15, func(w *world, r *rand.Rand) {
-			level := 500.0
-			w.each(func(int, time.Time, float64) float64 {
-				if r.Float64() < 4.0/float64(inDay) {
-					level = 200 + 800*r.Float64()
-				}
-				return level * (1 + 0.02*r.NormFloat64())
-			})
-		}),
+		generated("flatnoise", 13, noises["flatnoise"]),
+		generated("arnoise", 14, noises["arnoise"]),
+		generated("steps", 15, noises["steps"]),
 		generated("twoweeks", 16, nil),
 		generated("oneday", 17, nil),
 	}
@@ -236,4 +219,27 @@ func holidays(w *world, r *rand.Rand) {
 		}
 		return y
 	})
+}
+
+// noises are worlds without a season: white noise, noise that stays for hours, and steps at random times.
+var noises = map[string]func(*world, *rand.Rand){
+	"flatnoise": func(w *world, r *rand.Rand) {
+		w.each(func(int, time.Time, float64) float64 { return 500 * math.Exp(0.2*r.NormFloat64()) })
+	},
+	"arnoise": func(w *world, r *rand.Rand) {
+		x := 0.0
+		w.each(func(int, time.Time, float64) float64 {
+			x = 0.97*x + 0.08*r.NormFloat64()
+			return 500 * math.Exp(x)
+		})
+	},
+	"steps": func(w *world, r *rand.Rand) {
+		level := 500.0
+		w.each(func(int, time.Time, float64) float64 {
+			if r.Float64() < 4.0/float64(inDay) {
+				level = 200 + 800*r.Float64()
+			}
+			return level * (1 + 0.02*r.NormFloat64())
+		})
+	},
 }

@@ -36,7 +36,7 @@ const (
 	goldenAnswer = "\x01" + `{"Resources":{"cpus":4.5,"mem":0,"disk":null,"gpus":null}}`
 )
 
-var sampleHello = Hello{Parameters: map[string]any{"headroom": 1.2}, Cluster: "everywhere-prod", Pool: "default"}
+var sampleHello = Hello{Parameters: map[string]any{"headroom": 1.2}, Cluster: "everywhere-prod", Pool: "default", Setpoint: 0.7}
 
 // peer is a signal whose messages a test writes directly.
 type peer struct {

@@ -38,15 +38,21 @@ type Signal struct {
 	MaxRequest resource.Request // as in api.AppInput
 	Windows    []Window         // for processes whose Endpoint has no Request
 	Parameters map[string]any
+	Setpoint   float64 // of the pool; 0: unknown
 }
 
 // configured reports whether the app has a signal of its own.
 func (s Signal) configured() bool { return s.Name != "" }
+
+// Spec returns the content of its requests by the configuration.
+func (s Signal) Spec() RequestSpec {
+	return RequestSpec{Windows: s.Windows, Parameters: s.Parameters, Setpoint: s.Setpoint}
+}
 
 // spec returns the content of a request to the process at e.
 func (s Signal) spec(e Endpoint) RequestSpec {
 	if e.Request != nil {
 		return *e.Request
 	}
-	return RequestSpec{s.Windows, s.Parameters}
+	return s.Spec()
 }

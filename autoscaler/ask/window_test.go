@@ -31,6 +31,8 @@ func TestQuery(t *testing.T) {
 		{"of an app, with dimensions", Window{Type: metrics.App, Name: "boost|cluster=c,zone=a=b"},
 			metrics.Query{Name: "web,boost", Dimensions: metrics.Dimensions{"cluster": "c", "zone": "a=b"}}},
 		{"of an app, with a bar in its name", Window{Type: metrics.App, Name: "a|b"}, metrics.Query{Name: "web,a|b"}},
+		{"with a resolution", Window{Type: metrics.App, Name: "requests", Resolution: 5 * time.Second},
+			metrics.Query{Name: "web,requests", Resolution: 5 * time.Second}},
 		{"pattern", Window{Type: metrics.App, Name: "^web,(a|b=)", Regex: true},
 			metrics.Query{Name: "^web,(a|b=)", Regex: true, Prefix: "web,"}},
 		{"system", Window{Type: metrics.System, Name: "cpus_allocated"}, metrics.Query{Name: "cpus_allocated", Dimensions: pool()}},

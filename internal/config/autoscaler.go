@@ -57,7 +57,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		Default: ask.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
 			Period: s.AutoscaleSig.Every(defaultPeriod), TimeLimit: s.AutoscaleSig.TimeLimit, Windows: windows(s.AutoscaleSig.Metrics),
-			Parameters: s.AutoscaleSig.Parameters,
+			Parameters: s.AutoscaleSig.Parameters, Setpoint: setpoint(s, p),
 		},
 	}
 	for _, signal := range p.Signals {
@@ -68,7 +68,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		c.Apps = append(c.Apps, ask.Signal{
 			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
 			Period: period, TimeLimit: signal.TimeLimit, HoldFor: signal.hold(period),
-			MaxRequest: signal.MaxRequest.request(), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
+			MaxRequest: signal.MaxRequest.request(), Windows: windows(signal.Metrics), Parameters: signal.Parameters, Setpoint: c.Default.Setpoint,
 		})
 	}
 	c.Tick = tickOf(s, p)
@@ -148,10 +148,14 @@ func defaultRole(s Service, p Pool) string {
 	return firstOf(p.Autoscaling.DefaultSignalRole, s.Autoscaling.DefaultSignalRole)
 }
 
+func setpoint(s Service, p Pool) float64 {
+	return *either(s, p, func(a Autoscaling) *float64 { return a.Setpoint })
+}
+
 func policy(s Service, p Pool) api.DecisionPolicy {
 	margin := *either(s, p, func(a Autoscaling) *float64 { return a.Margin })
 	d := api.DecisionPolicy{
-		Setpoint:   *either(s, p, func(a Autoscaling) *float64 { return a.Setpoint }),
+		Setpoint:   setpoint(s, p),
 		MarginUp:   margin,
 		MarginDown: margin,
 		Combine:    api.CombineSum,
@@ -203,7 +207,7 @@ func windows(list []Metric) []ask.Window {
 	for _, m := range list {
 		out = append(out, ask.Window{
 			Name: m.Name, Type: metrics.Type(m.Type), App: m.App, Regex: m.Regex,
-			Range: m.Window(), MaxAge: m.Age(),
+			Range: m.Window(), MaxAge: m.Age(), Resolution: m.Resolution,
 		})
 	}
 	return out
@@ -245,7 +249,7 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 // encodeRequestSpec returns the request of a signal as JSON. It travels to the autoscaler together with the signal's
 // address.
 func encodeRequestSpec(s ask.Signal) string {
-	text, err := json.Marshal(ask.RequestSpec{Windows: s.Windows, Parameters: s.Parameters})
+	text, err := json.Marshal(s.Spec())
 	if err != nil {
 		return "" // Validate has encoded the parameters; an empty text means those of the files
 	}

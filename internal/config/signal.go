@@ -94,8 +94,11 @@ type Metric struct {
 	Range    time.Duration `yaml:"range"`
 	RangeMin int           `yaml:"minute_range"`
 	MaxAge   time.Duration `yaml:"max_age"` // default: the range
-	App      string        `yaml:"app"`     // instance_counts only: this app, not the whole pool
-	Regex    bool          `yaml:"regex"`   // app_metrics only: name is a regular expression over the stored keys, "APP,NAME|DIMENSIONS"
+	// Resolution divides the range into slots from midnight UTC on. Each slot is one point, the mean of its values. Default:
+	// all points.
+	Resolution time.Duration `yaml:"resolution"`
+	App        string        `yaml:"app"`   // instance_counts only: this app, not the whole pool
+	Regex      bool          `yaml:"regex"` // app_metrics only: name is a regular expression over the stored keys, "APP,NAME|DIMENSIONS"
 }
 
 // Parameters are sent to the signal unchanged. The file has a map, or a list of maps of which later ones win.
@@ -139,7 +142,21 @@ func (m Metric) problems(d document, path string) Problems {
 		ps = append(ps, d.problem(path+".range", "is missing: want a duration such as 20m, or minute_range"))
 	}
 	ps = append(ps, window.problems(d, path)...)
+	ps = append(ps, m.resolutionProblems(d, path)...)
 	return append(ps, span{key: "max_age", value: m.MaxAge, least: time.Second}.problems(d, path)...)
+}
+
+func (m Metric) resolutionProblems(d document, path string) Problems {
+	switch r := m.Resolution; {
+	case r == 0 && !d.given(path+".resolution"):
+	case r <= 0 || !metrics.ValidResolution(r):
+		return Problems{d.problem(path+".resolution", fmt.Sprintf("is %s: want whole seconds that divide a day, such as 5m", seconds.Short(r)))}
+	case m.Window() < 2*r:
+		return Problems{d.problem(path+".resolution", fmt.Sprintf("is %s: the range has less than two of these slots", seconds.Short(r)))}
+	case m.Age() < r:
+		return Problems{d.problem(path+".max_age", fmt.Sprintf("is %s: want at least the resolution, %s, because a slot is sent after its end", seconds.Short(m.MaxAge), seconds.Short(r)))}
+	}
+	return nil
 }
 
 func (m Metric) patternProblems(d document, path string) Problems {

@@ -146,6 +146,11 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 			ps = append(ps, d.problem(path+"."+key, "is not for kind builtin, whose version is that of weir: remove it"))
 		}
 	}
+	if err := builtin.Check(s.Name, s.Parameters); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			ps = append(ps, d.problem(path+".parameters", line))
+		}
+	}
 	return append(ps, s.addressProblems(d, path)...)
 }
 

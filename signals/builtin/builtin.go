@@ -22,6 +22,7 @@ type Shipped struct {
 func All() []Shipped {
 	return []Shipped{
 		{"default", Default{}},
+		{"forecast", &Forecast{}},
 		{"instance_count", InstanceCount{}},
 		{"pending", Pending{}},
 	}

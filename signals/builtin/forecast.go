@@ -47,9 +47,15 @@ const (
 
 var forecastKeys = []string{"launch", "like_weekend", "metric", "time_zone", "unit", "waiting_costs", "without_season"}
 
-// DecodeForecast returns the parameters of [Forecast], or all problems of them.
-func DecodeForecast(p signals.Parameters) (f ForecastParameters, err error) {
-	var errs []error
+// DecodeForecast returns the parameters of [Forecast], or all problems of them. Values are those of JSON or of a file, which
+// has integers too.
+func DecodeForecast(parameters map[string]any) (f ForecastParameters, err error) {
+	var p signals.Parameters
+	text, err := json.Marshal(parameters)
+	if err == nil {
+		err = json.Unmarshal(text, &p)
+	}
+	errs := []error{err}
 	keep := func(err error) { errs = append(errs, err) }
 	for _, name := range slices.Sorted(maps.Keys(p)) {
 		if !slices.Contains(forecastKeys, name) {
@@ -140,20 +146,12 @@ func unit(value any) (r resource.Request, err error) {
 	return r, nil
 }
 
-// Check returns the problems of a shipped signal's parameters that are known without windows. Values are those of a file.
+// Check returns the problems of a shipped signal's parameters that are known without windows.
 func Check(name string, parameters map[string]any) error {
 	if name != "forecast" {
 		return nil
 	}
-	text, err := json.Marshal(parameters) // a number of a file may be an integer
-	if err != nil {
-		return err
-	}
-	var p signals.Parameters
-	if err := json.Unmarshal(text, &p); err != nil {
-		return err
-	}
-	_, err = DecodeForecast(p)
+	_, err := DecodeForecast(parameters)
 	return err
 }
 

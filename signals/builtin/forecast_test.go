@@ -46,7 +46,7 @@ func TestForecastRaisesBeforeTheLoad(t *testing.T) {
 	if cpus < 4.8 || cpus > 7 || math.Abs(mem-100*cpus) > 1e-6 {
 		t.Errorf("Value = %v, want 5 to 7 cpus and 100 times as much memory", got)
 	}
-	for _, part := range []string{"over now", "days expect", "08:25", "won 7 of 7 days", "against"} {
+	for _, part := range []string{"over now", "season of weekdays", "08:25", "won 7 of 7 days", "against"} {
 		if !strings.Contains(explanation(), part) {
 			t.Errorf("explanation %q, want %q in it", explanation(), part)
 		}

@@ -1,6 +1,9 @@
 package forecast
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // tally is what a fleet did on one day.
 type tally struct {
@@ -27,16 +30,17 @@ type fleet struct {
 	tallies [judged]tally
 }
 
+// serving returns the capacity that serves a slot after these targets: the lowest of the horizon and one more. Requests are
+// fulfilled after the horizon, and reductions return the youngest machines at once.
+func serving(targets []float64, horizon int) float64 {
+	return slices.Min(targets[len(targets)-1-horizon:])
+}
+
 // play plays the judged days. targets has the capacity that is requested at the end of each slot from from on, NaN if unknown.
-// A machine serves a slot if each target of the horizon and one more before it had room for it: requests are fulfilled after the
-// horizon, and reductions give back the youngest machines at once.
 func (g grid) play(targets []float64, from, horizon int) (f fleet) {
 	for j := from + horizon + 1; j < len(g.y); j++ {
 		age := (len(g.y) - 1 - j) / inDay
-		capacity := targets[j-1-horizon-from]
-		for i := j - horizon; i < j; i++ {
-			capacity = min(capacity, targets[i-from])
-		}
+		capacity := serving(targets[:j-from], horizon)
 		if y := g.y[j]; age < judged && known(y) && known(capacity) {
 			t := &f.tallies[age]
 			t.load += y

@@ -37,7 +37,15 @@ func (r Rule) Forecast(w Window, now time.Time, j Judgement) Answer {
 	}
 	a.On, a.Capacity = true, max(top.load, r.Headroom*a.Now)
 	from := time.Unix((g.first+int64(n))*stepSeconds, 0).In(r.Zone)
-	a.Why = fmt.Sprintf("%s expect %.4g at %s, %.0f%% of the time below %.4g; %s",
-		j.Season, top.mean, from.Add(time.Duration(top.at-1)*Step).Format("15:04"), 100*r.quantile(), top.load, j.Why)
+	at := from.Add(time.Duration(top.at-1) * Step).Format("15:04")
+	a.Why = fmt.Sprintf("season of %s: %s expected at %s, %s covers %.0f%%; %s", j.Season, number(top.mean), at, number(top.load), 100*r.quantile(), j.Why)
 	return a
+}
+
+// number formats a load with at least three digits.
+func number(x float64) string {
+	if math.Abs(x) >= 100 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
 }

@@ -17,12 +17,12 @@ const (
 
 // Score is what a fleet would have cost on the judged days, in percent of the load. Younger days weigh more.
 type Score struct {
-	Name     string  // "headroom", "no season", or a season
+	Name     string  // "headroom", "margin", or a season
 	Headroom float64 // over the load
 	Cost     float64 // Unused + waiting costs x Waiting
 	Unused   float64
 	Waiting  float64
-	Won      int // of a season: days on which it cost less than the best headroom, and less than "no season"
+	Won      int // of a season: days on which it cost less than the best headroom, and less than the margin
 }
 
 // Judgement is the result of the guard, valid until the next boundary.
@@ -33,20 +33,20 @@ type Judgement struct {
 	Days   int     // judged days, on which that season had forecasts
 	Best   float64 // the headroom with the lowest cost; 0: not known
 	Why    string  // why the forecast is on or off
-	Scores []Score // headrooms, no season, and seasons; empty: not known
+	Scores []Score // headrooms, the margin, and the seasons; empty: not known
 
 	season season
 	ratio  float64 // cost over that of the cheapest substitute
 }
 
 // Judge plays the seven days before Boundary(now) as fleets. The forecast is on if the best season costs at most 95 % of the
-// best constant headroom and of "no season", a margin over the present load, and less than both on 70 % of the days. A season
+// best constant headroom and of a margin without a season, and less than both on 70 % of the days. A season
 // must know more than a margin: a margin helps with noise too. Without the vote of days, one spike decides a week. A season that
 // cost 30 % more than a substitute on the latest day is off: it is over.
 func (r Rule) Judge(w Window, now time.Time) Judgement {
 	at := Boundary(now)
 	g := r.fold(w, at, r.horizon()+1)
-	from := max(0, len(g.y)-judged*inDay-r.horizon()-1)
+	from := r.begin(g)
 	p := played{rule: r}
 	for _, h := range r.headrooms() {
 		p.add(g.play(scaled(g.reach[from:], h), from, r.horizon()), "headroom", h)
@@ -54,13 +54,7 @@ func (r Rule) Judge(w Window, now time.Time) Judgement {
 	p.substitutes = len(p.fleets) + 1
 	foreseen := make([]days, len(seasons))
 	for i, s := range seasons {
-		forecasts := r.run(g, s, from)
-		targets := scaled(g.reach[from:], r.Headroom)
-		for k, f := range forecasts {
-			if f.load > targets[k] {
-				targets[k] = f.load
-			}
-		}
+		targets, forecasts := r.targets(g, s, from)
 		p.add(g.play(targets, from, r.horizon()), s.name, r.Headroom)
 		foreseen[i] = g.foresee(forecasts, from)
 	}
@@ -89,6 +83,44 @@ func (j Judgement) better(o Judgement) bool {
 	return j.ratio < o.ratio
 }
 
+// begin returns the first slot whose end matters to the judged days.
+func (r Rule) begin(g grid) int { return max(0, len(g.y)-judged*inDay-r.horizon()-1) }
+
+// targets returns the capacity that a season requests at the end of each slot from from on, and its forecasts.
+func (r Rule) targets(g grid, s season, from int) (targets []float64, forecasts []result) {
+	forecasts = r.run(g, s, from)
+	targets = scaled(g.reach[from:], r.Headroom)
+	for k, f := range forecasts {
+		if f.load > targets[k] {
+			targets[k] = f.load
+		}
+	}
+	return targets, forecasts
+}
+
+// Slot is five minutes of a fleet.
+type Slot struct {
+	At       time.Time
+	Load     float64 // NaN: unknown
+	Capacity float64 // NaN: unknown
+}
+
+// Replay returns the fleet of the judged days, with the forecasts of the best season.
+func (r Rule) Replay(w Window, j Judgement) []Slot {
+	g := r.fold(w, j.At, r.horizon()+1)
+	from := r.begin(g)
+	if j.Season == "" || from == len(g.y) {
+		return nil
+	}
+	targets, _ := r.targets(g, j.season, from)
+	var slots []Slot
+	for i := from + r.horizon() + 1; i < len(g.y); i++ {
+		at := time.Unix((g.first+int64(i))*stepSeconds, 0).UTC()
+		slots = append(slots, Slot{at, g.raw[i], serving(targets[:i-from], r.horizon())})
+	}
+	return slots
+}
+
 func scaled(all []float64, factor float64) []float64 {
 	targets := make([]float64, len(all))
 	for i, x := range all {
@@ -97,7 +129,7 @@ func scaled(all []float64, factor float64) []float64 {
 	return targets
 }
 
-// played has the fleets of the judged days: constant headrooms, then "no season", then the seasons.
+// played has the fleets of the judged days: constant headrooms, then the margin, then the seasons.
 type played struct {
 	rule        Rule
 	fleets      []fleet

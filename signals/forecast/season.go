@@ -12,7 +12,7 @@ type season struct {
 
 // seasons lists the candidates. The first one serves the guard only.
 var seasons = [...]season{
-	{"no season", 0, 0, inWeek},
+	{"margin", 0, 0, inWeek},
 	{"days", inDay, 0.2, inDay},
 	{"weekdays", 2 * inDay, 0.25, inWeek},
 	{"weeks", inWeek, 0.35, inWeek},

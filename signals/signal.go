@@ -35,7 +35,7 @@ func newInput(app string, hello sigproto.Hello, e sigproto.Evaluation) Input {
 		Cluster:    hello.Cluster,
 		Pool:       hello.Pool,
 		Setpoint:   hello.Setpoint,
-		App:        appOf(app),
+		App:        sigproto.AppOf(app),
 		Parameters: hello.Parameters,
 		Metrics:    make(map[string]Series, len(e.Series)),
 	}
@@ -63,10 +63,4 @@ func toWire(r resource.Request) sigproto.Resources {
 	return sigproto.Resources{
 		CPUs: value(resource.CPUs), Mem: value(resource.Mem), Disk: value(resource.Disk), GPUs: value(resource.GPUs),
 	}
-}
-
-// appOf returns the app in the third argument. A second process for an app on one host gets APP~1, for its own socket.
-func appOf(argument string) string {
-	app, _, _ := strings.Cut(argument, "~")
-	return app
 }

@@ -11,8 +11,8 @@
 //
 // in UTF-8, without a NUL at the end, at most 107 bytes after the first (Python: sock.bind("\0" + name); Go:
 // net.Listen("unix", "@"+name)). The arguments are used in the name unchanged. A signal that needs its application
-// takes APP up to the first "~". A second process for an application on one host gets APP~1, so that it has its own
-// socket.
+// takes APP up to the first "~". An advisor gets APP~NAME. A second process for an application on one host gets APP~1 or
+// APP~NAME~1, so that it has its own socket.
 //
 // The signal has 10 seconds to listen. If there are not exactly three arguments, or the name would be too long, it
 // writes its usage to standard error and exits with code 2. If it cannot listen, for example because the name is in

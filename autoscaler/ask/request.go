@@ -29,8 +29,8 @@ type request struct {
 	short string // describes a window of usage without its beginning; empty: all complete
 }
 
-// request reads the windows of spec into a request of an app. The error is as in series.
+// request reads the windows of spec into a request of an app's signal or of an advisor. The error is as in series.
 func (r *windowReader) request(app string, spec RequestSpec) (request, error) {
-	series, short, err := r.series(app, spec.Windows)
+	series, short, err := r.series(sigproto.AppOf(app), spec.Windows)
 	return request{spec, sigproto.Evaluation{Timestamp: r.now.Unix(), Series: series}, short}, err
 }

@@ -21,6 +21,9 @@ const defaultPeriod = 10 * time.Minute
 // holdPeriods is how many periods an app's last value stays usable.
 const holdPeriods = 3
 
+// advisorPeriods is how many periods an advisor's last value counts: until the next one is due, and held for one period more.
+const advisorPeriods = 2
+
 // defaultOrphan is how long an instance may run before its node joins, in seconds.
 const defaultOrphan = 1800
 
@@ -61,21 +64,32 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		},
 	}
 	for _, signal := range p.Signals {
-		period := signal.Every(defaultPeriod)
-		if signal.Name == "" { // the app uses the default signal and is evaluated with it
-			period = c.Default.Period
+		one := signal.evaluated(c.Default)
+		one.HoldFor = signal.hold(one.Period)
+		for _, a := range signal.advisors() {
+			advisor := a.evaluated(c.Default)
+			advisor.HoldFor = advisorPeriods * advisor.Period
+			one.Raise = append(one.Raise, advisor)
 		}
-		c.Apps = append(c.Apps, ask.Signal{
-			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
-			Period: period, TimeLimit: signal.TimeLimit, HoldFor: signal.hold(period),
-			MaxRequest: signal.MaxRequest.request(), Windows: windows(signal.Metrics), Parameters: signal.Parameters, Setpoint: c.Default.Setpoint,
-		})
+		c.Apps = append(c.Apps, one)
 	}
 	c.Tick = tickOf(s, p)
 	if lease := Lease(s, p); lease != 0 && lease < callsInLease*longestCall {
 		c.CallTimeout = lease / callsInLease
 	}
 	return c
+}
+
+// evaluated returns how the loop evaluates a signal or an advisor.
+func (s Signal) evaluated(standby ask.Signal) ask.Signal {
+	period := s.Every(defaultPeriod)
+	if s.Name == "" { // the app uses the default signal and is evaluated with it
+		period = standby.Period
+	}
+	return ask.Signal{
+		App: s.App, Namespace: s.Namespace, Name: s.Name, Version: s.Pin(), Period: period, TimeLimit: s.TimeLimit,
+		MaxRequest: s.MaxRequest.request(), Windows: windows(s.Metrics), Parameters: s.Parameters, Setpoint: standby.Setpoint,
+	}
 }
 
 // machines returns what one machine of each group offers, by the file.
@@ -116,9 +130,16 @@ func shortestPeriodOf(s Service, p Pool) time.Duration {
 	return shortest
 }
 
-// tickOf returns the tick of a pool. The files may have mistakes in other values.
+// tickOf returns the tick of a pool. The files may have mistakes in other values. Advisors count here only: the period of the
+// limits is that of the signals, so that an advisor cannot shorten it.
 func tickOf(s Service, p Pool) time.Duration {
-	return firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, shortestPeriodOf(s, p))
+	shortest := shortestPeriodOf(s, p)
+	for _, signal := range p.Signals {
+		for _, a := range signal.Raise {
+			shortest = min(shortest, a.Every(defaultPeriod))
+		}
+	}
+	return firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, shortest)
 }
 
 // either returns the value from the pool's file or, if it is missing, from the service file.
@@ -235,12 +256,12 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	fallbackSignal.RequestConfig, fallbackSignal.TimeLimit = encodeRequestSpec(loop.Default), loop.Default.TimeLimit
 	fallbackSignal.Limits, fallbackSignal.Environment = s.AutoscaleSig.Limits.limits(), variables(s.AutoscaleSig.Environment)
 	plan.Signals = append(plan.Signals, fallbackSignal)
-	for i, signal := range p.Signals {
+	for _, signal := range p.each() {
 		if signal.Name == "" {
 			continue
 		}
 		one := signal.plan()
-		one.RequestConfig, one.TimeLimit = encodeRequestSpec(loop.Apps[i]), loop.Apps[i].TimeLimit
+		one.RequestConfig, one.TimeLimit = encodeRequestSpec(signal.evaluated(loop.Default)), signal.TimeLimit
 		plan.Signals = append(plan.Signals, one)
 	}
 	return plan

@@ -87,7 +87,10 @@ autoscale_signals:
       - {name: instances_expected, type: instance_counts, minute_range: 10, app: web}
     parameters: [{headroom: 1.2, zone: a}, {zone: b}]
   - {app: api, name: rps, version: v2, hold_for: 7s, time_limit: 15s, max_request: {cpus: 40, mem: 1000000}, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m, resolution: 30s}]}
-  - {app: idle}
+  - app: idle
+    raise:
+      - {name: calendar, kind: builtin, period: 30s, max_request: {cpus: 40}, parameters: {time_zone: Europe/Berlin, periods: [{name: p, days: daily, from: "08:00", for: 1h, at_least: {cpus: 4}}]}}
+      - {namespace: shop, name: forecast, version: v3, period: 1m, required_metrics: [{name: load, type: app_metrics, range: 1m}], shadow: {version: v4}}
 `))
 	want := autoscaler.Config{
 		Cluster: "prod", Pool: "default", Tick: 20 * time.Second,
@@ -121,7 +124,23 @@ autoscale_signals:
 				Windows:    []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute, Resolution: 30 * time.Second}},
 				Setpoint:   0.5,
 			},
-			{App: "idle", Namespace: "default", Period: 30 * time.Second, HoldFor: 90 * time.Second, Setpoint: 0.5},
+			{
+				App: "idle", Namespace: "default", Period: 30 * time.Second, HoldFor: 90 * time.Second, Setpoint: 0.5,
+				Raise: []ask.Signal{
+					{
+						App: "idle~calendar", Namespace: "default", Name: "calendar", Period: 30 * time.Second, HoldFor: time.Minute,
+						MaxRequest: resource.Request{}.With(resource.CPUs, 40), Setpoint: 0.5, Parameters: map[string]any{
+							"time_zone": "Europe/Berlin", "periods": []any{map[string]any{
+								"name": "p", "days": "daily", "from": "08:00", "for": "1h", "at_least": map[string]any{"cpus": uint64(4)},
+							}},
+						},
+					},
+					{
+						App: "idle~forecast", Namespace: "shop", Name: "forecast", Version: "v3", Period: time.Minute, HoldFor: 2 * time.Minute,
+						Windows: []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}}, Setpoint: 0.5,
+					},
+				},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got, byEquality); diff != "" {
@@ -215,8 +234,10 @@ func TestSignalForWholePool(t *testing.T) {
 	const one = "autoscale_signal:\n  name: rps\n  branch_or_tag: v1\n  period_minutes: 5\n  required_metrics: [{name: m, type: system_metrics, minute_range: 10}]\n"
 	p := mustReadPool(t, goodPool+one)
 	want := []Signal{{
-		App: "default", Namespace: "default", Name: "rps", BranchOrTag: "v1", PeriodMin: 5,
-		Metrics: []Metric{{Name: "m", Type: "system_metrics", RangeMin: 10}},
+		App: "default", Program: Program{
+			Namespace: "default", Name: "rps", BranchOrTag: "v1", PeriodMin: 5,
+			Metrics: []Metric{{Name: "m", Type: "system_metrics", RangeMin: 10}},
+		},
 	}}
 	if diff := cmp.Diff(want, p.Signals); diff != "" || p.Signal != nil {
 		t.Errorf("signals, with %v beside them (-want +got):\n%s", p.Signal, diff)

@@ -52,16 +52,19 @@ func (g grid) play(targets []float64, from, horizon int) (f fleet) {
 	return f
 }
 
-// foresee returns the days on which most slots have a forecast.
+// foresee returns the days with a load in a quarter of their slots, and with a forecast in most of these.
 func (g grid) foresee(forecasts []result, from int) (d days) {
-	var slots [judged]int
+	var loads, slots [judged]int
 	for i := range forecasts {
-		if age := (len(g.y) - 1 - i - from) / inDay; age < judged && known(forecasts[i].load) && known(g.y[i+from]) {
-			slots[age]++
+		if age := (len(g.y) - 1 - i - from) / inDay; age < judged && known(g.y[i+from]) {
+			loads[age]++
+			if known(forecasts[i].load) {
+				slots[age]++
+			}
 		}
 	}
 	for age, n := range slots {
-		d[age] = n >= inDay/2
+		d[age] = loads[age] >= inDay/4 && 2*n >= loads[age]
 	}
 	return d
 }

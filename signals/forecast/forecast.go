@@ -25,6 +25,9 @@ func (r Rule) Forecast(w Window, now time.Time, j Judgement) Answer {
 		return a
 	}
 	a.Now = g.reach[n-1]
+	if since, stuck := g.stuck(); stuck {
+		a.Why += fmt.Sprintf("; the metric has been %s since %s, which counts as missing", number(g.raw[since]), g.at(since).In(r.Zone).Format("Jan 2 15:04"))
+	}
 	if !j.On {
 		return a
 	}
@@ -36,9 +39,8 @@ func (r Rule) Forecast(w Window, now time.Time, j Judgement) Answer {
 		return a
 	}
 	a.On, a.Capacity = true, max(top.load, r.Headroom*a.Now)
-	from := time.Unix((g.first+int64(n))*stepSeconds, 0).In(r.Zone)
-	at := from.Add(time.Duration(top.at-1) * Step).Format("15:04")
-	a.Why = fmt.Sprintf("season of %s: %s expected at %s, %s covers %.0f%%; %s", j.Season, number(top.mean), at, number(top.load), 100*r.quantile(), j.Why)
+	at := g.at(n + top.at - 1).In(r.Zone).Format("15:04")
+	a.Why = fmt.Sprintf("season of %s: %s expected at %s, %s covers %.0f%%; %s", j.Season, number(top.mean), at, number(top.load), 100*r.quantile(), a.Why)
 	return a
 }
 

@@ -15,6 +15,9 @@ const (
 	inWeek      = 7 * inDay
 )
 
+// MostHistory is how much of a window counts: older points are not read.
+const MostHistory = 28 * 24 * time.Hour
+
 // Window is a window of a metric, oldest point first. Times are unix seconds. Values are finite.
 type Window struct {
 	Times  []int64
@@ -38,9 +41,9 @@ func (r Rule) fold(w Window, now time.Time, ahead int) grid {
 		return g
 	}
 	// From the first local midnight: else the first slot's weight differs from tick to tick.
-	g.first = r.midnight(w.Times[0])
+	g.first = r.midnight(max(w.Times[0], now.Add(-MostHistory).Unix()))
 	n := int(end - g.first)
-	if n <= 0 {
+	if n <= 0 || n > int(MostHistory/Step) { // the second if times overflow
 		return grid{}
 	}
 	g.raw = make([]float64, n)
@@ -62,6 +65,11 @@ func (r Rule) fold(w Window, now time.Time, ahead int) grid {
 	g.of = r.slots(g.first, n+ahead)
 	g.reach = reach(g.raw)
 	return g
+}
+
+// at returns the begin of a slot, in UTC.
+func (g grid) at(slot int) time.Time {
+	return time.Unix((g.first+int64(slot))*stepSeconds, 0).UTC()
 }
 
 // floorDiv is a / b for a positive b, rounded down.
@@ -135,6 +143,30 @@ func withoutStuck(raw []float64) []float64 {
 		i = end
 	}
 	return y
+}
+
+// stuck returns since which slot the metric is stuck, and false if its latest value counts.
+func (g grid) stuck() (since int, stuck bool) {
+	since = len(g.raw) - 1
+	if since < 0 || known(g.y[since]) || !known(g.raw[since]) {
+		return 0, false
+	}
+	for since > 0 && g.raw[since-1] == g.raw[since] {
+		since--
+	}
+	return since, true
+}
+
+// zero reports whether the load is known, and at most 0 in all slots.
+func (g grid) zero() bool {
+	has := false
+	for _, x := range g.raw {
+		if x > 0 {
+			return false
+		}
+		has = has || known(x)
+	}
+	return has
 }
 
 // varied reports for each slot whether the values of the hour around it differ.

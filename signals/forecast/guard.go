@@ -68,8 +68,29 @@ func (r Rule) Judge(w Window, now time.Time) Judgement {
 			j = o
 		}
 	}
+	if j.Season == "" {
+		j.Why += g.lack()
+	}
 	j.At = at
 	return j
+}
+
+// lack returns what the window of a judgement without a season lacks, beside its length; empty: nothing.
+func (g grid) lack() string {
+	week := g.y[max(0, len(g.y)-judged*inDay):]
+	n := 0
+	for _, y := range week {
+		if known(y) {
+			n++
+		}
+	}
+	switch {
+	case g.zero():
+		return "; the load is 0 in the whole window"
+	case 2*n < len(week):
+		return fmt.Sprintf("; the latest %.1f days have a load in %d of %d slots of %.0f minutes", float64(len(week))/float64(inDay), n, len(week), Step.Minutes())
+	}
+	return ""
 }
 
 // better reports whether a judgement of a season is preferred over another's.
@@ -115,8 +136,7 @@ func (r Rule) Replay(w Window, j Judgement) []Slot {
 	targets, _ := r.targets(g, j.season, from)
 	var slots []Slot
 	for i := from + r.horizon() + 1; i < len(g.y); i++ {
-		at := time.Unix((g.first+int64(i))*stepSeconds, 0).UTC()
-		slots = append(slots, Slot{at, g.raw[i], serving(targets[:i-from], r.horizon())})
+		slots = append(slots, Slot{g.at(i), g.raw[i], serving(targets[:i-from], r.horizon())})
 	}
 	return slots
 }

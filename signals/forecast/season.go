@@ -117,11 +117,8 @@ func (p *pass) level() (float64, bool) {
 	return p.sum / float64(p.in), p.in*4 >= p.memory
 }
 
-// expect returns S, the profile around a slot times the level.
+// expect returns S, the profile around a slot times the level. A metric may have a point in each second or third slot only.
 func (p *pass) expect(slot int, level float64) (float64, bool) {
-	if p.count[slot] == 0 {
-		return 0, false
-	}
 	before, after := slot-1, slot+1
 	if before < 0 {
 		before = p.slots - 1
@@ -129,16 +126,19 @@ func (p *pass) expect(slot int, level float64) (float64, bool) {
 	if after == p.slots {
 		after = 0
 	}
-	here := p.profile[slot]
-	sum := 2 * here
+	here, near, n := p.profile[slot], 0.0, 0
 	for _, s := range [2]int{before, after} {
-		if p.count[s] == 0 {
-			sum += here
-		} else {
-			sum += p.profile[s]
+		if p.count[s] > 0 {
+			near, n = near+p.profile[s], n+1
 		}
 	}
-	return level * sum / 4, true
+	switch {
+	case p.count[slot] > 0:
+		return level * (2*here + near + float64(2-n)*here) / 4, true
+	case n > 0:
+		return level * near / float64(n), true
+	}
+	return 0, false
 }
 
 // observe adds the value of slot i: residuals of its forecasts, the ratio to the expected value, level and profile.

@@ -220,7 +220,7 @@ func (cli *commands) printTrial(rule forecast.Rule, name string, w forecast.Wind
 		return cli.PrintJSON(t)
 	}
 	out := cli.Stdout
-	fmt.Fprintf(out, "metric   %s, %d points before %s\n", name, t.Points, now.UTC().Format(time.DateTime))
+	fmt.Fprintf(out, "metric   %s, %d points before %s UTC\n", name, t.Points, now.UTC().Format(time.DateTime))
 	fmt.Fprintf(out, "rule     launch %s, setpoint %.3g, waiting costs %.3g, time zone %s\n", seconds.Short(rule.Launch), 1/rule.Headroom, rule.WaitingCosts, rule.Zone)
 	if a.On {
 		fmt.Fprintf(out, "answer   capacity %s for a load of %s: %s\n\n", explain.Number(a.Capacity), explain.Number(a.Now), a.Why)
@@ -230,7 +230,7 @@ func (cli *commands) printTrial(rule forecast.Rule, name string, w forecast.Wind
 	if len(j.Scores) == 0 {
 		return nil
 	}
-	fmt.Fprintf(out, "%d of the 7 days before %s, younger days weigh more:\n", j.Days, j.At.UTC().Format("2006-01-02 15:04"))
+	fmt.Fprintf(out, "%d of the 7 days before %s UTC, younger days weigh more:\n", j.Days, j.At.UTC().Format("2006-01-02 15:04"))
 	var rows [][]string
 	for _, f := range t.Fleets {
 		won := "-"
@@ -240,7 +240,7 @@ func (cli *commands) printTrial(rule forecast.Rule, name string, w forecast.Wind
 		rows = append(rows, []string{f.Name, fmt.Sprintf("%.2f", f.Headroom), fmt.Sprintf("%.1f %%", f.Cost), fmt.Sprintf("%.1f %%", f.Unused), fmt.Sprintf("%.3g %%", f.Waiting), won})
 	}
 	cli.PrintTable([]string{"fleet", "headroom", "cost", "unused", "waiting", "days won"}, rows)
-	fmt.Fprintf(out, "\nthe last day with %s: load (#), capacity (-), load that waits (!)\n%s", j.Season, plotDay(rule.Replay(w, j), rule.Zone))
+	fmt.Fprintf(out, "\nthe last day with %s, by the clock of %s: load (#), capacity (-), load that waits (!)\n%s", j.Season, rule.Zone, plotDay(rule.Replay(w, j), rule.Zone))
 	return nil
 }
 
@@ -249,38 +249,31 @@ const (
 	plotRows    = 10
 )
 
-// plotDay draws the last day: a column has the highest load and the lowest capacity of its time.
+// plotDay draws the last day. A column shows the slot with the least room in its time.
 func plotDay(slots []forecast.Slot, zone *time.Location) string {
 	const each = int(24 * time.Hour / forecast.Step / plotColumns)
 	slots = slots[max(0, len(slots)-each*plotColumns):]
-	var load, capacity []float64
+	var shown []forecast.Slot
 	top := 0.0
 	for part := range slices.Chunk(slots, each) {
-		most, least := 0.0, math.Inf(1)
-		for _, s := range part {
-			if s.Load > most { // not if it is unknown
-				most = s.Load
-			}
-			if s.Capacity < least {
-				least = s.Capacity
-			}
-			if !math.IsNaN(s.Capacity) {
-				top = max(top, s.Capacity)
+		shown = append(shown, slices.MinFunc(part, func(a, b forecast.Slot) int { return cmp.Compare(room(a), room(b)) }))
+		for _, x := range [2]float64{shown[len(shown)-1].Load, shown[len(shown)-1].Capacity} {
+			if x > top { // not if it is unknown
+				top = x
 			}
 		}
-		load, capacity, top = append(load, most), append(capacity, least), max(top, most)
 	}
 	var b strings.Builder
 	for row := plotRows; row > 0; row-- {
 		low, high := top*float64(row-1)/plotRows, top*float64(row)/plotRows
-		line := make([]byte, len(load))
-		for i := range line {
+		line := make([]byte, len(shown))
+		for i, at := range shown {
 			switch middle := (low + high) / 2; {
-			case load[i] >= middle && capacity[i] < middle:
+			case at.Load >= middle && at.Capacity < middle:
 				line[i] = '!'
-			case load[i] >= middle:
+			case at.Load >= middle:
 				line[i] = '#'
-			case capacity[i] > low && capacity[i] <= high:
+			case at.Capacity > low && at.Capacity <= high:
 				line[i] = '-'
 			default:
 				line[i] = ' '
@@ -290,7 +283,15 @@ func plotDay(slots []forecast.Slot, zone *time.Location) string {
 	}
 	if len(slots) > 0 {
 		first := slots[0].At.In(zone)
-		fmt.Fprintf(&b, "%9s +%s\n%9s  %-*s%s\n", "", strings.Repeat("-", len(load)), "", len(load)-5, first.Format("15:04"), slots[len(slots)-1].At.Add(forecast.Step).In(zone).Format("15:04"))
+		fmt.Fprintf(&b, "%9s +%s\n%9s  %-*s%s\n", "", strings.Repeat("-", len(shown)), "", max(len(shown)-5, 6), first.Format("15:04"), slots[len(slots)-1].At.Add(forecast.Step).In(zone).Format("15:04"))
 	}
 	return b.String()
+}
+
+// room returns the part of the capacity that the load leaves; negative: load waits. An unknown slot has most room.
+func room(s forecast.Slot) float64 {
+	if x := (s.Capacity - s.Load) / s.Capacity; !math.IsNaN(x) {
+		return x
+	}
+	return math.Inf(1)
 }

@@ -39,6 +39,12 @@ type ForecastParameters struct {
 	Rule         forecast.Rule    // its Headroom is that of the setpoint
 }
 
+// Bounds of the window of [Forecast].
+const (
+	LeastHistory = 5 * 24 * time.Hour // two days for a profile, and three of back-test
+	CoarsestSlot = 15 * time.Minute
+)
+
 // The defaults of the parameters.
 const (
 	defaultLaunch       = 10 * time.Minute

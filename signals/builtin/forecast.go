@@ -28,6 +28,7 @@ import (
 type Forecast struct {
 	mu        sync.Mutex
 	key       string // what judgement depends on, beside the window
+	points    int    // of the window
 	judgement forecast.Judgement
 }
 
@@ -200,13 +201,14 @@ func (f *Forecast) Value(ctx context.Context, in signals.Input) (resource.Reques
 	return request, nil
 }
 
-// judge returns the judgement of the time, by the latest window that was judged with these parameters.
+// judge returns the judgement of the time, by the latest window that was judged with these parameters. A window that was too
+// short is judged again when it has grown: a history can be imported later.
 func (f *Forecast) judge(p ForecastParameters, w forecast.Window, in signals.Input) forecast.Judgement {
 	key := fmt.Sprint(forecast.Boundary(in.Now).Unix(), in.Setpoint, in.App, in.Parameters)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.key != key {
-		f.key, f.judgement = key, p.Rule.Judge(w, in.Now)
+	if f.key != key || f.judgement.Season == "" && f.points != len(w.Times) {
+		f.key, f.points, f.judgement = key, len(w.Times), p.Rule.Judge(w, in.Now)
 	}
 	return f.judgement
 }

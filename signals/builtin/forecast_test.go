@@ -60,6 +60,22 @@ func TestForecastRaisesBeforeTheLoad(t *testing.T) {
 	}
 }
 
+func TestForecastUsesImportedHistory(t *testing.T) {
+	now := time.Date(2026, 11, 17, 8, 10, 0, 0, time.UTC)
+	in := signals.Input{Now: now, App: "web", Setpoint: 0.9, Parameters: signals.Parameters{"unit": map[string]any{"cpus": 0.01}, "time_zone": "UTC"}}
+	all := twoWeeks(now, office)["requests"]
+	day := len(all.Times) - 288
+	signal := &builtin.Forecast{}
+	in.Metrics = windows{"requests": {Times: all.Times[day:], Values: all.Values[day:]}}
+	if _, err := signal.Value(t.Context(), in); !errors.Is(err, signals.ErrNoOpinion) || !strings.Contains(err.Error(), "needs 3 days of back-test") {
+		t.Fatalf("Value with one day = %v, want no opinion", err)
+	}
+	in.Metrics = windows{"requests": all}
+	if _, err := signal.Value(t.Context(), in); err != nil {
+		t.Errorf("Value with two weeks = %v, want a request", err)
+	}
+}
+
 func TestForecastWithoutSeason(t *testing.T) {
 	now := time.Date(2026, 11, 17, 8, 10, 0, 0, time.UTC)
 	state := uint64(1)

@@ -68,7 +68,7 @@ func (a *advised) advice(n int) resource.Request {
 	return r
 }
 
-// office is the weekly world: a business day on weekdays, a third of it on weekends, and noise of 2 %.
+// office is a weekly load: a business day on weekdays, a third of it on weekends, and noise of 2 %.
 func office(days int) []float64 {
 	var out []float64
 	for i := range days * 288 {
@@ -157,11 +157,11 @@ func closedLoop(t *testing.T, load []float64, days int, launch time.Duration, c 
 }
 
 // TestForecastInClosedLoop compares a setpoint of 0.7 with one of 0.9 and the built-in forecast, in the loop of a pool. It prints
-// the table of docs/guide-forecast.md. SOAK runs 14 days of all series, else the test runs two days of the weekly world.
+// the table of docs/guide-forecast.md. SOAK runs 14 days of all series, else the test runs two days of the office load.
 func TestForecastInClosedLoop(t *testing.T) {
 	soak := os.Getenv("SOAK") != ""
-	days, worlds := 2, map[string][]float64{"weekly": office(43)}
-	names, launches := []string{"weekly"}, []time.Duration{5 * time.Minute}
+	days, worlds := 2, map[string][]float64{"office": office(43)}
+	names, launches := []string{"office"}, []time.Duration{5 * time.Minute}
 	if soak {
 		days = 14
 		for _, name := range []string{"taxi", "asg_cpu", "tweets_amzn"} {
@@ -178,10 +178,11 @@ func TestForecastInClosedLoop(t *testing.T) {
 				r := closedLoop(t, worlds[name], days, launch, c)
 				results[c] = r
 				wanted, unmet := r.Wanted[resource.CPUs], r.Unmet[resource.CPUs]
-				t.Logf("| %s | %v | %v | %v | %.0f %% | %.3f %% | %v |", name, launch, c, r.Cost, 100*(r.Offered[resource.CPUs]/wanted-1), 100*unmet/wanted, r.Waited.Round(time.Minute))
+				cost := 100 * r.Cost.Float() / results[closed{0.7, false}].Cost.Float()
+				t.Logf("| %s | %v | %v | %.0f %% | %.0f %% | %.3f %% | %v |", name, launch, c, cost, 100*(r.Offered[resource.CPUs]/wanted-1), 100*unmet/wanted, r.Waited.Round(time.Minute))
 			}
 			low, with := results[closed{0.7, false}], results[closed{0.9, true}]
-			if without := results[closed{0.9, false}]; name == "weekly" && (with.Cost > low.Cost*9/10 || with.Unmet[resource.CPUs] > without.Unmet[resource.CPUs]/2) {
+			if without := results[closed{0.9, false}]; name == "office" && (with.Cost > low.Cost*9/10 || with.Unmet[resource.CPUs] > without.Unmet[resource.CPUs]/2) {
 				t.Errorf("%s, launch %v: a setpoint of 0.9 with the forecast costs %v, %v at 0.7; unmet %v, without it %v", name, launch, with.Cost, low.Cost,
 					with.Unmet[resource.CPUs], without.Unmet[resource.CPUs])
 			}

@@ -27,6 +27,7 @@ type advised struct {
 	t        testing.TB
 	setpoint float64
 	launch   time.Duration
+	without  string
 	start    time.Time
 	cpus     []float64 // at the begin of each slot
 	forecast *builtin.Forecast
@@ -60,7 +61,7 @@ func (a *advised) advice(n int) resource.Request {
 	}
 	r, err := a.forecast.Value(a.t.Context(), signals.Input{
 		Now: a.start.Add(time.Duration(n) * slot), App: "all", Setpoint: a.setpoint, Metrics: map[string]signals.Series{"cpus": s},
-		Parameters: signals.Parameters{"unit": map[string]any{"cpus": 1.0}, "launch": a.launch.String(), "time_zone": "UTC"},
+		Parameters: signals.Parameters{"unit": map[string]any{"cpus": 1.0}, "launch": a.launch.String(), "time_zone": "UTC", "without_season": a.without},
 	})
 	if err != nil && !errors.Is(err, signals.ErrNoOpinion) {
 		a.t.Fatal(err)
@@ -119,9 +120,13 @@ func recorded(t testing.TB, name string) (all []float64) {
 type closed struct {
 	setpoint float64
 	forecast bool
+	without  string // without_season
 }
 
 func (c closed) String() string {
+	if c.without == "headroom" {
+		return fmt.Sprint(c.setpoint, " with forecast or headroom")
+	}
 	if c.forecast {
 		return fmt.Sprintf("%g with forecast", c.setpoint)
 	}
@@ -137,7 +142,7 @@ func closedLoop(t *testing.T, load []float64, days int, launch time.Duration, c 
 	for _, x := range load {
 		mean += x / float64(len(load))
 	}
-	a := &advised{Series: simulate.NewSeries(), t: t, setpoint: c.setpoint, launch: launch, start: noon.Truncate(24 * time.Hour), latest: -1}
+	a := &advised{Series: simulate.NewSeries(), t: t, setpoint: c.setpoint, launch: launch, without: c.without, start: noon.Truncate(24 * time.Hour), latest: -1}
 	a.Linear = true
 	for i, x := range load {
 		a.cpus = append(a.cpus, x/mean*200) // of 50 machines
@@ -174,15 +179,15 @@ func TestForecastInClosedLoop(t *testing.T) {
 	for _, name := range names {
 		for _, launch := range launches {
 			results := map[closed]simulate.Result{}
-			for _, c := range []closed{{0.7, false}, {0.9, false}, {0.9, true}} {
+			for _, c := range []closed{{0.7, false, ""}, {0.9, false, ""}, {0.9, true, "no opinion"}, {0.9, true, "headroom"}} {
 				r := closedLoop(t, worlds[name], days, launch, c)
 				results[c] = r
 				wanted, unmet := r.Wanted[resource.CPUs], r.Unmet[resource.CPUs]
-				cost := 100 * r.Cost.Float() / results[closed{0.7, false}].Cost.Float()
+				cost := 100 * r.Cost.Float() / results[closed{0.7, false, ""}].Cost.Float()
 				t.Logf("| %s | %v | %v | %.0f %% | %.0f %% | %.3f %% | %v |", name, launch, c, cost, 100*(r.Offered[resource.CPUs]/wanted-1), 100*unmet/wanted, r.Waited.Round(time.Minute))
 			}
-			low, with := results[closed{0.7, false}], results[closed{0.9, true}]
-			if without := results[closed{0.9, false}]; name == "office" && (with.Cost > low.Cost*9/10 || with.Unmet[resource.CPUs] > without.Unmet[resource.CPUs]/2) {
+			low, with := results[closed{0.7, false, ""}], results[closed{0.9, true, "no opinion"}]
+			if without := results[closed{0.9, false, ""}]; name == "office" && (with.Cost > low.Cost*9/10 || with.Unmet[resource.CPUs] > without.Unmet[resource.CPUs]/2) {
 				t.Errorf("%s, launch %v: a setpoint of 0.9 with the forecast costs %v, %v at 0.7; unmet %v, without it %v", name, launch, with.Cost, low.Cost,
 					with.Unmet[resource.CPUs], without.Unmet[resource.CPUs])
 			}

@@ -20,9 +20,9 @@ type ActionSummary struct {
 // SummaryNotRequested is VerdictNotRequested in a summary, where an empty verdict is VerdictValue.
 const SummaryNotRequested Verdict = "not_requested"
 
-// AppSummaryTick is the request that counted for one app.
+// AppSummaryTick is the request that counted for one app, or what counted of one advisor.
 type AppSummaryTick struct {
-	Name    string         `json:"app"`
+	Name    string         `json:"app"`               // of an advisor: "APP~NAME"
 	Source  RequestSource  `json:"source,omitempty"`  // empty: its own signal
 	Verdict Verdict        `json:"verdict,omitempty"` // of its own signal; empty: Value
 	Request RequestSummary `json:"request"`
@@ -31,6 +31,8 @@ type AppSummaryTick struct {
 	Latency time.Duration `json:"latency_ns,omitempty"`
 	// Shadow is the response of the shadow candidate, in the tick that compares it.
 	Shadow *ShadowSummary `json:"shadow,omitempty"`
+	// Raise are the app's advisors. The Request of the app includes theirs.
+	Raise []AppSummaryTick `json:"raise,omitempty"`
 }
 
 // GroupSummary is the target of one group before and after the decision.

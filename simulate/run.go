@@ -67,7 +67,7 @@ func newWorld(s *Scenario) *world {
 	slices.SortStableFunc(w.events, func(a, b moment) int { return a.at.Compare(b.at) })
 	listing := ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
 	own := map[string]bool{}
-	for _, a := range append([]ask.Signal{s.Pool.Default}, s.Pool.Apps...) {
+	for _, a := range s.Pool.Signals() {
 		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
 		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
 	}
@@ -77,11 +77,15 @@ func newWorld(s *Scenario) *world {
 	}
 	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
 		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
-		Dial: func(e ask.Endpoint, _ ask.RequestSpec) ask.Client {
-			if own[e.Address] {
-				return direct{w, e.Address}
+		Dial: func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
+			app := sigproto.AppOf(e.Address)
+			if !own[app] {
+				app = ""
 			}
-			return direct{w, ""}
+			if sigproto.AppOf(e.Address) != e.Address {
+				return schedule{direct{w, app}, r}
+			}
+			return direct{w, app}
 		},
 		Metrics: &memory.Store{Keep: keepMetrics}, Ledger: w, Memory: forgetful{}, Orders: w.orders, Lease: lease{}, Records: records{},
 		Places: places, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,

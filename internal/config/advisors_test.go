@@ -30,6 +30,8 @@ func TestAdvisors(t *testing.T) {
 		{"an advisor of its own", pool(calendar(", raise: []")), at + ".raise: no such key"},
 		{"a period of 0s", pool(calendar(", period: 0s")), at + ".period: is 0s: want"},
 		{"a wrong zone", pool(strings.Replace(calendar(""), "Berlin", "Belin", 1)), at + ".parameters.time_zone: no time zone has the name"},
+		{"a calendar as the signal of an app", goodPool + "autoscale_signals:\n  - app: web\n    name: calendar\n    kind: builtin\n    parameters: {time_zone: UTC, periods: [{name: p, days: daily, from: 08:00, for: 1h, at_least: {cpus: 4}}]}\n",
+			"FILE:6: autoscale_signals[0].name: is calendar, which has no opinion outside of its periods"},
 		{"times without windows", pool(strings.Replace(calendar(""), "at_least: {cpus: 4}", "times: 2", 1)), at + ".required_metrics: is missing: times and plus need windows"},
 		{"times with windows", pool(strings.Replace(calendar(", required_metrics: [{name: cpus_expected, type: instance_counts, range: 10m, app: web}]"), "at_least: {cpus: 4}", "times: 2", 1)), ""},
 	} {
@@ -79,6 +81,8 @@ func TestForecastWindow(t *testing.T) {
 		{"all points", pool("{name: requests, type: app_metrics, range: 672h}", ""), at + ".required_metrics[0].resolution: is 0s: want 5m for a forecast, at most 15m"},
 		{"hours", pool("{name: requests, type: app_metrics, range: 672h, resolution: 1h}", ""), at + ".required_metrics[0].resolution: is 1h: want 5m"},
 		{"two windows", pool(requests+", "+load, ""), at + ".parameters.metric: is missing: name one of required_metrics"},
+		{"the signal of an app", strings.NewReplacer("    raise:\n      - {name: forecast", "    name: forecast", ", kind:", "\n    kind:", ", required_metrics", "\n    required_metrics", ", parameters", "\n    parameters", "UTC}}", "UTC}").Replace(pool(requests, "")),
+			"FILE:6: autoscale_signals[0].name: is forecast, which has no opinion without a season, so the pool would never shrink: list it in raise of an app"},
 		{"no such window", pool(requests, ", metric: load"), at + `.parameters.metric: is "load": want the name of one of required_metrics`},
 	} {
 		t.Run(c.name, func(t *testing.T) {

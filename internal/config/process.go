@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // kindBuiltin is the kind of a signal that weir ships. It has no version.
@@ -154,6 +155,9 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 			ps = append(ps, d.problem(path+".parameters", line))
 		}
 	}
+	if why, only := onlyAdvises(s.Name); only && sigproto.AppOf(s.App) == s.App {
+		ps = append(ps, d.problem(path+".name", why))
+	}
 	if s.isCalendar() {
 		ps = append(ps, s.calendarProblems(d, path)...)
 	}
@@ -161,6 +165,12 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 		ps = append(ps, s.forecastProblems(d, path)...)
 	}
 	return append(ps, s.addressProblems(d, path)...)
+}
+
+// onlyAdvises returns whether a shipped signal can be an advisor only, and the problem of another use.
+func onlyAdvises(name string) (why string, only bool) {
+	without := map[string]string{"calendar": "outside of its periods", "forecast": "without a season"}[name]
+	return fmt.Sprintf("is %s, which has no opinion %s, so the pool would never shrink: list it in raise of an app", name, without), without != ""
 }
 
 // calendarProblems checks the parameters of the calendar.

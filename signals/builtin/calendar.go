@@ -96,4 +96,6 @@ func next(c calendar.Calendar, now time.Time) string {
 }
 
 // shown returns "Mon 30 Nov 07:50 (Europe/Berlin)".
-func shown(t time.Time) string { return fmt.Sprintf("%s (%s)", t.Format("Mon 2 Jan 15:04"), t.Location()) }
+func shown(t time.Time) string {
+	return fmt.Sprintf("%s (%s)", t.Format("Mon 2 Jan 15:04"), t.Location())
+}

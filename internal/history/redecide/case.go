@@ -245,6 +245,7 @@ func (n writtenNode) candidate() (api.Candidate, error) {
 func fillApps(in *api.DecisionInput, signals []writtenSignal) error {
 	in.Apps = append(make([]api.AppInput, 0, len(in.Apps)+len(signals)), in.Apps...)
 	for i, app := range in.Apps {
+		in.Apps[i].Raise = slices.Clone(app.Raise)
 		in.Apps[i].Configured = app.Configured || slices.ContainsFunc(signals, func(w writtenSignal) bool { return w.App == app.Name })
 	}
 	seen := map[string]bool{}
@@ -261,12 +262,28 @@ func fillApps(in *api.DecisionInput, signals []writtenSignal) error {
 			in.Default = opinion
 			continue
 		}
+		if advisor := advisorOf(in, s.App); advisor != nil {
+			advisor.Opinion = opinion
+			continue
+		}
 		at := slices.IndexFunc(in.Apps, func(a api.AppInput) bool { return a.Name == s.App })
 		if at < 0 {
 			at = len(in.Apps)
 			in.Apps = append(in.Apps, api.AppInput{Name: s.App, Configured: true, HoldFor: config.DefaultHold})
 		}
 		in.Apps[at].Opinion = opinion
+	}
+	return nil
+}
+
+// advisorOf returns the advisor of that name, "APP~NAME", that the policy lists; nil: it lists none.
+func advisorOf(in *api.DecisionInput, name string) *api.AdvisorInput {
+	for i := range in.Apps {
+		for j := range in.Apps[i].Raise {
+			if a := &in.Apps[i].Raise[j]; a.Name == name {
+				return a
+			}
+		}
 	}
 	return nil
 }

@@ -189,10 +189,12 @@ func (v *tickView) signals(t api.Summary, r *api.TickRecord, kind resource.Kind,
 	if r != nil && r.Case != nil {
 		for _, a := range r.Case.Input.Apps {
 			opinions[a.Name] = a.Opinion
+			for _, advisor := range a.Raise {
+				opinions[advisor.Name] = advisor.Opinion
+			}
 		}
 	}
-	for _, a := range t.Apps {
-		colour := appClass(rank(t.Apps, a, kind))
+	add := func(a api.AppSummaryTick, colour string) {
 		severity := series.Fine
 		for _, x := range series.Reduce(api.Summary{At: t.At, Target: t.Target, Apps: []api.AppSummaryTick{a}}, condition.Facts{}).Values {
 			if x.Quantity == series.Verdict {
@@ -223,6 +225,13 @@ func (v *tickView) signals(t api.Summary, r *api.TickRecord, kind resource.Kind,
 			one.Verdict += "; last value counts"
 		}
 		v.Signals = append(v.Signals, one)
+	}
+	for _, a := range t.Apps {
+		colour := appClass(rank(t.Apps, a, kind))
+		add(a, colour)
+		for _, advisor := range a.Raise {
+			add(advisor, colour)
+		}
 	}
 }
 

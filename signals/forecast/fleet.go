@@ -8,8 +8,6 @@ import (
 // tally is what a fleet did on one day.
 type tally struct {
 	unused, waiting, load float64 // in units of the load times slots
-	slots                 int     // with a known load
-	foreseen              int     // slots with a forecast
 }
 
 // days selects some of the judged days.
@@ -46,7 +44,6 @@ func (g grid) play(targets []float64, from, horizon int) (f fleet) {
 			t.load += y
 			t.unused += max(capacity-y, 0)
 			t.waiting += max(y-capacity, 0)
-			t.slots++
 		}
 	}
 	return f

@@ -167,7 +167,7 @@ func wrongNames() []wrongInput {
 		{"signal restart a·b", nil, 2, `"a b"`, "app", rule},
 		{"signal logs \x1b[2J", nil, 2, `"\x1b[2J"`, "app", rule},
 		{"signal shadow a/b", nil, 2, `"a/b"`, "app", rule},
-		{"signal run best", nil, 2, "is built in", `"best"`, "want one of default"},
+		{"signal run best", nil, 2, "is built in", `"best"`, "want one of calendar, default"},
 		{"signal init 9·x --sdk-version v1.0.0", nil, 2, `"9 x"`, "name", "want"},
 		{"signal init rps --language ruby --sdk-version v1.0.0", nil, 2, `"ruby"`, "language", "want"},
 		{"signal init rps --sdk-version latest", nil, 2, `"latest"`, "version", "want one like v1.2.3"},

@@ -19,6 +19,8 @@
 // Harris and Marschak 1951). Multiplicative seasons with a level are those of Winters (1960), without a trend: the level and r
 // follow one. The maximum over k is needed because a pool returns machines at once: it would return what it has just requested.
 //
+// A slot of the profile without values has the mean of its neighbours, so a metric needs a point in each third slot.
+//
 // A stuck metric, an hour of equal values at a time of the day that has others, counts as missing in y. R keeps its values.
 //
 // The package is pure. All functions may be called concurrently.

@@ -196,6 +196,7 @@ func (v *tickView) signals(t api.Summary, r *api.TickRecord, kind resource.Kind,
 	}
 	add := func(a api.AppSummaryTick, colour string) {
 		severity := series.Fine
+		a.Raise = nil // each has its own row
 		for _, x := range series.Reduce(api.Summary{At: t.At, Target: t.Target, Apps: []api.AppSummaryTick{a}}, condition.Facts{}).Values {
 			if x.Quantity == series.Verdict {
 				severity = series.Severity(x.X)

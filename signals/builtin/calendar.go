@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
@@ -74,7 +73,7 @@ func activePeriods(now time.Time, active []calendar.Occurrence) string {
 	for _, o := range active {
 		text := fmt.Sprintf("%s until %s", o.Period, shown(o.End))
 		if now.Before(o.Begin) {
-			text = fmt.Sprintf("%s begins in %s (lead %s)", o.Period, seconds.Short(o.Begin.Sub(now)), seconds.Short(o.Lead))
+			text = fmt.Sprintf("%s begins in %s (lead %s)", o.Period, short(o.Begin.Sub(now)), short(o.Lead))
 		}
 		if len(active) > 1 {
 			text = o.Raise.String() + " (" + text + ")"
@@ -82,6 +81,18 @@ func activePeriods(now time.Time, active []calendar.Occurrence) string {
 		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", ")
+}
+
+// short formats a duration without parts that are zero, as 10m.
+func short(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // next describes the next period.

@@ -100,7 +100,7 @@ func (cli *commands) try(ctx context.Context, a tryFlags, now time.Time) error {
 		case err != nil:
 			return fmt.Errorf("%s: %w", q.Name, err)
 		case len(found) == 0:
-			return fmt.Errorf("no series %s of type %s in the last %s", q.Name, q.Type, seconds.Short(a.since))
+			return fmt.Errorf("%s of type %s has no complete slot of %s in the last %s: check its name, or wait", q.Name, q.Type, seconds.Short(forecast.Step), seconds.Short(a.since))
 		case len(found) > 1:
 			return fmt.Errorf("%d series are named %s: name one with --app", len(found), q.Name)
 		}

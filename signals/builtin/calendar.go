@@ -83,18 +83,6 @@ func activePeriods(now time.Time, active []calendar.Occurrence) string {
 	return strings.Join(parts, ", ")
 }
 
-// short formats a duration without parts that are zero, as 10m.
-func short(d time.Duration) string {
-	text := d.Round(time.Second).String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
 // next describes the next period.
 func next(c calendar.Calendar, now time.Time) string {
 	const near, far = 8, 400 // days; most calendars have a period within a week
@@ -109,4 +97,15 @@ func next(c calendar.Calendar, now time.Time) string {
 // shown returns "Mon 30 Nov 07:50 (Europe/Berlin)".
 func shown(t time.Time) string {
 	return fmt.Sprintf("%s (%s)", t.Format("Mon 2 Jan 15:04"), t.Location())
+}
+
+// short returns a duration without zeros at its end, such as 7m.
+func short(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -100,7 +99,7 @@ func (r *lineReader) readCase(line []byte) (api.Case, error) {
 		return api.Case{}, strictjson.Plain(err)
 	}
 	if of.Case != nil || of.Every != nil || of.EverySeconds != nil {
-		return recordedCase(line, of.EverySeconds != nil)
+		return recordedCase(line)
 	}
 	var w writtenCase
 	if err := decodeStrictly(line, &w); err != nil {
@@ -110,13 +109,8 @@ func (r *lineReader) readCase(line []byte) (api.Case, error) {
 }
 
 // recordedCase returns the case of a record.
-func recordedCase(line []byte, inSeconds bool) (c api.Case, err error) {
-	if inSeconds {
-		if line, err = seconds.Back[api.TickRecord](line); err != nil {
-			return c, fmt.Errorf("read the durations of the record: %w", err)
-		}
-	}
-	record, err := history.ReadRecord(line)
+func recordedCase(line []byte) (c api.Case, err error) {
+	record, err := history.ReadPrinted(line)
 	switch {
 	case err != nil:
 		return c, err

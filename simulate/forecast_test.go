@@ -84,8 +84,8 @@ func office(days int) []float64 {
 	return out
 }
 
-// recorded returns a real series; a missing value is the one before it.
-func recorded(t testing.TB, name string) (all []float64) {
+// recordedSeries returns a real series; a missing value is the one before it.
+func recordedSeries(t testing.TB, name string) (all []float64) {
 	t.Helper()
 	f, err := os.Open(filepath.Join("..", "signals", "forecast", "testdata", "series", name+".csv"))
 	if err != nil {
@@ -171,7 +171,7 @@ func TestForecastInClosedLoop(t *testing.T) {
 		days = 14
 		for _, name := range []string{"taxi", "asg_cpu", "tweets_amzn"} {
 			names = append(names, name)
-			worlds[name] = recorded(t, name)
+			worlds[name] = recordedSeries(t, name)
 		}
 		launches = append(launches, 15*time.Minute)
 	}

@@ -266,6 +266,7 @@ func TestWindowThatCannotBeRead(t *testing.T) {
 func TestWhatASignalSees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
+	w.now = w.now.Truncate(time.Minute) // the begin of a slot
 	w.asks(sigproto.DefaultApp, 4)
 	web := w.asks("web", 8)
 	w.config.Apps[0].Parameters = map[string]any{"headroom": 1.5}
@@ -280,7 +281,7 @@ func TestWhatASignalSees(t *testing.T) {
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 8}, 0)
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,slots", Value: 2}, 2*time.Minute)
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,slots", Value: 4}, 2*time.Minute-time.Second)
-	w.write(metrics.Sample{Type: metrics.App, Name: "web,slots", Value: 9}, 0)
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,slots", Value: 9}, -time.Minute) // in the slot that begins with the tick
 	w.write(metrics.Sample{Type: metrics.App, Name: "other,requests", Value: 1}, 0)
 	for _, d := range []metrics.Dimensions{
 		{"cluster": "here", "pool": "default", "app": "web"}, {"cluster": "here", "pool": "default", "app": "other"},

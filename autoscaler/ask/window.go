@@ -29,6 +29,8 @@ type Window struct {
 	MaxAge time.Duration // of the newest point, or of the end of the newest slot; an older one is stale
 	// Resolution is that of metrics.Query. Each series then has another one beside it, with the counts.
 	Resolution time.Duration
+	// Optional is set if the request is sent without the window while it is stale or unknown.
+	Optional bool
 
 	// Source, Query, Step, Lag and Whole are those of metrics.Query. Then Type is empty, and the series have the Name with
 	// the dimensions of the answer.
@@ -64,7 +66,7 @@ func newWindowReader(ctx context.Context, c Config, ports Ports, now time.Time) 
 }
 
 // series reads the windows of an app. A window that cannot be read, is empty, or has a too old
-// newest point is an error, because unknown is not empty. A regular expression without a match is
+// newest point is an error, because unknown is not empty; an optional one is left out. A regular expression without a match is
 // an empty window. short describes a window of usage that does not reach back to its beginning, if
 // there is one. If two windows have a series of the same name, the later one counts.
 func (r *windowReader) series(app string, windows []Window) (out []sigproto.Series, short string, err error) {
@@ -72,9 +74,14 @@ func (r *windowReader) series(app string, windows []Window) (out []sigproto.Seri
 	for _, w := range windows {
 		series, err := r.window(r.config.query(app, w, r.now))
 		if err != nil {
-			return nil, "", fmt.Errorf("window of %s is unknown: %w", w.Name, err)
+			err = fmt.Errorf("window of %s is unknown: %w", w.Name, err)
+		} else {
+			err = fresh(series, w, r.now)
 		}
-		if err := fresh(series, w, r.now); err != nil {
+		switch {
+		case err != nil && w.Optional:
+			continue
+		case err != nil:
 			return nil, "", err
 		}
 		if short == "" && w.Type == metrics.System {

@@ -135,6 +135,8 @@ func TestSeries(t *testing.T) {
 		{"the later window counts", []Window{pattern("req", 0), exact}, []sigproto.Series{shown(a, 5, 1), shown(b, 2)}, ""},
 		{"of others", []Window{pattern("webb|other", 1)}, nil, "webb|other has no point in the last 1m0s"},
 		{"nothing", []Window{exact, pattern("nothing", 1)}, nil, "nothing has no point in the last 1m0s"},
+		{"nothing, of an optional window", []Window{exact, {Name: "nothing", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute, Optional: true}},
+			[]sigproto.Series{shown(a, 5, 1)}, ""},
 	}
 	r := newWindowReader(t.Context(), Config{Cluster: "here", Pool: "default"}, Ports{Limit: context.WithTimeout, Metrics: store}, now)
 	for _, test := range tests {

@@ -30,6 +30,8 @@ func TestAdvisors(t *testing.T) {
 		{"an advisor of its own", pool(calendar(", raise: []")), at + ".raise: no such key"},
 		{"a period of 0s", pool(calendar(", period: 0s")), at + ".period: is 0s: want"},
 		{"a wrong zone", pool(strings.Replace(calendar(""), "Berlin", "Belin", 1)), at + ".parameters.time_zone: no time zone has the name"},
+		{"a calendar as the signal of an app", goodPool + "autoscale_signals:\n  - app: web\n    name: calendar\n    kind: builtin\n    parameters: {time_zone: UTC, periods: [{name: p, days: daily, from: 08:00, for: 1h, at_least: {cpus: 4}}]}\n",
+			"FILE:6: autoscale_signals[0].name: is calendar, which has no opinion outside of its periods"},
 		{"times without windows", pool(strings.Replace(calendar(""), "at_least: {cpus: 4}", "times: 2", 1)), at + ".required_metrics: is missing: times and plus need windows"},
 		{"times with windows", pool(strings.Replace(calendar(", required_metrics: [{name: cpus_expected, type: instance_counts, range: 10m, app: web}]"), "at_least: {cpus: 4}", "times: 2", 1)), ""},
 	} {
@@ -59,5 +61,39 @@ func TestAdvisors(t *testing.T) {
 	}
 	if c := p.Calendars(); len(c) != 1 || c["web~calendar"].NeedsRequest() {
 		t.Errorf("calendars %+v, want one that needs no request", c)
+	}
+}
+
+// TestForecastWindow checks the window of the shipped forecast, one wrong at a time.
+func TestForecastWindow(t *testing.T) {
+	pool := func(windows, more string) string {
+		return goodPool + "autoscale_signals:\n  - app: web\n    raise:\n      - {name: forecast, kind: builtin, required_metrics: [" + windows +
+			"], parameters: {unit: {cpus: 0.01}, time_zone: UTC" + more + "}}\n"
+	}
+	const requests, load = "{name: requests, type: app_metrics, range: 672h, resolution: 5m}", "{name: load, type: app_metrics, range: 120h, resolution: 15m}"
+	const at = "FILE:7: autoscale_signals[0].raise[0]"
+	for _, c := range []struct{ name, text, want string }{
+		{"good", pool(requests, ""), ""},
+		{"named", pool(requests+", "+load, ", metric: load"), ""},
+		{"a series", pool(requests+", "+load, `, metric: "load|zone=a"`), ""},
+		{"another window of twenty minutes", pool(requests+", {name: load, type: app_metrics, range: 20m}", ", metric: requests"), ""},
+		{"short", pool("{name: requests, type: app_metrics, range: 100h, resolution: 5m}", ""), at + ".required_metrics[0].range: is 100h: want at least 120h for a forecast"},
+		{"all points", pool("{name: requests, type: app_metrics, range: 672h}", ""), at + ".required_metrics[0].resolution: is 0s: want 5m for a forecast, at most 15m"},
+		{"hours", pool("{name: requests, type: app_metrics, range: 672h, resolution: 1h}", ""), at + ".required_metrics[0].resolution: is 1h: want 5m"},
+		{"two windows", pool(requests+", "+load, ""), at + ".parameters.metric: is missing: name one of required_metrics"},
+		{"the signal of an app", strings.NewReplacer("    raise:\n      - {name: forecast", "    name: forecast", ", kind:", "\n    kind:", ", required_metrics", "\n    required_metrics", ", parameters", "\n    parameters", "UTC}}", "UTC}").Replace(pool(requests, "")),
+			"FILE:6: autoscale_signals[0].name: is forecast, which has no opinion without a season, so the pool would never shrink: list it in raise of an app"},
+		{"no such window", pool(requests, ", metric: load"), at + `.parameters.metric: is "load": want the name of one of required_metrics`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, c.text)
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			expectLines(t, err, c.want)
+		})
 	}
 }

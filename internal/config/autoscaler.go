@@ -86,10 +86,14 @@ func (s Signal) evaluated(service Service, standby ask.Signal) ask.Signal {
 	if s.Name == "" { // the app uses the default signal and is evaluated with it
 		period = standby.Period
 	}
-	return ask.Signal{
+	one := ask.Signal{
 		App: s.App, Namespace: s.Namespace, Name: s.Name, Version: s.Pin(), Period: period, TimeLimit: s.TimeLimit,
 		MaxRequest: s.MaxRequest.request(), Windows: windows(service, s.Metrics), Parameters: s.Parameters, Setpoint: standby.Setpoint,
 	}
+	for i := range one.Windows { // at_least of a calendar needs none
+		one.Windows[i].Optional = s.isCalendar()
+	}
+	return one
 }
 
 // machines returns what one machine of each group offers, by the file.

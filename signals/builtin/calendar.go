@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
@@ -74,7 +73,7 @@ func activePeriods(now time.Time, active []calendar.Occurrence) string {
 	for _, o := range active {
 		text := fmt.Sprintf("%s until %s", o.Period, shown(o.End))
 		if now.Before(o.Begin) {
-			text = fmt.Sprintf("%s begins in %s (lead %s)", o.Period, seconds.Short(o.Begin.Sub(now)), seconds.Short(o.Lead))
+			text = fmt.Sprintf("%s begins in %s (lead %s)", o.Period, short(o.Begin.Sub(now)), short(o.Lead))
 		}
 		if len(active) > 1 {
 			text = o.Raise.String() + " (" + text + ")"
@@ -96,4 +95,17 @@ func next(c calendar.Calendar, now time.Time) string {
 }
 
 // shown returns "Mon 30 Nov 07:50 (Europe/Berlin)".
-func shown(t time.Time) string { return fmt.Sprintf("%s (%s)", t.Format("Mon 2 Jan 15:04"), t.Location()) }
+func shown(t time.Time) string {
+	return fmt.Sprintf("%s (%s)", t.Format("Mon 2 Jan 15:04"), t.Location())
+}
+
+// short returns a duration without zeros at its end, such as 7m.
+func short(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return text
+}

@@ -25,7 +25,7 @@ type policy struct {
 	config simulate.Policy
 }
 
-// maxInput bounds the bytes of a series or a spot history.
+// maxInput bounds the bytes of a series.
 const maxInput = 256 << 20
 
 // scenario is a scenario file with the files that it names.
@@ -54,8 +54,10 @@ func readScenario(path string) (s scenario, err error) {
 	if s.counts, err = s.readDemand(); err != nil {
 		return s, err
 	}
-	if s.prices, err = s.readPrices(); err != nil {
-		return s, err
+	if p := s.file.Prices.Below(s.dir); p != nil {
+		if s.prices, err = p.Read(); err != nil {
+			return s, err
+		}
 	}
 	first, last := s.counts.Span()
 	s.start = first
@@ -101,33 +103,6 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 		}
 		if err := out.Adopt(app.Name, one); err != nil {
 			return nil, fmt.Errorf("%s: %w", app.File, err)
-		}
-	}
-	return out, nil
-}
-
-func (s scenario) readPrices() (*price.Prices, error) {
-	p := s.file.Prices
-	if p == nil {
-		return nil, nil
-	}
-	out := &price.Prices{}
-	if p.Table != "" {
-		data, err := inputfile.Read(s.path(p.Table), maxInput)
-		if err == nil {
-			err = out.AddTable(p.Table, data)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if p.SpotHistory != "" {
-		data, err := inputfile.Read(s.path(p.SpotHistory), maxInput)
-		if err == nil {
-			err = out.AddSpotHistory(p.SpotHistory, data, p.Product)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return out, nil
@@ -187,7 +162,8 @@ func changed(c simulate.Policy, overrides []redecide.Override) simulate.Policy {
 	return c
 }
 
-// readPool returns the configuration of a pool's file, as an autoscaler has it. Its signals are direct: they have no windows.
+// readPool returns the configuration of a pool's file, as an autoscaler has it. Its signals are direct: they have no windows. Its
+// only advisors are calendars: others need more of the past than the need of an app.
 func readPool(path string) (simulate.Policy, error) {
 	cluster := filepath.Dir(path)
 	service, err := config.LoadService(filepath.Dir(cluster))
@@ -200,8 +176,16 @@ func readPool(path string) (simulate.Policy, error) {
 	}
 	c := config.Autoscaler(service, pool)
 	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
+	calendars := pool.Calendars()
 	for i := range c.Apps {
-		c.Apps[i].Windows = nil
+		advisors := c.Apps[i].Raise
+		c.Apps[i].Windows, c.Apps[i].Raise = nil, nil
+		for _, a := range advisors {
+			if _, is := calendars[a.App]; is {
+				a.Windows = nil
+				c.Apps[i].Raise = append(c.Apps[i].Raise, a)
+			}
+		}
 	}
 	return c, nil
 }
@@ -245,7 +229,7 @@ func groupOf(id string, g config.SimulatedGroup) simulate.Group {
 }
 
 func eventOf(e config.SimulatedEvent, start time.Time) simulate.Event {
-	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost}
+	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost, Silent: e.SignalsFail}
 	if e.Order == nil {
 		return out
 	}

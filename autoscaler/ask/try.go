@@ -5,13 +5,12 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Try reads a window of an app at a moment from a store, as a tick does, and describes it.
-func (c Config) Try(ctx context.Context, store metrics.Store, app string, w Window, now time.Time) api.MetricTrial {
-	r := newWindowReader(ctx, c, Ports{Metrics: store, Limit: context.WithTimeout}, now)
+// Try reads a window of an app at a moment, as a tick does, and describes it. Of the ports it uses Metrics and Limit.
+func (c Config) Try(ctx context.Context, ports Ports, app string, w Window, now time.Time) api.MetricTrial {
+	r := newWindowReader(ctx, c, ports, now)
 	out := api.MetricTrial{App: app, Metric: w.Name, Source: w.Source, Query: w.Query, Range: w.Range, Series: []api.TriedSeries{}}
 	found, err := r.window(c.query(app, w, now))
 	if err == nil {

@@ -9,19 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/windowtrial"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/source"
 	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
-	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 func (cli *metricsCommands) tryCommand() *cobra.Command {
@@ -50,11 +45,11 @@ The exit code is 0 if each signal could be evaluated, and 1 if a window is unkno
 			if err != nil {
 				return usage.New(err)
 			}
-			tried, err := triedWindows(config.Autoscaler(service, pool), app)
+			trial, err := windowtrial.New(service, pool, app)
 			if err != nil {
 				return usage.New(err)
 			}
-			return cli.tryMetrics(cmd.Context(), service, pool, tried)
+			return cli.tryMetrics(cmd.Context(), trial)
 		},
 	}
 	cmd.Flags().StringVar(&app, "app", "", "only the metrics of this app")
@@ -71,74 +66,35 @@ func (cli *metricsCommands) files(args []string) (config.Service, config.Pool, e
 	return config.LoadAt(configs, args[0], cli.Cluster, cli.Pool)
 }
 
-// triedWindow is a window of an app or of the default signal.
-type triedWindow struct {
-	app    string
-	window ask.Window
-}
-
-// triedWindows returns the windows of an app, with those of its advisors; empty: of all.
-func triedWindows(c autoscaler.Config, app string) (all []triedWindow, err error) {
-	var apps []string
-	for _, signal := range c.Signals() {
-		of := sigproto.AppOf(signal.App)
-		apps = append(apps, of)
-		if app != "" && of != app {
-			continue
-		}
-		for _, w := range signal.Windows {
-			all = append(all, triedWindow{signal.App, w})
-		}
-	}
-	if slices.Sort(apps); app != "" && !slices.Contains(apps, app) {
-		return nil, fmt.Errorf("--app %q: %s", app, spelling.Unknown(app, slices.Compact(apps)))
-	}
-	return all, nil
-}
-
-// tryMetrics tries the windows in order, and prints them.
-func (cli *metricsCommands) tryMetrics(ctx context.Context, service config.Service, pool config.Pool, tried []triedWindow) error {
-	sources, err := service.OpenSources()
-	if err != nil {
-		return err
-	}
-	try := func(ctx context.Context, own metrics.Store) error {
-		return cli.printTrials(ctx, service, pool, tried, source.Router{Store: own, Sources: sources})
-	}
-	if !slices.ContainsFunc(tried, func(t triedWindow) bool { return t.window.Source == "" }) {
-		return try(ctx, nil)
+// tryMetrics tries the windows, and prints them.
+func (cli *metricsCommands) tryMetrics(ctx context.Context, trial *windowtrial.Trial) error {
+	if !trial.NeedsStore() {
+		return cli.printTrials(trial.Run(ctx, nil))
 	}
 	return cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		own, err := cli.MetricsStore(b, metricsstore.OperatorWriter)
 		if err != nil {
 			return err
 		}
-		return try(ctx, own)
+		return cli.printTrials(trial.Run(ctx, own))
 	})
 }
 
-func (cli *metricsCommands) printTrials(ctx context.Context, service config.Service, pool config.Pool, tried []triedWindow, store metrics.Store) error {
-	c := ask.Config{Cluster: pool.Cluster, Pool: pool.Name, Tick: config.Autoscaler(service, pool).Tick}
-	trials, bad := []api.MetricTrial{}, 0
-	for _, t := range tried {
-		began := time.Now()
-		one := c.Try(ctx, store, sigproto.AppOf(t.app), t.window, began)
-		one.App, one.Took = t.app, time.Since(began)
-		if one.Problem != "" {
-			bad++
-		}
-		trials = append(trials, one)
-	}
+func (cli *metricsCommands) printTrials(trials []api.MetricTrial) error {
 	if cli.Output == "json" {
 		if err := cli.PrintJSON(trials); err != nil {
 			return err
 		}
 	} else {
 		cli.PrintTable([]string{"app", "metric", "source", "took", "series", "points", "gaps", "newest", "last value"}, trialRows(trials))
-		for _, one := range trials {
-			if one.Problem != "" {
-				fmt.Fprintf(cli.Stdout, "%s of %s: %s\n", one.Metric, one.App, one.Problem)
-			}
+	}
+	bad := 0
+	for _, one := range trials {
+		if one.Problem == "" {
+			continue
+		}
+		if bad++; cli.Output != "json" {
+			fmt.Fprintf(cli.Stdout, "%s of %s: %s\n", one.Metric, one.App, one.Problem)
 		}
 	}
 	if bad > 0 {

@@ -1,4 +1,9 @@
-// Package windowtrial reads the windows of a pool's signals once, as the autoscaler reads them at a tick.
+// Package windowtrial reads the windows of a pool's signals once, as the autoscaler reads them at a tick. Commands print what
+// the signals would receive, or why they would not be evaluated.
+//
+// [New] selects the windows of an app, or of all, and opens the sources of the service file. [Trial.Run] reads them one after
+// the other, with the time that each took. It changes nothing, and keeps nothing between two calls. A Trial is not safe for
+// concurrent use.
 package windowtrial
 
 import (

@@ -33,6 +33,7 @@ type world struct {
 	result   Result
 	targets  map[string]int // of the groups, by the last tick
 	failed   error          // of the sink
+	counted  int            // changes that the columns have
 	works    time.Time      // when the work changes by itself, as of the last Step; zero: never
 }
 
@@ -60,7 +61,7 @@ func Run(ctx context.Context, s Scenario) (Result, error) {
 func newWorld(s *Scenario) *world {
 	w := &world{scenario: s, now: s.Start, machines: newMachines(s), orders: &orders{}}
 	w.result.From = s.Start
-	w.meter = meter{at: s.Start, results: &w.result}
+	w.meter = meter{at: s.Start, results: &w.result, columns: newColumns(s)}
 	for _, e := range s.Events {
 		w.schedule(e)
 	}
@@ -233,7 +234,22 @@ const repeatWarning = 10 * time.Second
 
 // measure adds the time until now to the result.
 func (w *world) measure(now time.Time) {
+	if column := w.meter.columns.at(w.meter.at); column != nil && now.After(w.meter.at) {
+		w.count(column)
+	}
 	w.meter.advance(now, w.scenario.Work.Until(now), w.machines.offered, w.machines.existing)
+}
+
+// count adds what happened since the last count to a column.
+func (w *world) count(column *Column) {
+	b, r := w.machines.bill, &w.result
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	column.Launches += b.launches - r.Launches
+	column.Interrupted += b.interrupted - r.Interrupted
+	column.Removed += b.removed - r.Removed
+	column.Changes += r.Changes - w.counted
+	r.Launches, r.Interrupted, r.Removed, w.counted = b.launches, b.interrupted, b.removed, r.Changes
 }
 
 // settle adopts all changes of now. It places the work on the nodes if anything changed, or if it must.
@@ -249,6 +265,9 @@ func (w *world) settle(ctx context.Context, must bool) error {
 
 // Append implements autoscaler.Ledger.
 func (w *world) Append(_ context.Context, r api.TickRecord) error {
+	if w.scenario.Why != nil {
+		w.meter.why = w.scenario.Why(r)
+	}
 	if w.scenario.Sink != nil {
 		w.failed = w.scenario.Sink(r)
 	}
@@ -289,6 +308,14 @@ func (w *world) finish(ctx context.Context) (Result, error) {
 		r.Cost += m.Cost
 	}
 	b := w.machines.bill
+	if n := len(w.meter.columns.all); n > 0 {
+		w.count(&w.meter.columns.all[n-1])
+	}
 	r.Launches, r.Interrupted, r.Removed = b.launches, b.interrupted, b.removed
+	w.meter.stretches.end()
+	r.Columns, r.Worst = w.meter.columns.all, w.meter.stretches.worst
+	if placed, is := w.scenario.Work.(*Apps); is {
+		r.Disrupted = placed.disrupted
+	}
 	return *r, err
 }

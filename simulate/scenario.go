@@ -34,6 +34,10 @@ type Scenario struct {
 	Billing price.Billing
 	// Sink receives the record of each tick, and keeps no part of it; nil: no receiver. Its error ends the run.
 	Sink func(api.TickRecord) error
+	// Columns is the most columns of the result; 0: none. Why returns what kept the pool from growing at a tick, for the worst stretches
+	// of the result; nil: they have no cause.
+	Columns int
+	Why     func(api.TickRecord) string
 }
 
 // Group is a group of equal machines.

@@ -199,8 +199,8 @@ func (s *Series) Next(now time.Time) time.Time {
 	return next
 }
 
-// columns of a series, of which time is required.
-var columns = []string{"time", "app", "cpus", "mem", "disk", "gpus", "instances"}
+// seriesColumns are the columns of a series, of which time is required.
+var seriesColumns = []string{"time", "app", "cpus", "mem", "disk", "gpus", "instances"}
 
 // timeFormats are the formats of a time. Those without a zone are in UTC.
 var timeFormats = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04"}
@@ -213,12 +213,12 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 	r.TrimLeadingSpace, r.ReuseRecord = true, true
 	head, err := r.Read()
 	if err != nil {
-		return nil, fmt.Errorf("read series %s: the first row, of the columns %s: %w", name, strings.Join(columns, ","), err)
+		return nil, fmt.Errorf("read series %s: the first row, of the columns %s: %w", name, strings.Join(seriesColumns, ","), err)
 	}
 	at := map[string]int{}
 	for i, column := range head {
-		if _, twice := at[column]; twice || !slices.Contains(columns, column) {
-			return nil, fmt.Errorf("%s:1: column %q is unknown or given twice: want %s", name, column, strings.Join(columns, ","))
+		if _, twice := at[column]; twice || !slices.Contains(seriesColumns, column) {
+			return nil, fmt.Errorf("%s:1: column %q is unknown or given twice: want %s", name, column, strings.Join(seriesColumns, ","))
 		}
 		at[column] = i
 	}

@@ -32,7 +32,7 @@ type Stretch struct {
 	peak, area float64
 }
 
-// maxStretches is how many stretches a result has: those with the most unmet demand, in units of what the pool offers.
+// maxStretches is how many stretches a result has: those with the most unmet demand, in hours of a machine of the first group.
 const maxStretches = 10
 
 // columns divides a run into at most Scenario.Columns columns.
@@ -92,16 +92,15 @@ type stretches struct {
 	worst []Stretch
 }
 
-// add adds a time in which work waits. share is the unmet demand as a part of what the pool offered, times hours; why is what kept
-// the pool from growing.
-func (s *stretches) add(from, to time.Time, unmet resource.Vector, share float64, why string) {
+// add adds a time in which work waits. hours is the unmet demand in hours of a machine, why is what kept the pool from growing.
+func (s *stretches) add(from, to time.Time, unmet resource.Vector, hours float64, why string) {
 	if s.open.From.IsZero() {
 		s.open = Stretch{From: from}
 	}
 	s.open.To = to
 	s.open.Unmet = s.open.Unmet.Add(unmet)
-	s.open.area += share
-	if height := share / max(to.Sub(from).Hours(), 1e-9); height >= s.open.peak {
+	s.open.area += hours
+	if height := hours / max(to.Sub(from).Hours(), 1e-9); height >= s.open.peak {
 		s.open.peak, s.open.Why = height, why
 	}
 }

@@ -42,7 +42,8 @@ type meter struct {
 
 	columns   columns
 	stretches stretches
-	why       string // Scenario.Why of the last tick
+	why       string          // Scenario.Why of the last tick
+	machine   resource.Vector // what a machine of the first group offers
 }
 
 // advance adds the time until now, at the end of which the load is as given.
@@ -73,7 +74,7 @@ func (m *meter) advance(now time.Time, end Load, offered resource.Vector, existi
 		r.Unmet[k] += unmet[k]
 		if area > resource.Slack {
 			short = true
-			share = max(share, unmet[k]/max(offered[k], 1))
+			share = max(share, unmet[k]/max(m.machine[k], resource.Slack))
 			column.Peak[k] = max(column.Peak[k], from, to)
 			begins, ends = minTime(begins, m.after(now, first)), maxTime(ends, m.after(now, last))
 		}

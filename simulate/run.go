@@ -61,7 +61,7 @@ func Run(ctx context.Context, s Scenario) (Result, error) {
 func newWorld(s *Scenario) *world {
 	w := &world{scenario: s, now: s.Start, machines: newMachines(s), orders: &orders{}}
 	w.result.From = s.Start
-	w.meter = meter{at: s.Start, results: &w.result, columns: newColumns(s)}
+	w.meter = meter{at: s.Start, results: &w.result, columns: newColumns(s), machine: s.Groups[0].Machine}
 	for _, e := range s.Events {
 		w.schedule(e)
 	}

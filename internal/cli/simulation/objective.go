@@ -82,7 +82,7 @@ func quantityNamed(name string) (string, error) {
 	if slices.Contains(quantityNames, name) {
 		return name, nil
 	}
-	return "", fmt.Errorf("quantity %.40q is unknown%s: want one of %s, and bounds such as unmet<=2%%", name, spelling.DidYouMean(name, quantityNames), strings.Join(quantityNames, ", "))
+	return "", fmt.Errorf("quantity %.40q is unknown%s; want one of %s, and bounds such as unmet<=2%%", name, spelling.DidYouMean(name, quantityNames), strings.Join(quantityNames, ", "))
 }
 
 func parseBound(text string) (b bound, err error) {

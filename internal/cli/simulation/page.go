@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -14,10 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
-	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
-	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -116,19 +113,19 @@ func (r report) page(other map[string]api.Simulated) web.Report {
 	for _, i := range plotted {
 		columns := r.results[i][0].Columns
 		out.Columns = len(columns)
-		each := columns[len(columns)-1].From.Sub(first.From) / time.Duration(max(len(columns)-1, 1))
+		width := columns[len(columns)-1].From.Sub(first.From) / time.Duration(max(len(columns)-1, 1))
 		if len(columns) == 1 {
-			each = first.To.Sub(first.From)
+			width = first.To.Sub(first.From)
 		}
-		out.To = first.From.Add(each * time.Duration(len(columns)))
+		out.To = first.From.Add(width * time.Duration(len(columns)))
 	}
 	for _, d := range r.drawings() {
 		section := web.ReportPlots{Title: d.title}
 		for _, i := range plotted {
 			c := d.chart(r.results[i][0])
 			c.Columns, c.Height = out.Columns, d.height
-			c.Name = d.title + " of " + r.policies[i].name
-			section.Lanes = append(section.Lanes, web.ReportLane{Name: r.policies[i].name, Chart: c})
+			c.Name = d.title + " of " + display(r.policies[i].name)
+			section.Lanes = append(section.Lanes, web.ReportLane{Name: display(r.policies[i].name), Chart: c})
 		}
 		out.Plots = append(out.Plots, section)
 	}
@@ -149,21 +146,21 @@ func (r report) sentence() string {
 		text = fmt.Sprintf("%.3g days from %s. ", days.Hours()/24, a.From.UTC().Format("2 January 2006"))
 	}
 	if len(r.rows) == 1 {
-		return text + fmt.Sprintf("%s costs %s, leaves %.2f %% of the needed cpu-hours unmet, and work waits for at most %s.", a.Policy, cost(a), 100*a.UnmetShare, wait(a))
+		return text + fmt.Sprintf("%s costs %s, leaves %.2f %% of the needed cpu-hours unmet, and work waits for at most %s.", display(a.Policy), cost(a), 100*a.UnmetShare, wait(a))
 	}
 	b := r.rows[1]
 	if len(r.rows) > 2 || r.goal != nil {
 		i := slices.IndexFunc(r.rows, func(x api.Simulated) bool { return x.Policy == r.chosen })
 		if i == 0 {
-			return text + fmt.Sprintf("Of %d policies, the first one (%s) is the best%s: it costs %s, leaves %.2f %% unmet, and work waits for at most %s.", len(r.rows), a.Policy, r.by(), cost(a), 100*a.UnmetShare, wait(a))
+			return text + fmt.Sprintf("Of %d policies, the first one (%s) is the best%s: it costs %s, leaves %.2f %% unmet, and work waits for at most %s.", len(r.rows), display(a.Policy), r.by(), cost(a), 100*a.UnmetShare, wait(a))
 		}
 		b = r.rows[i]
 		if r.goal != nil {
-			text += fmt.Sprintf("Of %d policies, %s is the best%s. ", len(r.rows), b.Policy, r.by())
+			text += fmt.Sprintf("Of %d policies, %s is the best%s. ", len(r.rows), display(b.Policy), r.by())
 		}
 	}
 	return text + fmt.Sprintf("%s costs %s and %s costs %s%s. They leave %.2f %% and %.2f %% of the needed cpu-hours unmet%s. Work waits for at most %s and %s.",
-		a.Policy, cost(a), b.Policy, cost(b), changeOf(mean(b.Cost), mean(a.Cost)), 100*a.UnmetShare, 100*b.UnmetShare, changeOf(b.Unmet.Mean, a.Unmet.Mean), wait(a), wait(b))
+		display(a.Policy), cost(a), display(b.Policy), cost(b), changeOf(mean(b.Cost), mean(a.Cost)), 100*a.UnmetShare, 100*b.UnmetShare, changeOf(b.Unmet.Mean, a.Unmet.Mean), wait(a), wait(b))
 }
 
 // by returns the objective: " by cost, with unmet<=2%".
@@ -204,367 +201,17 @@ func wait(r api.Simulated) string {
 	return seconds.Short(time.Duration(r.Waited * float64(time.Second)).Round(time.Second))
 }
 
-// measure is a row of the comparison.
-type measure struct {
-	name  string
-	text  func(api.Simulated) string
-	value func(api.Simulated) float64 // for the difference to the first policy; nil: it has none
-}
-
-// measures returns the rows of the comparison.
-func (r report) measures(other map[string]api.Simulated) []measure {
-	out := []measure{{"Cost", cost, func(s api.Simulated) float64 { return mean(s.Cost) }}}
-	markets := map[string]bool{}
-	for _, s := range r.rows {
-		for _, m := range s.Markets {
-			markets[m.Market] = true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(markets)) {
-		of := func(s api.Simulated) (m api.SimulatedMarket) {
-			for _, one := range s.Markets {
-				if one.Market == name {
-					m = one
-				}
-			}
-			return m
-		}
-		out = append(out, measure{"· " + name, func(s api.Simulated) string {
-			m := of(s)
-			if m.Cost == nil {
-				return plot.Number(m.Hours) + " machine-hours"
-			}
-			return fmt.Sprintf("%.2f %s · %s machine-hours", *m.Cost, s.Currency, plot.Number(m.Hours))
-		}, nil})
-	}
-	share := func(part, of float64) string {
-		if of <= 0 {
-			return ""
-		}
-		return fmt.Sprintf(" · %.2f %%", 100*part/of)
-	}
-	out = append(out, measure{"Unmet cpu-hours", func(s api.Simulated) string { return text(s.Unmet, s.Seeds) + share(s.Unmet.Mean, s.Wanted) }, func(s api.Simulated) float64 { return s.Unmet.Mean }})
-	if len(other) > 0 {
-		name := "· if the series were in steps"
-		if !r.scenario.counts.Linear {
-			name = "· if the series were linear"
-		}
-		out = append(out, measure{name, func(s api.Simulated) string {
-			o, known := other[s.Policy]
-			if !known {
-				return "–"
-			}
-			return text(o.Unmet, 1) + share(o.Unmet.Mean, o.Wanted) + " · cost " + text(*cmp.Or(o.Cost, new(api.Estimate)), 1)
-		}, nil})
-	}
-	out = append(out, measure{"· on the worst day", func(s api.Simulated) string { return r.worstDay(s.Policy) }, nil})
-	for _, k := range resource.Kinds() {
-		if name := k.String(); k != resource.CPUs && slices.ContainsFunc(r.rows, func(s api.Simulated) bool { return s.UnmetBy[name] > 0 }) {
-			out = append(out, measure{"Unmet " + name + "-hours", func(s api.Simulated) string { return plot.Number(s.UnmetBy[name]) }, func(s api.Simulated) float64 { return s.UnmetBy[name] }})
-		}
-	}
-	count := func(name string, of func(api.Simulated) float64) measure {
-		return measure{name, func(s api.Simulated) string { return fmt.Sprintf("%.0f", of(s)) }, of}
-	}
-	out = append(out,
-		measure{"Longest wait", func(s api.Simulated) string {
-			if s.Waited == 0 {
-				return "none"
-			}
-			return wait(s) + " · " + s.WaitedAt.UTC().Format("Mon 2 Jan 15:04")
-		}, func(s api.Simulated) float64 { return s.Waited }},
-		measure{"Unused cpu-hours", func(s api.Simulated) string {
-			return plot.Number(s.UnusedBy["cpus"]) + fmt.Sprintf(" · %.1f %%", 100*(1-s.Used))
-		}, func(s api.Simulated) float64 { return s.UnusedBy["cpus"] }},
-		measure{"Machine-hours", func(s api.Simulated) string { return plot.Number(s.Hours) }, func(s api.Simulated) float64 { return s.Hours }},
-		count("Machines launched", func(s api.Simulated) float64 { return s.Launches }),
-		count("Machines that the pool ended", func(s api.Simulated) float64 { return s.Removed }),
-		count("Machines that the provider interrupted", func(s api.Simulated) float64 { return s.Interrupted }),
-	)
-	if r.scenario.file.Demand.Series == nil {
-		out = append(out, count("Copies that were moved or lost", func(s api.Simulated) float64 { return s.Disrupted }))
-	}
-	return append(out,
-		count("Ticks that changed a target", func(s api.Simulated) float64 { return s.Changes }),
-		measure{"Ticks without a decision", func(s api.Simulated) string { return fmt.Sprint(s.Failed) }, nil},
-	)
-}
-
-// worstDay returns the day with the largest unmet share of the first seed of a policy.
-func (r report) worstDay(name string) string {
-	type day struct{ wanted, unmet float64 }
-	days := map[string]day{}
-	for i, p := range r.policies {
-		if p.name != name {
-			continue
-		}
-		for _, c := range r.results[i][0].Columns {
-			key := c.From.UTC().Format(time.DateOnly)
-			d := days[key]
-			days[key] = day{d.wanted + c.Wanted[resource.CPUs], d.unmet + c.Unmet[resource.CPUs]}
-		}
-	}
-	worst, most := "–", 0.0
-	for _, key := range slices.Sorted(maps.Keys(days)) {
-		if d := days[key]; d.wanted > 0 && d.unmet/d.wanted > most {
-			at, _ := time.Parse(time.DateOnly, key)
-			most = d.unmet / d.wanted
-			worst = fmt.Sprintf("%.2f · %.2f %% · %s", d.unmet, 100*most, at.Format("Mon 2 Jan"))
-		}
-	}
-	return worst
-}
-
-// comparison has a column for each policy, or a row for each of many.
-func (r report) comparison(other map[string]api.Simulated) web.ReportTable {
-	all := r.measures(other)
-	cell := func(m measure, i int) web.ReportCell {
-		c := web.ReportCell{Text: m.text(r.rows[i]), Number: true}
-		if m.value != nil {
-			c.Rest = strings.TrimSpace(difference(m.value(r.rows[i]), m.value(r.rows[0]), i))
-		}
-		return c
-	}
-	t := web.ReportTable{Title: "Result"}
-	if n := r.rows[0].Seeds; n > 1 {
-		t.Note = fmt.Sprintf("Means of %d seeds. After ± is half of the width of the 95 %% interval over the seeds, which vary launch times and interruptions.", n)
-	}
-	if len(r.rows) <= maxPlotted {
-		t.Head = append(t.Head, "Quantity")
-		for _, s := range r.rows {
-			t.Head = append(t.Head, s.Policy)
-		}
-		for _, m := range all {
-			row := []web.ReportCell{{Text: m.name}}
-			for i := range r.rows {
-				row = append(row, cell(m, i))
-			}
-			t.Rows = append(t.Rows, row)
-		}
-		return t
-	}
-	all = slices.DeleteFunc(all, func(m measure) bool { return m.value == nil })
-	t.Head = []string{"Policy"}
-	for _, m := range all {
-		t.Head = append(t.Head, m.name)
-	}
-	if r.goal != nil {
-		t.Head = append(t.Head, "Misses")
-	}
-	ranked := slices.Clone(r.rows)
-	if r.goal != nil {
-		_ = r.goal.rank(ranked) // the command returns the error
-	}
-	for _, s := range ranked {
-		i := slices.IndexFunc(r.rows, func(x api.Simulated) bool { return x.Policy == s.Policy })
-		row := []web.ReportCell{{Text: s.Policy}}
-		if s.Policy == r.chosen && r.goal != nil {
-			row[0].Class = "strong"
-		}
-		for _, m := range all {
-			row = append(row, cell(m, i))
-		}
-		if r.goal != nil {
-			row = append(row, web.ReportCell{Text: cmp.Or(strings.Join(s.Misses, ", "), "–")})
-		}
-		t.Rows = append(t.Rows, row)
-	}
-	return t
-}
-
-// scatter shows cost against unmet demand.
-func (r report) scatter() web.ReportTable {
-	s := &plot.Scatter{Name: "Cost against unmet demand of each policy", X: "cost, " + r.rows[0].Currency, Y: "unmet cpu-hours", Height: 320}
-	of := func(x api.Simulated) api.Estimate { return *x.Cost }
-	if r.rows[0].Cost == nil {
-		s.X = "machine-hours"
-		of = func(x api.Simulated) api.Estimate { return api.Estimate{Mean: x.Hours} }
-	}
-	for _, row := range r.rows {
-		c := of(row)
-		d := plot.Dot{X: c.Mean, Y: row.Unmet.Mean, HalfX: c.Half, HalfY: row.Unmet.Half, Class: "sj", Text: shortName(row.Policy)}
-		if row.Policy == r.chosen && r.goal != nil {
-			d.Class = "chosen"
-		}
-		s.Dots = append(s.Dots, d)
-	}
-	return web.ReportTable{Title: "Cost against unmet demand", Note: "A policy above and to the right of another one is worse in both.", Scatter: s}
-}
-
-// shortName returns the values of a sweep, without keys.
-func shortName(name string) string {
-	var values []string
-	for part := range strings.SplitSeq(name, ",") {
-		_, value, found := strings.Cut(part, "=")
-		if !found {
-			return name
-		}
-		values = append(values, value)
-	}
-	return strings.Join(values, ", ")
-}
-
-// differences shows the keys in which the plotted policies differ.
-func (r report) differences() web.ReportTable {
-	plotted := r.plotted()
-	t := web.ReportTable{Title: "What differs", Head: []string{"Key"}}
-	if len(plotted) < 2 {
-		return t
-	}
-	keys := map[string]bool{}
-	for _, i := range plotted {
-		t.Head = append(t.Head, r.policies[i].name)
-		for key := range r.policies[i].parts {
-			keys[key] = true
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		row, same := []web.ReportCell{{Text: key}}, true
-		for _, i := range plotted {
-			value, known := r.policies[i].parts[key]
-			if same = same && value == r.policies[plotted[0]].parts[key]; !known {
-				value = "–"
-			}
-			row = append(row, web.ReportCell{Text: value})
-		}
-		if !same && len(t.Rows) < maxDiffered {
-			t.Rows = append(t.Rows, row)
-		}
-	}
-	return t
-}
-
-// drawing is one plot for each policy.
-type drawing struct {
-	title  string
-	height int
-	chart  func(simulate.Result) plot.Chart
-}
-
-// drawings returns the plots: cause before effect.
-func (r report) drawings() (out []drawing) {
-	plotted := r.plotted()
-	wants := func(k resource.Kind) bool {
-		return slices.ContainsFunc(plotted, func(i int) bool { return r.results[i][0].Wanted[k] > 0 })
-	}
-	for _, k := range resource.Kinds() {
-		if !wants(k) {
-			continue
-		}
-		out = append(out, drawing{"Work and capacity, " + k.String(), 132, func(s simulate.Result) plot.Chart {
-			served := layer(s, "a0", "served", meanOf, func(c simulate.Column) float64 { return c.Wanted[k] - c.Unmet[k] })
-			unmet := layer(s, "bad", "unmet", meanOf, func(c simulate.Column) float64 { return c.Unmet[k] })
-			offered := layer(s, "strong", "offered", meanOf, func(c simulate.Column) float64 { return c.Offered[k] })
-			return plot.Chart{Stack: []plot.Layer{served, unmet}, Lines: []plot.Layer{offered}}
-		}})
-	}
-	for _, k := range resource.Kinds() {
-		if !wants(k) || !slices.ContainsFunc(plotted, func(i int) bool { return r.results[i][0].Unmet[k] > 0 }) {
-			continue
-		}
-		out = append(out, drawing{"Unmet demand, " + k.String(), 64, func(s simulate.Result) plot.Chart {
-			return plot.Chart{Stack: []plot.Layer{layer(s, "bad", "unmet", totalOf, func(c simulate.Column) float64 { return c.Unmet[k] })}}
-		}})
-	}
-	out = append(out,
-		drawing{"Longest wait, minutes", 56, func(s simulate.Result) plot.Chart {
-			return plot.Chart{Stack: []plot.Layer{layer(s, "warn", "wait", mostOf, func(c simulate.Column) float64 { return c.Waited.Minutes() * c.Hours })}}
-		}},
-		drawing{"Unused capacity, cpus", 64, func(s simulate.Result) plot.Chart {
-			return plot.Chart{Stack: []plot.Layer{layer(s, "a3", "unused", meanOf, func(c simulate.Column) float64 {
-				return c.Offered[resource.CPUs] - c.Wanted[resource.CPUs] + c.Unmet[resource.CPUs]
-			})}}
-		}})
-	if r.scenario.prices != nil {
-		out = append(out, drawing{"Cost an hour by market, " + r.rows[0].Currency, 96, func(s simulate.Result) plot.Chart {
-			return plot.Chart{Stack: costs(s)}
-		}})
-	}
-	return append(out,
-		drawing{"Machines", 56, func(s simulate.Result) plot.Chart {
-			return plot.Chart{Stack: []plot.Layer{layer(s, "sj", "exist", meanOf, func(c simulate.Column) float64 { return c.Existed })}}
-		}},
-		drawing{"Launches and ends, machines an hour", 64, func(s simulate.Result) plot.Chart {
-			count := func(of func(simulate.Column) int) func(simulate.Column) float64 {
-				return func(c simulate.Column) float64 { return float64(of(c)) }
-			}
-			stack := []plot.Layer{
-				layer(s, "g0", "launched", totalOf, count(func(c simulate.Column) int { return c.Launches })),
-				layer(s, "g2", "ended", totalOf, count(func(c simulate.Column) int { return c.Removed })),
-			}
-			if s.Interrupted > 0 {
-				stack = append(stack, layer(s, "bad", "interrupted", totalOf, count(func(c simulate.Column) int { return c.Interrupted })))
-			}
-			return plot.Chart{Stack: stack}
-		}})
-}
-
-// Values of a layer's label.
-const (
-	meanOf  = "mean"
-	totalOf = "total"
-	mostOf  = "most"
-)
-
-// layer returns a layer of a value of each column, which of is times the hours of the column.
-func layer(s simulate.Result, class, name, label string, of func(simulate.Column) float64) plot.Layer {
-	l := plot.Layer{Class: class, Name: name, Bins: make([]series.Bin, len(s.Columns))}
-	total, hours, most := 0.0, 0.0, 0.0
-	for i, c := range s.Columns {
-		if c.Hours <= 0 {
-			continue
-		}
-		x := max(0, of(c)) / c.Hours
-		total, hours, most = total+of(c), hours+c.Hours, max(most, x)
-		l.Bins[i] = bin(x)
-	}
-	value := map[string]float64{totalOf: total, mostOf: most, meanOf: total / max(hours, 1e-9)}[label]
-	l.Value = label + " " + plot.Number(math.Round(value*1000)/1000)
-	return l
-}
-
-func bin(x float64) series.Bin {
-	y := float32(x)
-	return series.Bin{Min: y, Max: y, Last: y, Mean: y, OK: true}
-}
-
-// costs returns a layer for each market.
-func costs(s simulate.Result) (out []plot.Layer) {
-	for i, m := range s.Markets {
-		l := plot.Layer{Class: fmt.Sprintf("g%d", i%3), Name: shortMarket(m.Market), Value: fmt.Sprintf("%.2f", m.Cost.Float()), Bins: make([]series.Bin, len(s.Columns))}
-		for k, c := range s.Columns {
-			if c.Hours > 0 && k < len(m.Columns) {
-				l.Bins[k] = bin(m.Columns[k].Float() / c.Hours)
-			}
-		}
-		out = append(out, l)
-	}
-	return out
-}
-
-// shortMarket returns the name of a market in the room beside a plot.
-func shortMarket(m price.Market) string {
-	name := cmp.Or(m.Type, "machines")
-	if m.Spot {
-		name += " spot"
-	}
-	if m.Zone != "" && len(name) < 10 {
-		name += " " + m.Zone[max(0, len(m.Zone)-2):]
-	}
-	return series.Cut(name, 16)
-}
-
 // worst lists the worst stretches of the plotted policies.
 func (r report) worst(plotted []int) web.ReportTable {
 	t := web.ReportTable{
 		Title: "Worst stretches of waiting work", Note: "What kept the pool from growing is of the last tick before the most work waited. Times are of the first seed.",
 		Head: []string{"Policy", "From", "Lasted", "Unmet cpu-hours", "What kept the pool from growing"},
 	}
-	each := maxWorst / max(1, len(plotted))
+	most := maxWorst / max(1, len(plotted))
 	for _, i := range plotted {
-		for _, w := range r.results[i][0].Worst[:min(each, len(r.results[i][0].Worst))] {
+		for _, w := range r.results[i][0].Worst[:min(most, len(r.results[i][0].Worst))] {
 			t.Rows = append(t.Rows, []web.ReportCell{
-				{Text: r.policies[i].name}, {Text: w.From.UTC().Format("Mon 2 Jan 15:04")}, {Text: seconds.Short(w.To.Sub(w.From).Round(time.Second)), Number: true},
+				{Text: display(r.policies[i].name)}, {Text: w.From.UTC().Format("Mon 2 Jan 15:04")}, {Text: seconds.Short(w.To.Sub(w.From).Round(time.Second)), Number: true},
 				{Text: plot.Number(w.Unmet[resource.CPUs]), Number: true}, {Text: w.Why, Class: "why"},
 			})
 		}

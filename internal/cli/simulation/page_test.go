@@ -14,8 +14,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
 
-// examples is the folder of the scenarios that the guide uses.
-var examples = filepath.Join("..", "..", "..", "examples", "simulate")
+// example copies the example of the guide, with other values of "simulate", and returns its folder.
+func example(t *testing.T, run string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "..", "examples", "simulate"))); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "elb.yaml")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "seeds: 3", run, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
 
 // weir runs a command line in this process.
 func weir(t *testing.T, args ...string) {
@@ -26,33 +41,37 @@ func weir(t *testing.T, args ...string) {
 	}
 }
 
-// The page of two policies is complete: it loads no other file, runs no script, and has what a review needs.
-func TestPageOfTwoPolicies(t *testing.T) {
+// A page is complete: it loads no other file and runs no script. It fits a screen and a phone, light and dark, and has no problem that
+// axe-core finds.
+func TestPageForAReview(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "review.html")
-	weir(t, "simulate", filepath.Join(examples, "elb.yaml"), "--with", filepath.Join(examples, "configs", "prod", "slow.yaml"), "--seeds", "1", "--html", path)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{"src=", "@import", "<script", "<link", "http://", "https://"} {
-		if strings.Contains(string(text), part) {
-			t.Errorf("the page has %q", part)
-		}
-	}
-	for _, size := range []struct {
-		name          string
+	dir := example(t, "duration: 24h, seed: 1")
+	scenario, two, many := filepath.Join(dir, "elb.yaml"), filepath.Join(dir, "two.html"), filepath.Join(dir, "many.html")
+	weir(t, "simulate", scenario, "--with", filepath.Join(dir, "configs", "prod", "slow.yaml"), "--html", two)
+	weir(t, "simulate", scenario, "--sweep", "autoscaling.setpoint=0.5..0.9:0.1", "--objective", "cost,unmet<=8%", "--seeds", "2", "--html", many)
+	for _, test := range []struct {
+		name, path    string
 		width, height int64
 		dark          bool
-	}{{"simulation", 1280, 900, false}, {"simulation-dark", 1280, 900, true}, {"simulation-phone", 390, 844, false}} {
-		tab := webtest.Browse(t, size.width, size.height, size.dark)
-		tab.Run(chromedp.Navigate("file://" + path))
-		tab.Shot(size.name)
-		if wide := webtest.Eval[int](tab, "document.documentElement.scrollWidth"); int64(wide) > size.width {
-			t.Errorf("%s: the page is %d px wide, want at most %d", size.name, wide, size.width)
+		plots         int
+	}{{"simulation", two, 1280, 900, false, 12}, {"simulation-phone", two, 390, 844, false, 12}, {"sweep-dark", many, 1280, 900, true, 12}} {
+		text, err := os.ReadFile(test.path)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if n := webtest.Eval[int](tab, "document.querySelectorAll('.plot.chart').length"); n < 10 {
-			t.Errorf("%s: the page has %d plots", size.name, n)
+		for _, part := range []string{"src=", "@import", "<script", "<link", "http://", "https://"} {
+			if strings.Contains(string(text), part) {
+				t.Errorf("%s: the page has %q", test.name, part)
+			}
+		}
+		tab := webtest.Browse(t, test.width, test.height, test.dark)
+		tab.Run(chromedp.Navigate("file://" + test.path))
+		tab.Shot(test.name)
+		if wide := webtest.Eval[int64](tab, "document.documentElement.scrollWidth"); wide > test.width {
+			t.Errorf("%s: the page is %d px wide, want at most %d", test.name, wide, test.width)
+		}
+		if n := webtest.Eval[int](tab, "document.querySelectorAll('.plot.chart').length"); n < test.plots {
+			t.Errorf("%s: the page has %d plots, want at least %d", test.name, n, test.plots)
 		}
 		var result struct {
 			Violations []struct {
@@ -62,7 +81,7 @@ func TestPageOfTwoPolicies(t *testing.T) {
 		}
 		tab.Run(chromedp.Evaluate(webtest.Axe(t), nil), chromedp.Evaluate(`axe.run()`, &result, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
 		for _, v := range result.Violations {
-			t.Errorf("%s: %s: %s (%d times)\n%.200s\n%.300s", size.name, v.ID, v.Help, len(v.Nodes), v.Nodes[0].HTML, v.Nodes[0].FailureSummary)
+			t.Errorf("%s: %s: %s (%d times)\n%.200s\n%.300s", test.name, v.ID, v.Help, len(v.Nodes), v.Nodes[0].HTML, v.Nodes[0].FailureSummary)
 		}
 	}
 }

@@ -148,30 +148,46 @@ func (cli *commands) print(rows []api.Simulated) error {
 		return cli.PrintJSON(rows)
 	}
 	table := make([][]string, len(rows))
+	noted := false
 	for i, r := range rows {
 		cost := "unknown"
 		if r.Cost != nil {
 			cost = text(*r.Cost, r.Seeds) + " " + r.Currency + difference(r.Cost.Mean, rows[0].Cost.Mean, i)
 		}
-		name := r.Policy
-		if r.Dominated != "" {
-			name += " (beaten by " + r.Dominated + ")"
-		}
-		if len(r.Misses) > 0 {
-			name += " (misses " + strings.Join(r.Misses, ", ") + ")"
-		}
-		if r.To != rows[0].To {
-			name += " (until " + r.To.UTC().Format(time.RFC3339) + ")"
-		}
+		note := note(r, rows[0])
+		noted = noted || note != ""
 		table[i] = []string{
-			name, cost, text(r.Unmet, r.Seeds) + difference(r.Unmet.Mean, rows[0].Unmet.Mean, i), fmt.Sprintf("%.2f %%", 100*r.UnmetShare),
+			r.Policy, cost, text(r.Unmet, r.Seeds) + difference(r.Unmet.Mean, rows[0].Unmet.Mean, i), fmt.Sprintf("%.2f %%", 100*r.UnmetShare),
 			seconds.Short(time.Duration(r.Waited * float64(time.Second)).Round(time.Second)), fmt.Sprintf("%.1f %%", 100*r.Used),
-			fmt.Sprintf("%.0f", r.Changes), fmt.Sprintf("%.0f", r.Launches), fmt.Sprintf("%.0f", r.Interrupted), fmt.Sprint(r.Failed),
+			fmt.Sprintf("%.0f", r.Changes), fmt.Sprintf("%.0f", r.Launches), fmt.Sprintf("%.0f", r.Interrupted), fmt.Sprint(r.Failed), note,
 		}
 	}
-	cli.PrintTable([]string{"policy", "cost", "unmet cpu-hours", "unmet", "longest wait", "used", "target changes", "launches", "interrupted", "failed ticks"}, table)
+	head := []string{"policy", "cost", "unmet cpu-hours", "unmet", "longest wait", "used", "target changes", "launches", "interrupted", "failed ticks"}
+	if noted {
+		head = append(head, "note")
+	} else {
+		for i := range table {
+			table[i] = table[i][:len(head)]
+		}
+	}
+	cli.PrintTable(head, table)
 	_, err := fmt.Fprintf(cli.Stdout, "%s to %s, %d seeds\n", rows[0].From.UTC().Format(time.RFC3339), rows[0].To.UTC().Format(time.RFC3339), rows[0].Seeds)
 	return err
+}
+
+// note returns what a reader of a row must know.
+func note(r, first api.Simulated) string {
+	var all []string
+	if r.Dominated != "" {
+		all = append(all, "beaten by "+r.Dominated)
+	}
+	for _, m := range r.Misses {
+		all = append(all, "misses "+m)
+	}
+	if r.To != first.To {
+		all = append(all, "until "+r.To.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(all, ", ")
 }
 
 // csvHead are the columns of --output csv. A cell of a number that is unknown is empty.

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -28,7 +29,9 @@ type world struct {
 	orders   *orders
 	events   []moment // to come, in order of time
 	loop     *autoscaler.Loop
-	tend     time.Time // when the drains advance; zero: they wait for the next tick
+	store    *memory.Store
+	samples  []metrics.Sample // to be written
+	tend     time.Time        // when the drains advance; zero: they wait for the next tick
 	meter    meter
 	result   Result
 	targets  map[string]int // of the groups, by the last tick
@@ -59,7 +62,7 @@ func Run(ctx context.Context, s Scenario) (Result, error) {
 }
 
 func newWorld(s *Scenario) *world {
-	w := &world{scenario: s, now: s.Start, machines: newMachines(s), orders: &orders{}}
+	w := &world{scenario: s, now: s.Start, machines: newMachines(s), orders: &orders{}, store: &memory.Store{Keep: keepMetrics}, samples: s.Samples}
 	w.result.From = s.Start
 	w.meter = meter{at: s.Start, results: &w.result, columns: newColumns(s), machine: s.Groups[0].Machine}
 	for _, e := range s.Events {
@@ -79,12 +82,15 @@ func newWorld(s *Scenario) *world {
 	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
 		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
 		Dial: func(e ask.Endpoint, _ ask.RequestSpec) ask.Client {
+			if real := s.Signals[e.Address]; real != nil {
+				return real
+			}
 			if own[e.Address] {
 				return direct{w, e.Address}
 			}
 			return direct{w, ""}
 		},
-		Metrics: &memory.Store{Keep: keepMetrics}, Ledger: w, Memory: forgetful{}, Orders: w.orders, Lease: lease{}, Records: records{},
+		Metrics: w.store, Ledger: w, Memory: forgetful{}, Orders: w.orders, Lease: lease{}, Records: records{},
 		Places: places, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
@@ -149,6 +155,9 @@ func (w *world) run(ctx context.Context) error {
 		if err := w.settle(ctx, true); err != nil { // the loop reads the work of now
 			return err
 		}
+		if err := w.write(ctx); err != nil {
+			return err
+		}
 		if err := w.loop.Tick(ctx, w.now); err != nil {
 			return err
 		}
@@ -167,6 +176,20 @@ func (w *world) run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// write writes the samples that the loop can read now.
+func (w *world) write(ctx context.Context) error {
+	n := 0
+	for n < len(w.samples) && !w.samples[n].Time.Add(w.scenario.Delay).After(w.now) {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	due := w.samples[:n]
+	w.samples = w.samples[n:]
+	return w.store.Write(ctx, due)
 }
 
 // next returns the next moment, at most the next tick.

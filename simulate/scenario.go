@@ -9,12 +9,17 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Policy is the configuration of a pool's loop.
 type Policy = autoscaler.Config
+
+// Client sends requests to a real signal.
+type Client = ask.Client
 
 // Scenario is all that a run depends on.
 type Scenario struct {
@@ -29,6 +34,10 @@ type Scenario struct {
 	Delay    time.Duration
 	Headroom float64
 	Events   []Event
+	// Signals are the clients of real signals, by app. Their windows are those of Pool; all other signals report the work directly.
+	Signals map[string]Client
+	// Samples are metrics in order of time. The loop can read each one Delay after its time.
+	Samples []metrics.Sample
 	// Prices are the prices of the groups' markets; nil: the result has no cost.
 	Prices  *price.Prices
 	Billing price.Billing

@@ -21,11 +21,12 @@ type Series struct {
 	Linear bool // between two points the need changes linearly; false: it keeps the earlier point
 	Linger time.Duration
 
-	apps   map[string][]point
-	names  []string // sorted
-	kinds  []resource.Kind
-	usable resource.Vector // of the nodes of the last Step
-	ends   time.Time       // of the next Linger; zero: none
+	apps    map[string][]point
+	counted bool     // its file has the column instances
+	names   []string // sorted
+	kinds   []resource.Kind
+	usable  resource.Vector // of the nodes of the last Step
+	ends    time.Time       // of the next Linger; zero: none
 }
 
 // point is what an app needs from a time on.
@@ -70,18 +71,27 @@ func (s *Series) Fresh() *Series {
 	return &Series{Linear: s.Linear, Linger: s.Linger, apps: s.apps, names: s.names, kinds: s.kinds}
 }
 
-// Adopt adds the points of a series with one app under another name.
+// Adopt adds the numbers of instances of an app, from the rows of that app or from those without an app.
 func (s *Series) Adopt(app string, from *Series) error {
-	if len(from.names) != 1 {
-		return fmt.Errorf("it has the apps %v: want one", from.names)
+	if !from.counted {
+		return errors.New("its column instances is missing")
 	}
-	for _, p := range from.apps[from.names[0]] {
+	points := from.apps[app]
+	if points == nil {
+		if points = from.apps[allApps]; len(from.names) != 1 || points == nil {
+			return fmt.Errorf("it has no row of app %s: it has rows of %s", app, strings.Join(from.names, ", "))
+		}
+	}
+	for _, p := range points {
 		if err := s.add(app, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// Counted reports whether its file has numbers of instances.
+func (s *Series) Counted() bool { return s.counted }
 
 // Span returns the first and the last time of a point.
 func (s *Series) Span() (first, last time.Time) {
@@ -228,6 +238,7 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 		}
 	}
 	s := NewSeries()
+	_, s.counted = at["instances"]
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -257,22 +268,22 @@ func (s *Series) addRow(row []string, at map[string]int, scale map[string]float6
 	}
 	var p point
 	var err error
-	if p.at, err = parseTime(cell("time")); err != nil {
+	if p.at, err = ParseTime(cell("time")); err != nil {
 		return err
 	}
 	app := cell("app")
 	if app == "" {
-		app = "all"
+		app = allApps
 	}
 	for _, k := range resource.Kinds() {
-		if p.need[k], err = number(k.String(), cell(k.String())); err != nil {
+		if p.need[k], err = ParseNumber(k.String(), cell(k.String())); err != nil {
 			return err
 		}
 		if factor, scaled := scale[k.String()]; scaled {
 			p.need[k] *= factor
 		}
 	}
-	instances, err := number("instances", cell("instances"))
+	instances, err := ParseNumber("instances", cell("instances"))
 	if err != nil || instances != float64(int(instances)) {
 		return fmt.Errorf("instances is %q: want a whole number", cell("instances"))
 	}
@@ -280,7 +291,8 @@ func (s *Series) addRow(row []string, at map[string]int, scale map[string]float6
 	return s.add(strings.Clone(app), p)
 }
 
-func parseTime(text string) (time.Time, error) {
+// ParseTime parses a time of a file.
+func ParseTime(text string) (time.Time, error) {
 	for _, format := range timeFormats {
 		if at, err := time.Parse(format, text); err == nil {
 			return at.UTC(), nil
@@ -289,11 +301,14 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("time is %q: want a time as 2026-03-01T00:00:00Z", text)
 }
 
+// allApps is the app of rows without one.
+const allApps = "all"
+
 // maxNumber bounds a value of a series.
 const maxNumber = 1e12
 
-// number returns the value of a cell; empty: 0.
-func number(column, text string) (float64, error) {
+// ParseNumber returns the value of a cell; empty: 0.
+func ParseNumber(column, text string) (float64, error) {
 	if text == "" {
 		return 0, nil
 	}

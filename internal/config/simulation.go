@@ -9,12 +9,13 @@ import (
 
 // Simulation is the scenario file of "weir simulate". Paths in it are relative to its folder.
 type Simulation struct {
-	Run     SimulatedRun              `yaml:"simulate"`
-	Demand  SimulatedDemand           `yaml:"demand"`
-	Groups  map[string]SimulatedGroup `yaml:"groups"` // by the id of a group
-	Events  []SimulatedEvent          `yaml:"events"`
-	Prices  *SimulatedPrices          `yaml:"prices"`
-	Billing *SimulatedBilling         `yaml:"billing"`
+	Run     SimulatedRun               `yaml:"simulate"`
+	Demand  SimulatedDemand            `yaml:"demand"`
+	Signals map[string]SimulatedSignal `yaml:"signals"` // by app: its real program; the others report the demand
+	Groups  map[string]SimulatedGroup  `yaml:"groups"`  // by the id of a group
+	Events  []SimulatedEvent           `yaml:"events"`
+	Prices  *SimulatedPrices           `yaml:"prices"`
+	Billing *SimulatedBilling          `yaml:"billing"`
 
 	document document
 }
@@ -55,6 +56,13 @@ type SimulatedApp struct {
 	StartsIn  time.Duration `yaml:"starts_in"`
 	Instances *int          `yaml:"instances"` // a constant number
 	File      string        `yaml:"file"`      // a CSV file with the columns time and instances
+}
+
+// SimulatedSignal is the real signal of an app. Its windows and parameters are those of the pool's file.
+type SimulatedSignal struct {
+	Program []string      `yaml:"program"` // path and arguments
+	Metrics string        `yaml:"metrics"` // a CSV file with the column time and a column for each metric of the app
+	Limit   time.Duration `yaml:"limit"`   // real time of one response; 0: 10 s
 }
 
 // SimulatedGroup is a group of equal machines.
@@ -167,6 +175,12 @@ func (s Simulation) problems() (ps Problems) {
 		path := fmt.Sprintf("demand.apps[%d]", i)
 		add((app.Instances == nil) == (app.File == ""), path, "want one of instances and file")
 		add(len(s.Demand.Apps) > 1 && app.File != "" && s.Run.Start == "", "simulate.start", "is missing: several apps need it")
+	}
+	for _, app := range slices.Sorted(maps.Keys(s.Signals)) {
+		one := s.Signals[app]
+		add(len(one.Program) == 0 || one.Program[0] == "", "signals."+app+".program", "is missing: want the path of the signal's program")
+		add(one.Metrics == "", "signals."+app+".metrics", "is missing: want the path of a CSV file with the metrics of the app")
+		add(one.Limit < 0, "signals."+app+".limit", "is negative")
 	}
 	add(len(s.Groups) == 0, "groups", "is missing: want the machines of each group of the pool")
 	for _, id := range slices.Sorted(maps.Keys(s.Groups)) {

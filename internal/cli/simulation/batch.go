@@ -79,14 +79,14 @@ func (b batch) one(ctx context.Context, i, k int) (simulate.Result, error) {
 		of.Columns, of.Why = plotColumns, cause
 	}
 	if b.records == "" || i > 0 || k > 0 {
-		return simulate.Run(ctx, of)
+		return b.scenario.withSignals(ctx, of, simulate.Run)
 	}
 	file, err := os.Create(b.records)
 	if err != nil {
 		return simulate.Result{}, err
 	}
 	of.Sink = sink(file)
-	r, err := simulate.Run(ctx, of)
+	r, err := b.scenario.withSignals(ctx, of, simulate.Run)
 	return r, errors.Join(err, file.Close())
 }
 

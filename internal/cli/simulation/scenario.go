@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -31,12 +32,13 @@ const maxInput = 256 << 20
 
 // scenario is a scenario file with the files that it names.
 type scenario struct {
-	file   config.Simulation
-	dir    string
-	counts *simulate.Series // of the series, or the instances of the apps
-	prices *price.Prices
-	start  time.Time
-	length time.Duration
+	file    config.Simulation
+	dir     string
+	counts  *simulate.Series // of the series, or the instances of the apps
+	prices  *price.Prices
+	samples []metrics.Sample // of the signals' metrics
+	start   time.Time
+	length  time.Duration
 }
 
 // path returns the path of a file that the scenario names.
@@ -56,6 +58,9 @@ func readScenario(path string) (s scenario, err error) {
 		return s, err
 	}
 	if s.prices, err = s.readPrices(); err != nil {
+		return s, err
+	}
+	if s.samples, err = s.readSamples(); err != nil {
 		return s, err
 	}
 	first, last := s.counts.Span()
@@ -82,6 +87,9 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 	}
 	if series := s.file.Demand.Series; series != nil {
 		out, err := read(series.File, series.Scale)
+		if err == nil && out.Counted() {
+			return nil, fmt.Errorf("%s:1: column instances is of demand.apps, and the demand is a series: remove the column, or list the apps with what one copy takes", series.File)
+		}
 		if err == nil {
 			out.Linear, out.Linger = series.Between == "linear", s.file.Demand.Linger
 		}
@@ -143,7 +151,7 @@ func (s scenario) policies(with, set, sweep []string) ([]policy, error) {
 	}
 	var out []policy
 	for _, path := range append([]string{s.path(s.file.Run.Pool)}, with...) {
-		p, err := readPool(path)
+		p, err := s.readPool(path)
 		if err == nil {
 			p, err = p.changed(all)
 		}
@@ -198,8 +206,8 @@ func (p policy) changed(values []assignment) (policy, error) {
 	return p, nil
 }
 
-// readPool returns the policy of a pool's file, as an autoscaler has it. Its signals are direct: they have no windows.
-func readPool(path string) (policy, error) {
+// readPool returns the policy of a pool's file, as an autoscaler has it. Signals without a program are direct: they have no windows.
+func (s scenario) readPool(path string) (policy, error) {
 	p := policy{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
 	cluster := filepath.Dir(path)
 	service, err := config.LoadService(filepath.Dir(cluster))
@@ -212,8 +220,12 @@ func readPool(path string) (policy, error) {
 	}
 	c := config.Autoscaler(service, pool)
 	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
+	c.Default.TimeLimit = 0 // a tick waits for each response, so that the speed of the host has no effect
 	for i := range c.Apps {
-		c.Apps[i].Windows = nil
+		c.Apps[i].TimeLimit = 0
+		if _, real := s.file.Signals[c.Apps[i].App]; !real {
+			c.Apps[i].Windows = nil
+		}
 	}
 	p.config, p.parts = c, config.Parts(service, pool)
 	return p, nil

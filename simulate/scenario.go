@@ -78,14 +78,14 @@ type Event struct {
 	Orders *api.Orders
 }
 
-// maxTicks bounds a run to ten years of minutes.
-const maxTicks = 10 * 366 * 24 * 60
+// MaxTicks bounds a run to ten years of minutes.
+const MaxTicks = 10 * 366 * 24 * 60
 
 // Validate returns all mistakes that make s unusable, joined, or nil.
 func (s Scenario) Validate() error {
 	errs := []error{s.Pool.Validate()}
-	if s.Start.IsZero() || s.Ticks < 1 || s.Ticks > maxTicks {
-		errs = append(errs, fmt.Errorf("start is %v, with %d ticks: want a time, and 1 to %d ticks", s.Start, s.Ticks, maxTicks))
+	if s.Start.IsZero() || s.Ticks < 1 || s.Ticks > MaxTicks {
+		errs = append(errs, fmt.Errorf("start is %v, with %d ticks: want a time, and 1 to %d ticks: change the duration", s.Start, s.Ticks, MaxTicks))
 	}
 	if s.Work == nil || len(s.Groups) == 0 {
 		errs = append(errs, errors.New("work or groups are missing"))

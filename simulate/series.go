@@ -22,6 +22,7 @@ type Series struct {
 	Linger time.Duration
 
 	apps    map[string][]point
+	gaps    []Gap
 	counted bool     // its file has the column instances
 	names   []string // sorted
 	kinds   []resource.Kind
@@ -35,6 +36,16 @@ type point struct {
 	need      resource.Vector
 	instances int
 }
+
+// Gap is a time without a point in a file.
+type Gap struct {
+	Line     int // of the point at its end
+	App      string
+	From, To time.Time
+}
+
+// gapFactor is how many times the median distance of two points of an app a gap is at least.
+const gapFactor = 3
 
 // NewSeries returns a series without points.
 func NewSeries() *Series { return &Series{apps: map[string][]point{}} }
@@ -88,6 +99,41 @@ func (s *Series) Adopt(app string, from *Series) error {
 		}
 	}
 	return nil
+}
+
+// Gaps returns the gaps of its file.
+func (s *Series) Gaps() []Gap { return s.gaps }
+
+// Peak returns the most that all apps need at a point, by kind.
+func (s *Series) Peak() (peak resource.Vector) {
+	for _, app := range s.names {
+		for _, p := range s.apps[app] {
+			for k, x := range s.sum(p.at, false) {
+				peak[k] = max(peak[k], x)
+			}
+		}
+	}
+	return peak
+}
+
+// findGaps finds the gaps of the apps. lines has the lines of their points.
+func (s *Series) findGaps(lines map[string][]int) {
+	for _, app := range s.names {
+		all := s.apps[app]
+		var steps []time.Duration
+		for i := range len(all) - 1 {
+			steps = append(steps, all[i+1].at.Sub(all[i].at))
+		}
+		if len(steps) < 3 {
+			continue // they have no usual distance
+		}
+		usual := slices.Sorted(slices.Values(steps))[len(steps)/2]
+		for i, step := range steps {
+			if step >= gapFactor*usual {
+				s.gaps = append(s.gaps, Gap{lines[app][i+1], app, all[i].at, all[i+1].at})
+			}
+		}
+	}
 }
 
 // Counted reports whether its file has numbers of instances.
@@ -239,6 +285,7 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 	}
 	s := NewSeries()
 	_, s.counted = at["instances"]
+	lines := map[string][]int{}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -248,18 +295,21 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 			return nil, fmt.Errorf("read series %s: %w", name, err)
 		}
 		line, _ := r.FieldPos(0)
-		if err := s.addRow(row, at, scale); err != nil {
+		app, err := s.addRow(row, at, scale)
+		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
 		}
+		lines[app] = append(lines[app], line)
 	}
 	if len(s.names) == 0 {
-		return nil, fmt.Errorf("read series %s: it has no point", name)
+		return nil, fmt.Errorf("%s:1: it has no point: add rows below the columns", name)
 	}
+	s.findGaps(lines)
 	return s, nil
 }
 
-// addRow adds the point of a row. at has the place of each column.
-func (s *Series) addRow(row []string, at map[string]int, scale map[string]float64) error {
+// addRow adds the point of a row, and returns its app. at has the place of each column.
+func (s *Series) addRow(row []string, at map[string]int, scale map[string]float64) (app string, err error) {
 	cell := func(column string) string {
 		if i, there := at[column]; there {
 			return strings.TrimSpace(row[i])
@@ -267,17 +317,16 @@ func (s *Series) addRow(row []string, at map[string]int, scale map[string]float6
 		return ""
 	}
 	var p point
-	var err error
 	if p.at, err = ParseTime(cell("time")); err != nil {
-		return err
+		return "", err
 	}
-	app := cell("app")
-	if app == "" {
+	if app = cell("app"); app == "" {
 		app = allApps
 	}
+	app = strings.Clone(app)
 	for _, k := range resource.Kinds() {
 		if p.need[k], err = ParseNumber(k.String(), cell(k.String())); err != nil {
-			return err
+			return "", err
 		}
 		if factor, scaled := scale[k.String()]; scaled {
 			p.need[k] *= factor
@@ -285,10 +334,10 @@ func (s *Series) addRow(row []string, at map[string]int, scale map[string]float6
 	}
 	instances, err := ParseNumber("instances", cell("instances"))
 	if err != nil || instances != float64(int(instances)) {
-		return fmt.Errorf("instances is %q: want a whole number", cell("instances"))
+		return "", fmt.Errorf("instances is %q: want a whole number", cell("instances"))
 	}
 	p.instances = int(instances)
-	return s.add(strings.Clone(app), p)
+	return app, s.add(app, p)
 }
 
 // ParseTime parses a time of a file.

@@ -71,7 +71,7 @@ func TestBadSeries(t *testing.T) {
 		{"time,price\n", `d.csv:1: column "price" is unknown`},
 		{"time,time\n", `d.csv:1: column "time" is unknown or given twice`},
 		{"time,mem\n2026-03-01T12:00:00Z,1\n", `d.csv:1: scale 2 of column "cpus"`},
-		{"time,cpus\n", "read series d.csv: it has no point"},
+		{"time,cpus\n", "d.csv:1: it has no point: add rows"},
 		{"cpus\n1\n", `d.csv:2: time is ""`},
 		{"time,cpus\nnoon,1\n", `d.csv:2: time is "noon": want a time as 2026-03-01T00:00:00Z`},
 		{"time,cpus\n2026-03-01T12:00:00Z,many\n", `d.csv:2: cpus is "many": want a number`},

@@ -155,6 +155,9 @@ func ReadSimulation(path string) (Simulation, error) {
 	return s, doc.complete(s.problems().OrNil())
 }
 
+// Problem returns an error for a key of the file, with its line.
+func (s Simulation) Problem(path, what string) error { return s.document.problem(path, what) }
+
 // problems returns the mistakes of single values. The simulation checks the rest.
 func (s Simulation) problems() (ps Problems) {
 	add := func(wrong bool, path, what string) {
@@ -187,9 +190,53 @@ func (s Simulation) problems() (ps Problems) {
 		g := s.Groups[id]
 		add(g.Machine == SimulatedMachine{}, "groups."+id+".machine", "is missing: want what one machine offers")
 		add(g.Weight < 0, "groups."+id+".weight", "is negative")
+		ps = append(ps, s.groupProblems("groups."+id, g)...)
+	}
+	for i, e := range s.Events {
+		ps = append(ps, s.eventProblems(fmt.Sprintf("events[%d]", i), e)...)
 	}
 	if p := s.Prices; p != nil {
 		add(p.Table == "" && p.SpotHistory == "", "prices", "want a table or a spot_history")
 	}
+	return ps
+}
+
+// groupProblems returns the mistakes in the limits and times of a group.
+func (s Simulation) groupProblems(path string, g SimulatedGroup) (ps Problems) {
+	add := func(wrong bool, key, what string) {
+		if wrong {
+			ps = append(ps, s.document.problem(path+key, what))
+		}
+	}
+	add(g.Min < 0, ".min", "is negative")
+	add(g.Max < 0 || g.Max > 0 && g.Max < g.Min, ".max", fmt.Sprintf("is %d: want at least min, which is %d, or 0 for no bound", g.Max, g.Min))
+	add(g.Target < 0 || g.Max > 0 && g.Target > g.Max, ".target", fmt.Sprintf("is %d: want min to max, which is %d", g.Target, g.Max))
+	add(g.Launch.P50 < 0 || g.Launch.P95 < 0 || g.Launch.Pending < 0, ".launch", "has a negative time")
+	add(g.Leave < 0, ".leave", "is negative")
+	add(g.Interruptions.Warning < 0, ".interruptions.warning", "is negative")
+	add(!(g.Interruptions.PerHour >= 0 && g.Interruptions.PerHour <= maxInterruptions), ".interruptions.per_hour", fmt.Sprintf("is %v: want 0 to %d", g.Interruptions.PerHour, maxInterruptions))
+	return ps
+}
+
+// maxInterruptions bounds the interruptions of one machine an hour.
+const maxInterruptions = 1000
+
+// eventProblems returns the mistakes in an event.
+func (s Simulation) eventProblems(path string, e SimulatedEvent) (ps Problems) {
+	add := func(wrong bool, what string) {
+		if wrong {
+			ps = append(ps, s.document.problem(path, what))
+		}
+	}
+	_, known := s.Groups[e.Group]
+	add(e.At < 0 || e.For < 0, "has a negative time: at counts from the start")
+	add(e.Stock == nil && !e.Lost && e.Order == nil, "changes nothing: want stock, lost or order")
+	add(e.Stock != nil && !(*e.Stock >= 0), "has a negative stock")
+	add(e.Group != "" && !known, fmt.Sprintf("is of group %s, and the scenario has no such group", e.Group))
+	zoned := e.Zone == ""
+	for _, g := range s.Groups {
+		zoned = zoned || g.Market.Zone == e.Zone
+	}
+	add(!zoned, fmt.Sprintf("is of zone %s, and no group of the scenario is in it", e.Zone))
 	return ps
 }

@@ -119,6 +119,9 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 		return usage.New(fmt.Errorf("%d seeds of %d policies: want at most %d runs", seeds, len(policies), maxRuns))
 	}
 	for _, p := range policies {
+		if err := s.check(p); err != nil {
+			return usage.New(err)
+		}
 		of, err := s.of(p, s.file.Run.Seed)
 		if err == nil {
 			err = of.Validate()
@@ -126,6 +129,9 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 		if err != nil {
 			return usage.New(fmt.Errorf("%s: policy %s: %w", path, p.name, err))
 		}
+	}
+	for _, w := range s.warnings(policies) {
+		fmt.Fprintln(cli.Stderr, "weir: warning: "+w)
 	}
 	debug.SetGCPercent(400) // a run has little memory, and makes a lot of garbage
 	runs := batch{scenario: s, policies: policies, seeds: seeds, records: f.records, plots: f.html != ""}

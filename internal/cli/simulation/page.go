@@ -267,6 +267,9 @@ func (r report) assumptions() web.ReportTable {
 
 // notes lists what the numbers do not show.
 func (r report) notes() (out []string) {
+	for _, w := range r.scenario.warnings(r.policies) {
+		out = append(out, "Warning: "+w)
+	}
 	if s := r.scenario.file.Demand.Series; s != nil {
 		out = append(out, "Unmet work of a series is dropped. A real queue grows, and users retry or leave: unmet demand is a bound.")
 		if len(s.Scale) == 0 {

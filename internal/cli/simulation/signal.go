@@ -109,11 +109,8 @@ func (s scenario) withSignals(ctx context.Context, of simulate.Scenario, run fun
 func (s scenario) target(app string, pool simulate.Policy) (signaltest.Target, error) {
 	command := s.file.Signals[app].Program
 	t := signaltest.Target{Path: s.path(command[0]), Args: command[1:], App: app}
-	if limit := s.file.Signals[app].Limit; limit > 0 {
-		t.Limits.Listen = max(limit, time.Second) // a program needs some time to start
-	}
 	if info, err := os.Stat(t.Path); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-		return t, fmt.Errorf("signals.%s.program: %s is not an executable file: build it, or name another program", app, t.Path)
+		return t, s.file.Problem("signals."+app+".program", t.Path+" is not an executable file: build it, or name another program")
 	}
 	path, err := filepath.Abs(t.Path)
 	if err != nil {
@@ -126,7 +123,7 @@ func (s scenario) target(app string, pool simulate.Policy) (signaltest.Target, e
 			return t, nil
 		}
 	}
-	return t, fmt.Errorf("signals.%s: the pool's file has no signal of that app: add it to autoscale_signals, with its metrics and parameters", app)
+	return t, s.file.Problem("signals."+app, "the pool's file has no signal of that app: add it to autoscale_signals, with its metrics and parameters")
 }
 
 // samplesOf returns the samples as the windows of a pool read them.
@@ -163,7 +160,9 @@ func (s scenario) samplesOf(pool simulate.Policy) ([]metrics.Sample, error) {
 			continue // an application metric that a regular expression may match
 		}
 		if !read {
-			return nil, fmt.Errorf("metric %s: no window of the signals in the pool's file reads it: remove its column, or add it to required_metrics", out[i].Name)
+			app := metrics.AppOf(out[i].Name)
+			return nil, fmt.Errorf("%s:1: metric %s: no window of the signals in the pool's file reads it: remove its column, or add it to required_metrics of app %s",
+				s.file.Signals[app].Metrics, strings.TrimPrefix(out[i].Name, app+","), app)
 		}
 		of.Time, of.Value = out[i].Time, out[i].Value
 		out[i] = of
@@ -228,7 +227,7 @@ func parseSamples(name, app string, data []byte) (out []metrics.Sample, err erro
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("read metrics %s: it has no sample", name)
+		return nil, fmt.Errorf("%s:1: it has no sample: add rows below the columns", name)
 	}
 	return out, nil
 }

@@ -61,7 +61,7 @@ func (r report) drawings() (out []drawing) {
 	}
 	return append(out,
 		drawing{"Machines", 56, func(s simulate.Result) plot.Chart {
-			return plot.Chart{Stack: []plot.Layer{layer(s, "sj", "exist", meanOf, func(c simulate.Column) float64 { return c.Existed })}}
+			return plot.Chart{Stack: []plot.Layer{layer(s, "g1", "exist", meanOf, func(c simulate.Column) float64 { return c.Existed })}}
 		}},
 		drawing{"Launches and ends, machines an hour", 64, func(s simulate.Result) plot.Chart {
 			count := func(of func(simulate.Column) int) func(simulate.Column) float64 {

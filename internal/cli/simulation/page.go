@@ -159,8 +159,14 @@ func (r report) sentence() string {
 			text += fmt.Sprintf("Of %d policies, %s is the best%s. ", len(r.rows), display(b.Policy), r.by())
 		}
 	}
-	return text + fmt.Sprintf("%s costs %s and %s costs %s%s. They leave %.2f %% and %.2f %% of the needed cpu-hours unmet%s. Work waits for at most %s and %s.",
+	text += fmt.Sprintf("%s costs %s and %s costs %s%s. They leave %.2f %% and %.2f %% of the needed cpu-hours unmet%s. Work waits for at most %s and %s.",
 		display(a.Policy), cost(a), display(b.Policy), cost(b), changeOf(mean(b.Cost), mean(a.Cost)), 100*a.UnmetShare, 100*b.UnmetShare, changeOf(b.Unmet.Mean, a.Unmet.Mean), wait(a), wait(b))
+	for _, pair := range [][2]api.Simulated{{a, b}, {b, a}} {
+		if beats(pair[0], pair[1]) {
+			text += fmt.Sprintf(" %s is better in cost and in unmet demand.", display(pair[0].Policy))
+		}
+	}
+	return text
 }
 
 // by returns the objective: " by cost, with unmet<=2%".

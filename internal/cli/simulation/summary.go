@@ -171,7 +171,8 @@ func (cli *commands) print(rows []api.Simulated) error {
 		}
 	}
 	cli.PrintTable(head, table)
-	_, err := fmt.Fprintf(cli.Stdout, "%s to %s, %d seeds\n", rows[0].From.UTC().Format(time.RFC3339), rows[0].To.UTC().Format(time.RFC3339), rows[0].Seeds)
+	_, err := fmt.Fprintf(cli.Stdout, "%s to %s, %d %s\n", rows[0].From.UTC().Format(time.RFC3339), rows[0].To.UTC().Format(time.RFC3339),
+		rows[0].Seeds, map[bool]string{true: "seed", false: "seeds"}[rows[0].Seeds == 1])
 	return err
 }
 

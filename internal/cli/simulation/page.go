@@ -250,6 +250,9 @@ func (r report) assumptions() web.ReportTable {
 		}
 	}
 	add("Signals", fmt.Sprintf("each %s they report the demand of %s ago, times %g", seconds.Short(r.policies[0].config.Default.Period), seconds.Short(f.Run.Delay), cmp.Or(f.Run.Headroom, 1)))
+	for _, app := range slices.Sorted(maps.Keys(f.Signals)) {
+		add("Signal of app "+app, fmt.Sprintf("the program %s, with the metrics in %s", strings.Join(f.Signals[app].Program, " "), f.Signals[app].Metrics))
+	}
 	for _, id := range slices.Sorted(maps.Keys(f.Groups)) {
 		g := f.Groups[id]
 		market := groupOf(id, g).Market
@@ -264,7 +267,11 @@ func (r report) assumptions() web.ReportTable {
 	}
 	add("Tick", seconds.Short(r.policies[0].config.Tick))
 	add("Plots", "of the first seed; the bill of a machine is distributed over the time in which it was used")
-	add("Seeds", fmt.Sprintf("%d from %d on", r.seeds, f.Run.Seed))
+	seeds := fmt.Sprint(f.Run.Seed)
+	if r.seeds > 1 {
+		seeds += fmt.Sprintf(" to %d", f.Run.Seed+r.seeds-1)
+	}
+	add("Seeds", seeds)
 	if n := len(f.Events); n > 0 {
 		add("Events", fmt.Sprintf("%d in the scenario", n))
 	}

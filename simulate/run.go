@@ -70,10 +70,12 @@ func newWorld(s *Scenario) *world {
 	}
 	slices.SortStableFunc(w.events, func(a, b moment) int { return a.at.Compare(b.at) })
 	listing := ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
-	own := map[string]bool{}
+	own, signals := map[string]bool{}, 0
 	for _, a := range append([]ask.Signal{s.Pool.Default}, s.Pool.Apps...) {
 		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
-		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
+		if own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""; own[a.App] {
+			signals++
+		}
 	}
 	var places func(context.Context, api.PlacesQuestion) (api.Places, error)
 	if placed, is := s.Work.(*Apps); is {
@@ -85,7 +87,7 @@ func newWorld(s *Scenario) *world {
 			if real := s.Signals[e.Address]; real != nil {
 				return real
 			}
-			if own[e.Address] {
+			if series, is := s.Work.(*Series); own[e.Address] && !(is && series.Unnamed() && signals == 1) {
 				return direct{w, e.Address}
 			}
 			return direct{w, ""}

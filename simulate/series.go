@@ -155,6 +155,9 @@ func (s *Series) Span() (first, last time.Time) {
 // Apps returns the names of the apps, sorted.
 func (s *Series) Apps() []string { return s.names }
 
+// Unnamed reports whether its rows name no app. Then a pool with the signal of one app has all of it from that signal.
+func (s *Series) Unnamed() bool { return len(s.names) == 1 && s.names[0] == allApps }
+
 // need returns what an app needs at a time, or just before it.
 func (s *Series) need(app string, at time.Time, before bool) resource.Vector {
 	all := s.apps[app]

@@ -70,6 +70,7 @@ func (s scenario) warnings(policies []policy) (out []string) {
 	}
 	for _, p := range policies {
 		out = append(out, s.bounds(p)...)
+		out = append(out, s.unreported(p)...)
 	}
 	for _, id := range s.missingGroups(policies) {
 		out = append(out, fmt.Sprintf("the pool's file has group %s, and the scenario has no machines for it: add it to groups", id))
@@ -98,6 +99,26 @@ func (s scenario) bounds(p policy) (out []string) {
 	for k, x := range s.counts.Peak() {
 		if most := min(room[k], best[k]*p.config.Policy.Limits.Max); x > most*(1+1e-9) {
 			out = append(out, fmt.Sprintf("policy %s: the demand reaches %.4g %s, and the pool offers at most %.4g at its limits: raise scaling_limits.max_capacity or the max of a group", p.name, x, resource.Kind(k), most))
+		}
+	}
+	return out
+}
+
+// unreported warns of apps whose demand no signal reports: in a pool with signals of apps the default signal does not count.
+func (s scenario) unreported(p policy) (out []string) {
+	var own []string
+	for _, a := range p.config.Apps {
+		if a.Name != "" {
+			own = append(own, a.App)
+		}
+	}
+	if len(own) == 0 || len(s.file.Signals) > 0 || s.file.Demand.Series == nil || len(own) == 1 && s.counts.Unnamed() {
+		return nil
+	}
+	for _, app := range s.counts.Apps() {
+		if !slices.Contains(own, app) {
+			out = append(out, fmt.Sprintf("policy %s: no signal reports the demand of app %s, because the pool's file has signals of %s only: change column app of %s, or add a signal of that app to autoscale_signals",
+				p.name, app, strings.Join(own, ", "), s.file.Demand.Series.File))
 		}
 	}
 	return out

@@ -333,14 +333,29 @@ func (w *world) finish(ctx context.Context) (Result, error) {
 		r.Cost += m.Cost
 	}
 	b := w.machines.bill
-	if n := len(w.meter.columns.all); n > 0 {
-		w.count(&w.meter.columns.all[n-1])
-	}
+	w.finishColumns()
 	r.Launches, r.Interrupted, r.Removed = b.launches, b.interrupted, b.removed
 	w.meter.stretches.end()
-	r.Columns, r.Worst = w.meter.columns.all, w.meter.stretches.worst
+	r.Worst = w.meter.stretches.worst
 	if placed, is := w.scenario.Work.(*Apps); is {
 		r.Disrupted = placed.disrupted
 	}
 	return *r, err
+}
+
+// finishColumns adds the columns to the result, without those that a run that ended early has not begun.
+func (w *world) finishColumns() {
+	all, r := w.meter.columns.all, &w.result
+	n := len(all)
+	if n == 0 {
+		return
+	}
+	for n > 1 && all[n-1].Hours == 0 {
+		n--
+	}
+	w.count(&all[n-1])
+	r.Columns = all[:n]
+	for i := range r.Markets {
+		r.Markets[i].Columns = r.Markets[i].Columns[:min(n, len(r.Markets[i].Columns))]
+	}
 }

@@ -1,8 +1,10 @@
 package simulate_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -200,6 +202,30 @@ func columnsOf(r simulate.Result) error {
 		return fmt.Errorf("the worst stretches have %v of %v, the longest wait is %v", unmet, r.Unmet[0], r.Waited)
 	}
 	return nil
+}
+
+// A run that ends early has the result until then, with the columns that began.
+func TestCancelledRun(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	stop, ticks := errors.New("stop"), 0
+	s := simulate.Scenario{
+		Start: noon, Ticks: 1000, Pool: policy(0.8), Groups: []simulate.Group{machine("a", 3)}, Work: demand(t, time.Hour, 8, 30, 2), Prices: prices(t), Billing: price.Linux(),
+		Columns: 100, Why: func(api.TickRecord) string { return "a limit" },
+		Sink: func(api.TickRecord) error {
+			if ticks++; ticks == 105 {
+				cancel(stop)
+			}
+			return nil
+		},
+	}
+	r, err := simulate.Run(ctx, s)
+	if !errors.Is(err, stop) || r.Ticks != 105 || !r.To.Equal(noon.Add(105*time.Minute)) {
+		t.Errorf("the run ended at %v, tick %d: %v", r.To, r.Ticks, err)
+	}
+	if err := columnsOf(r); err != nil || len(r.Columns) != 11 {
+		t.Errorf("%d columns: %v", len(r.Columns), err)
+	}
 }
 
 // explained checks that a record resolves to its result again.

@@ -101,7 +101,7 @@ func (r report) plotted() (out []int) {
 
 func (r report) page(other map[string]api.Simulated) web.Report {
 	first := r.rows[0]
-	out := web.Report{Title: "Simulation of pool " + r.policies[0].config.Pool, Sentence: r.sentence(), From: first.From, Columns: 1}
+	out := web.Report{Title: "Simulation of pool " + r.policies[0].config.Pool, Sentence: r.sentence(), From: first.From}
 	out.Above = append(out.Above, r.comparison(other))
 	if len(r.rows) > 2 {
 		out.Above = append(out.Above, r.scatter())
@@ -110,19 +110,13 @@ func (r report) page(other map[string]api.Simulated) web.Report {
 		out.Above = append(out.Above, t)
 	}
 	plotted := r.plotted()
-	for _, i := range plotted {
-		columns := r.results[i][0].Columns
-		out.Columns = len(columns)
-		width := columns[len(columns)-1].From.Sub(first.From) / time.Duration(max(len(columns)-1, 1))
-		if len(columns) == 1 {
-			width = first.To.Sub(first.From)
-		}
-		out.To = first.From.Add(width * time.Duration(len(columns)))
-	}
+	out.Columns, out.To = r.columns(plotted)
 	for _, d := range r.drawings() {
 		section := web.ReportPlots{Title: d.title}
 		for _, i := range plotted {
-			c := d.chart(r.results[i][0])
+			result := r.results[i][0]
+			result.Columns = append(slices.Clone(result.Columns), make([]simulate.Column, out.Columns-len(result.Columns))...)
+			c := d.chart(result)
 			c.Columns, c.Height = out.Columns, d.height
 			c.Name = d.title + " of " + display(r.policies[i].name)
 			section.Lanes = append(section.Lanes, web.ReportLane{Name: display(r.policies[i].name), Chart: c})
@@ -135,6 +129,20 @@ func (r report) page(other map[string]api.Simulated) web.Report {
 	out.Below = append(out.Below, r.assumptions())
 	out.Notes = r.notes()
 	return out
+}
+
+// columns returns the number of columns of the plots, and their end. In a cancelled command, some policies ended early.
+func (r report) columns(plotted []int) (n int, end time.Time) {
+	n, end = 1, r.rows[0].To
+	for _, i := range plotted {
+		all := r.results[i][0].Columns
+		if len(all) > n {
+			n = len(all)
+			width := all[1].From.Sub(all[0].From)
+			end = all[n-1].From.Add(width)
+		}
+	}
+	return n, end
 }
 
 // sentence compares the first two policies, or the chosen one with the first.

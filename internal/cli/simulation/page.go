@@ -153,6 +153,9 @@ func (r report) sentence() string {
 	if days >= 48*time.Hour {
 		text = fmt.Sprintf("%.3g days from %s. ", days.Hours()/24, a.From.UTC().Format("2 January 2006"))
 	}
+	if end := r.scenario.start.Add(r.scenario.length); a.To.Before(end.Add(-r.policies[0].config.Tick)) {
+		text += fmt.Sprintf("The command was interrupted: the scenario is until %s. ", end.UTC().Format("2 January 2006"))
+	}
 	if len(r.rows) == 1 {
 		return text + fmt.Sprintf("%s costs %s, leaves %.2f %% of the needed cpu-hours unmet, and work waits for at most %s.", display(a.Policy), cost(a), 100*a.UnmetShare, wait(a))
 	}

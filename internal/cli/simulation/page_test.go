@@ -14,22 +14,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
 
-// example copies the example of the guide, with other values of "simulate", and returns its folder.
-func example(t *testing.T, run string) string {
+// example copies the example of the guide, with another time in one of its scenarios, and returns the path of the scenario.
+func example(t *testing.T, name, before, after string) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "..", "examples", "simulate"))); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "elb.yaml")
+	path := filepath.Join(dir, name)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), "seeds: 3", run, 1)), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), before, after, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return dir
+	return path
 }
 
 // weir runs a command line in this process.
@@ -41,12 +41,20 @@ func weir(t *testing.T, args ...string) {
 	}
 }
 
+// The other scenario of the example runs too.
+func TestIncident(t *testing.T) {
+	t.Parallel()
+	scenario := example(t, "asg.yaml", "delay: 1m", "delay: 1m, duration: 3h")
+	weir(t, "simulate", scenario, "--with", filepath.Join(filepath.Dir(scenario), "configs", "prod", "slow.yaml"))
+}
+
 // A page is complete: it loads no other file and runs no script. It fits a screen and a phone, light and dark, and has no problem that
 // axe-core finds.
 func TestPageForAReview(t *testing.T) {
 	t.Parallel()
-	dir := example(t, "duration: 24h, seed: 1")
-	scenario, two, many := filepath.Join(dir, "elb.yaml"), filepath.Join(dir, "two.html"), filepath.Join(dir, "many.html")
+	scenario := example(t, "elb.yaml", "seeds: 3", "duration: 24h, seed: 1")
+	dir := filepath.Dir(scenario)
+	two, many := filepath.Join(dir, "two.html"), filepath.Join(dir, "many.html")
 	weir(t, "simulate", scenario, "--with", filepath.Join(dir, "configs", "prod", "slow.yaml"), "--html", two)
 	weir(t, "simulate", scenario, "--sweep", "autoscaling.setpoint=0.5..0.9:0.1", "--objective", "cost,unmet<=8%", "--seeds", "2", "--html", many)
 	for _, test := range []struct {

@@ -39,6 +39,7 @@ type point struct {
 
 // Gap is a time without a point in a file.
 type Gap struct {
+	File     string
 	Line     int // of the point at its end
 	App      string
 	From, To time.Time
@@ -98,10 +99,16 @@ func (s *Series) Adopt(app string, from *Series) error {
 			return err
 		}
 	}
+	for _, g := range from.gaps {
+		if g.App == app || g.App == allApps {
+			g.App = app
+			s.gaps = append(s.gaps, g)
+		}
+	}
 	return nil
 }
 
-// Gaps returns the gaps of its file.
+// Gaps returns the gaps of its files.
 func (s *Series) Gaps() []Gap { return s.gaps }
 
 // Peak returns the most that all apps need at a point, by kind.
@@ -116,8 +123,8 @@ func (s *Series) Peak() (peak resource.Vector) {
 	return peak
 }
 
-// findGaps finds the gaps of the apps. lines has the lines of their points.
-func (s *Series) findGaps(lines map[string][]int) {
+// findGaps finds the gaps of the apps in a file. lines has the lines of their points.
+func (s *Series) findGaps(file string, lines map[string][]int) {
 	for _, app := range s.names {
 		all := s.apps[app]
 		var steps []time.Duration
@@ -130,7 +137,7 @@ func (s *Series) findGaps(lines map[string][]int) {
 		usual := slices.Sorted(slices.Values(steps))[len(steps)/2]
 		for i, step := range steps {
 			if step >= gapFactor*usual {
-				s.gaps = append(s.gaps, Gap{lines[app][i+1], app, all[i].at, all[i+1].at})
+				s.gaps = append(s.gaps, Gap{file, lines[app][i+1], app, all[i].at, all[i+1].at})
 			}
 		}
 	}
@@ -307,7 +314,7 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 	if len(s.names) == 0 {
 		return nil, fmt.Errorf("%s:1: it has no point: add rows below the columns", name)
 	}
-	s.findGaps(lines)
+	s.findGaps(name, lines)
 	return s, nil
 }
 

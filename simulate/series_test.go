@@ -90,6 +90,31 @@ func TestBadSeries(t *testing.T) {
 	}
 }
 
+// A distance of three times the usual one is a gap. The number of instances of an app keeps it.
+func TestGaps(t *testing.T) {
+	const text = `time,instances
+2026-03-01T12:00:00Z,1
+2026-03-01T12:05:00Z,1
+2026-03-01T12:10:00Z,1
+2026-03-01T12:24:00Z,1
+2026-03-01T12:39:00Z,1
+2026-03-01T12:44:00Z,1
+2026-03-01T12:49:00Z,1
+`
+	read, err := simulate.ReadSeries("d.csv", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := simulate.NewSeries()
+	if err := s.Adopt("web", read); err != nil {
+		t.Fatal(err)
+	}
+	want := simulate.Gap{File: "d.csv", Line: 6, App: "web", From: noon.Add(24 * time.Minute), To: noon.Add(39 * time.Minute)}
+	if got := s.Gaps(); len(got) != 1 || got[0] != want {
+		t.Errorf("the gaps are %v, want %v", got, want)
+	}
+}
+
 func FuzzSeries(f *testing.F) {
 	f.Add([]byte(day))
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -58,10 +58,10 @@ func (s scenario) warnings(policies []policy) (out []string) {
 		}
 	}
 	for _, g := range gaps[:min(maxGaps, len(gaps))] {
-		out = append(out, fmt.Sprintf("%s:%d: no point of app %s for %s before it: the demand %s there; add the points, or choose a time without the gap", name, g.Line, g.App, seconds.Short(g.To.Sub(g.From)), between))
+		out = append(out, fmt.Sprintf("%s:%d: no point of app %s for %s before it: the demand %s there; add the points, or choose a time without the gap", g.File, g.Line, g.App, seconds.Short(g.To.Sub(g.From)), between))
 	}
 	if n := len(gaps) - maxGaps; n > 0 {
-		out = append(out, fmt.Sprintf("%s: %d more gaps", name, n))
+		out = append(out, fmt.Sprintf("%s: %d more gaps", gaps[maxGaps].File, n))
 	}
 	first, last := s.counts.Span()
 	if end := s.start.Add(s.length); s.file.Demand.Series != nil && (s.start.Before(first) || end.After(last.Add(s.length/20))) {

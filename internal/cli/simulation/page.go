@@ -185,14 +185,14 @@ func (r report) by() string {
 	if r.goal == nil {
 		return ""
 	}
-	text := " by " + r.goal.quantity
-	for i, b := range r.goal.bounds {
-		if text += ", "; i == 0 {
-			text += "with "
-		}
-		text += b.text
+	var bounds []string
+	for _, b := range r.goal.bounds {
+		bounds = append(bounds, b.text)
 	}
-	return text
+	if len(bounds) == 0 {
+		return " by " + r.goal.quantity
+	}
+	return " by " + r.goal.quantity + ", with " + strings.Join(bounds, ", ")
 }
 
 func mean(e *api.Estimate) float64 {
@@ -246,11 +246,11 @@ func (r report) assumptions() web.ReportTable {
 		if r.scenario.counts.Linear {
 			between = "linear between points"
 		}
-		scale := ""
+		text := []string{one.File, between}
 		for _, name := range slices.Sorted(maps.Keys(one.Scale)) {
-			scale += fmt.Sprintf(", %s times %g", name, one.Scale[name])
+			text = append(text, fmt.Sprintf("%s times %g", name, one.Scale[name]))
 		}
-		add("Demand", one.File+", "+between+scale)
+		add("Demand", strings.Join(text, ", "))
 	} else {
 		for _, a := range f.Demand.Apps {
 			count := a.File

@@ -32,6 +32,8 @@ type Case struct {
 	State        PoolState     `json:"state,omitzero"`
 	// Disruption is how many more nodes may be out of service; nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
+	// DisruptionLimit is how many nodes may be out of service at a time; 0: any number.
+	DisruptionLimit int `json:"disruption_limit,omitempty"`
 	// Refuse, if not empty, is why no node may be removed.
 	Refuse string `json:"refuse,omitempty"`
 	// Places is the answer of the pool's scheduler; nil: no answer, because of NoPlaces.
@@ -212,6 +214,21 @@ const (
 	KeptNoPlace       KeptCause = "no other place is proved for their copies"
 	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"
 )
+
+// Name returns the key of the pool's file, or the rule, that keeps the instance; or else the cause.
+func (c KeptCause) Name() string {
+	switch c {
+	case KeptOverWeight:
+		return "max_weight_to_remove"
+	case KeptOverTasks:
+		return "max_tasks_to_kill"
+	case KeptOverBudget:
+		return "disruption budget"
+	case KeptNoPlace:
+		return string(RulePlaces)
+	}
+	return string(c)
+}
 
 // Distribution is a target that is distributed over groups.
 type Distribution struct {

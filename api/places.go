@@ -19,6 +19,7 @@ const (
 	MaxPlacesStay  = 20      // nodes in Places.Stay
 	MaxPlacesApps  = 100     // entries in Places.Short, and in Places.Never
 	MaxPlacesText  = 300     // bytes of a text for people, and of a name
+	MaxPlacesMoves = 5000    // in Places.Moves
 
 	MaxNeverApps = 1000 // entries in NeverPlaced.Apps
 
@@ -33,6 +34,7 @@ type PlacesQuestion struct {
 	Aside []string     `json:"aside,omitempty"` // nodes that keep their copies and take no more, such as unfit ones
 	Leave []string     `json:"leave,omitempty"` // candidates to remove; the first ones are preferred
 	Most  int          `json:"most,omitempty"`  // at most so many of the candidates are wanted; 0 to MaxPlacesLeave
+	Moves bool         `json:"moves,omitempty"` // list where the copies of Gone would go
 }
 
 // PlacesKind is a kind of machine that the provider can add.
@@ -76,6 +78,18 @@ type Places struct {
 	Stays int          `json:"stays,omitempty"`
 	// Back are nodes of Gone with a copy that has no other place.
 	Back []string `json:"back,omitempty"`
+	// Moves are copies of Gone with their new places, if the question wants them. MovesCount counts all of them.
+	Moves      []PlacesMove `json:"moves,omitempty"`
+	MovesCount int          `json:"moves_count,omitempty"`
+}
+
+// PlacesMove is a copy that loses its node. One of To, Group and Why is set.
+type PlacesMove struct {
+	Copy  string `json:"copy"` // "web/3"
+	From  string `json:"from"`
+	To    string `json:"to,omitempty"`    // the node with room
+	Group string `json:"group,omitempty"` // it waits for a machine of this group
+	Why   string `json:"why,omitempty"`   // why it has no place, for people
 }
 
 // Machines returns New and Probe: the machines that copies need in addition, in order of need.
@@ -191,7 +205,7 @@ func (p Places) Validate(q PlacesQuestion) error {
 		most  int
 	}{
 		{"nodes", p.Nodes, maxPlacesCount}, {"waiting", p.Waiting, maxPlacesCount},
-		{"short_copies", p.ShortCopies, maxPlacesCount}, {"never_copies", p.NeverCopies, maxPlacesCount}, {"stays", p.Stays, len(q.Leave)},
+		{"short_copies", p.ShortCopies, maxPlacesCount}, {"never_copies", p.NeverCopies, maxPlacesCount}, {"moves_count", p.MovesCount, maxPlacesCount}, {"stays", p.Stays, len(q.Leave)},
 	} {
 		if err := placesCount(c.name, c.value, 0, c.most); err != nil {
 			return err
@@ -324,6 +338,16 @@ func (p Places) validateNodes(q PlacesQuestion) error {
 		delete(candidates, s.Node)
 		if err := placesText(fmt.Sprintf("stay[%d].why", i), s.Why); err != nil {
 			return err
+		}
+	}
+	if len(p.Moves) > min(MaxPlacesMoves, p.MovesCount) {
+		return fmt.Errorf("moves: %d of %d, at most %d are allowed", len(p.Moves), p.MovesCount, MaxPlacesMoves)
+	}
+	for i, m := range p.Moves {
+		for _, text := range []string{m.Copy, m.From, m.To, m.Group, m.Why} {
+			if err := placesText(fmt.Sprintf("moves[%d]", i), text); err != nil {
+				return err
+			}
 		}
 	}
 	gone := placesSet(q.Gone)

@@ -147,6 +147,7 @@ func (f File) service(pins []Pin) (s Service, err error) {
 	}
 	s = s.pinned(pins).withDefaults()
 	s.NATS, s.Admin, s.Web = below(s.NATS, f.Path), adminBelow(s.Admin, f.Path), webBelow(s.Web, f.Path)
+	s.Prices = s.Prices.Below(filepath.Dir(f.Path))
 	return s, s.document.complete(s.Validate())
 }
 
@@ -162,8 +163,10 @@ func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 		return Pool{}, doc.complete(err)
 	}
 	for i := range p.Signals {
-		if p.Signals[i].Namespace == "" {
-			p.Signals[i].Namespace = p.Name
+		s := &p.Signals[i]
+		s.Namespace = firstOf(s.Namespace, p.Name)
+		for j := range s.Raise {
+			s.Raise[j].Namespace = firstOf(s.Raise[j].Namespace, p.Name)
 		}
 	}
 	return p, doc.complete(p.Validate())

@@ -6,11 +6,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // kindBuiltin is the kind of a signal that weir ships. It has no version.
@@ -146,8 +149,43 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 			ps = append(ps, d.problem(path+"."+key, "is not for kind builtin, whose version is that of weir: remove it"))
 		}
 	}
+	if s.isCalendar() {
+		if sigproto.AppOf(s.App) == s.App {
+			ps = append(ps, d.problem(path+".name", onlyAdvises))
+		}
+		ps = append(ps, s.calendarProblems(d, path)...)
+	}
 	return append(ps, s.addressProblems(d, path)...)
 }
+
+// onlyAdvises is the problem of a calendar that is the signal of an app.
+const onlyAdvises = "is calendar, which has no opinion outside of its periods, so the pool would never shrink: list it in raise of the app"
+
+// calendarProblems checks the parameters of the calendar.
+func (s Program) calendarProblems(d document, path string) (ps Problems) {
+	c, problems := calendar.Decode(s.Parameters, time.LoadLocation)
+	for _, p := range problems {
+		ps = append(ps, d.problem(path+".parameters."+p.Path, p.What))
+	}
+	if problems == nil && c.NeedsRequest() && len(s.Metrics) == 0 {
+		ps = append(ps, d.problem(path+".required_metrics", "is missing: times and plus need windows of KIND_expected or KIND_allocated, such as cpus_expected"))
+	}
+	return ps
+}
+
+// Calendars returns the calendars of the pool, by app: of an advisor "APP~NAME". Validate has accepted the file.
+func (p Pool) Calendars() map[string]calendar.Calendar {
+	all := map[string]calendar.Calendar{}
+	for _, s := range p.each() {
+		if s.isCalendar() {
+			all[s.App], _ = calendar.Decode(s.Parameters, time.LoadLocation)
+		}
+	}
+	return all
+}
+
+// isCalendar reports whether the program is the shipped calendar, which reads no window.
+func (s Program) isCalendar() bool { return s.Kind == kindBuiltin && s.Name == "calendar" }
 
 // processProblems checks kind and shadow.
 func (s Signal) processProblems(d document, path string) Problems {

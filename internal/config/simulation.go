@@ -14,7 +14,7 @@ type Simulation struct {
 	Signals map[string]SimulatedSignal `yaml:"signals"` // by app: its real program; the others report the demand
 	Groups  map[string]SimulatedGroup  `yaml:"groups"`  // by the id of a group
 	Events  []SimulatedEvent           `yaml:"events"`
-	Prices  *SimulatedPrices           `yaml:"prices"`
+	Prices  *Prices                    `yaml:"prices"`
 	Billing *SimulatedBilling          `yaml:"billing"`
 
 	document document
@@ -109,13 +109,15 @@ type SimulatedInterruptions struct {
 
 // SimulatedEvent is a change from outside.
 type SimulatedEvent struct {
-	At    time.Duration   `yaml:"at"`
-	For   time.Duration   `yaml:"for"` // 0: until the end
-	Group string          `yaml:"group"`
-	Zone  string          `yaml:"zone"`
-	Stock *float64        `yaml:"stock"`
-	Lost  bool            `yaml:"lost"`
-	Order *SimulatedOrder `yaml:"order"`
+	At    time.Duration `yaml:"at"`
+	For   time.Duration `yaml:"for"` // 0: until the end
+	Group string        `yaml:"group"`
+	Zone  string        `yaml:"zone"`
+	Stock *float64      `yaml:"stock"`
+	Lost  bool          `yaml:"lost"`
+	// SignalsFail lets all signals fail.
+	SignalsFail bool            `yaml:"signals_fail"`
+	Order       *SimulatedOrder `yaml:"order"`
 }
 
 // SimulatedOrder is an order of an operator.
@@ -123,14 +125,6 @@ type SimulatedOrder struct {
 	Pause  bool     `yaml:"pause"`
 	Pin    *float64 `yaml:"pin"`
 	Offset *float64 `yaml:"offset"`
-}
-
-// SimulatedPrices are the files with the prices of an hour.
-type SimulatedPrices struct {
-	Table       string `yaml:"table"`        // CSV with the columns type, zone, spot, from and price
-	SpotHistory string `yaml:"spot_history"` // output of "aws ec2 describe-spot-price-history"
-	Product     string `yaml:"product"`      // of the spot history; empty: it has one
-	Currency    string `yaml:"currency"`     // empty: USD
 }
 
 // SimulatedBilling has the rules of a bill. Without the block they are those for Linux on AWS.
@@ -195,10 +189,7 @@ func (s Simulation) problems() (ps Problems) {
 	for i, e := range s.Events {
 		ps = append(ps, s.eventProblems(fmt.Sprintf("events[%d]", i), e)...)
 	}
-	if p := s.Prices; p != nil {
-		add(p.Table == "" && p.SpotHistory == "", "prices", "want a table or a spot_history")
-	}
-	return ps
+	return append(ps, s.Prices.problems(s.document)...)
 }
 
 // groupProblems returns the mistakes in the limits and times of a group.
@@ -230,7 +221,7 @@ func (s Simulation) eventProblems(path string, e SimulatedEvent) (ps Problems) {
 	}
 	_, known := s.Groups[e.Group]
 	add(e.At < 0 || e.For < 0, "has a negative time: at counts from the start")
-	add(e.Stock == nil && !e.Lost && e.Order == nil, "changes nothing: want stock, lost or order")
+	add(e.Stock == nil && !e.Lost && !e.SignalsFail && e.Order == nil, "changes nothing: want stock, lost, signals_fail or order")
 	add(e.Stock != nil && !(*e.Stock >= 0), "has a negative stock")
 	add(e.Group != "" && !known, fmt.Sprintf("is of group %s, and the scenario has no such group", e.Group))
 	zoned := e.Zone == ""

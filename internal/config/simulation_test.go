@@ -62,7 +62,7 @@ func TestBadSimulations(t *testing.T) {
 		{"    launch:", "    max: 3\n    target: 4\n    launch:", ":9: groups.blue.target: is 4: want min to max, which is 3"},
 		{"    launch:", "    interruptions: {per_hour: -1, warning: -2m}\n    launch:", ":8: groups.blue.interruptions.per_hour: is -1: want 0 to 1000"},
 		{"at: 5h", "at: -5h", ":10: events[0]: has a negative time: at counts from the start"},
-		{"stock: 4, ", "", ":10: events[0]: changes nothing: want stock, lost or order"},
+		{"stock: 4, ", "", ":10: events[0]: changes nothing: want stock, lost, signals_fail or order"},
 		{"stock: 4", "stock: -4", ":10: events[0]: has a negative stock"},
 		{"group: blue, stock", "group: red, stock", ":10: events[0]: is of group red, and the scenario has no such group"},
 		{"group: blue, stock", "zone: b, stock", ":10: events[0]: is of zone b, and no group of the scenario is in it"},

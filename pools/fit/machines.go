@@ -16,6 +16,7 @@ type machines struct {
 	kinds []*kind
 	needs []api.PlacesNeed
 	steps int
+	move  func(to api.PlacesMove, copies ...*Copy)
 }
 
 // kind is a kind of machine of known size.
@@ -26,9 +27,9 @@ type kind struct {
 }
 
 // machinesOf returns as many machines of each kind of known size as n returns.
-func machinesOf(kinds []api.PlacesKind, n func(api.PlacesKind) int) *machines {
-	m := &machines{}
-	for _, k := range kinds {
+func (s *solver) machinesOf(n func(api.PlacesKind) int) *machines {
+	m := &machines{move: s.move}
+	for _, k := range s.Question.Kinds {
 		if !k.Unknown && n(k) > 0 {
 			m.kinds = append(m.kinds, &kind{PlacesKind: k, left: n(k)})
 		}
@@ -172,7 +173,9 @@ func (m *machines) use(k *kind, what load, machines int) {
 	need.Nodes += machines
 	need.Weight = float64(need.Nodes) * k.Weight
 	for _, p := range what.parts {
-		need.Copies += len(p.class.take(p.n * machines))
+		taken := p.class.take(p.n * machines)
+		need.Copies += len(taken)
+		m.move(api.PlacesMove{Group: k.Group}, taken...)
 	}
 	k.left -= machines
 	k.Level += float64(machines) * k.Weight
@@ -200,7 +203,9 @@ func (s *solver) probe(rest []*class) {
 	}
 	need := api.PlacesNeed{Group: best.Group, Nodes: 1, Weight: best.Weight, First: name(rest[0].copies[0])}
 	for _, c := range rest {
-		need.Copies += len(c.take(len(c.copies)))
+		taken := c.take(len(c.copies))
+		need.Copies += len(taken)
+		s.move(api.PlacesMove{Group: best.Group}, taken...)
 	}
 	s.answer.Probe = []api.PlacesNeed{need}
 }

@@ -90,6 +90,7 @@ func (s *solver) setApart(all []*class) (rest []*class) {
 		s.answer.NeverCopies += len(c.copies)
 		s.answer.Unplaceable = s.answer.Unplaceable.Add(c.footprint.Scale(float64(len(c.copies))))
 		s.answer.Never = appendApps(s.answer.Never, c, why)
+		s.move(api.PlacesMove{Why: why}, c.copies...)
 	}
 	return rest
 }
@@ -98,11 +99,15 @@ func (s *solver) setApart(all []*class) (rest []*class) {
 func (s *solver) short(rest unplaced) {
 	for _, c := range rest.classes {
 		s.answer.ShortCopies += len(c.copies)
-		s.answer.Short = appendApps(s.answer.Short, c, s.whyShort(c.footprint))
+		why := s.whyShort(c.footprint)
+		s.answer.Short = appendApps(s.answer.Short, c, why)
+		s.move(api.PlacesMove{Why: why}, c.copies...)
 	}
 	for _, c := range rest.unexamined {
 		s.answer.ShortCopies += len(c.copies)
-		s.answer.Short = appendApps(s.answer.Short, c, "not examined: too many different copies wait")
+		const why = "not examined: too many different copies wait"
+		s.answer.Short = appendApps(s.answer.Short, c, why)
+		s.move(api.PlacesMove{Why: why}, c.copies...)
 	}
 }
 

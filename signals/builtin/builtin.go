@@ -21,6 +21,7 @@ type Shipped struct {
 // All returns the shipped signals, sorted by name.
 func All() []Shipped {
 	return []Shipped{
+		{"calendar", Calendar{}},
 		{"default", Default{}},
 		{"instance_count", InstanceCount{}},
 		{"pending", Pending{}},

@@ -54,7 +54,7 @@ func (s Site) metrics(ctx context.Context, b *bus.Bus) []Finding {
 
 // longestWindow returns the longest range that a signal of the pool reads.
 func longestWindow(p config.Pool) (longest time.Duration) {
-	for _, signal := range p.Signals {
+	for _, signal := range p.Programs() {
 		for _, m := range signal.Metrics {
 			longest = max(longest, m.Window())
 		}
@@ -100,14 +100,14 @@ func (s Site) rights(ctx context.Context, b *bus.Bus) []Finding {
 	}
 	opened, err := kind.Open(ctx, s.providerSite(b))
 	if err != nil {
-		return []Finding{{Result: Failed, Detail: err.Error(), Fix: rightsFix(err)}}
+		return []Finding{failure(err, err.Error(), rightsFix(err))}
 	}
 	if opened.Rights == nil {
 		return []Finding{{Result: OK, Detail: kind.Name + " need no rights"}}
 	}
 	all, err := opened.Rights(ctx, s.Pool.OwnsRepair())
 	if err != nil {
-		return []Finding{{Result: Failed, Detail: err.Error(), Fix: rightsFix(err)}}
+		return []Finding{failure(err, err.Error(), rightsFix(err))}
 	}
 	return ofRights(kind.Name, all)
 }

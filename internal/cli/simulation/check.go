@@ -68,6 +68,9 @@ func (s scenario) warnings(policies []policy) (out []string) {
 		out = append(out, fmt.Sprintf("%s has points from %s to %s, and the run is from %s to %s: before and after them the demand keeps its first and last value",
 			name, first.Format(time.RFC3339), last.Format(time.RFC3339), s.start.UTC().Format(time.RFC3339), end.UTC().Format(time.RFC3339)))
 	}
+	if s.prices != nil {
+		out = append(out, s.prices.Gaps()...)
+	}
 	for _, p := range policies {
 		out = append(out, s.bounds(p)...)
 		out = append(out, s.unreported(p)...)

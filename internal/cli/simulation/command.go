@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -33,6 +34,11 @@ type flags struct {
 	with, set, sweep         []string
 	seeds                    int
 	objective, records, html string
+
+	from    string // of --from: a pool or a file
+	file    string // of records; empty: the pool is that of the command
+	since   time.Duration
+	atLeast float64 // percent
 }
 
 // Command returns "weir simulate".
@@ -40,7 +46,7 @@ func Command(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	var f flags
 	cmd := &cobra.Command{
-		Use:   "simulate FILE",
+		Use:   "simulate [FILE]",
 		Short: "Run a pool under virtual time, and print what it would cost",
 		Long: `Run a pool under virtual time, and print what it would cost.
 
@@ -61,14 +67,24 @@ interval counts. If no policy meets all bounds, the command ends with 1. Quantit
 market, what waited, what was unused, and the worst stretches with what kept the pool from growing. Its
 plots are of the first seed.
 
+With --from the command replays the recorded ticks of a pool, or of a file that "weir explain --since 1h
+--output json" printed. The recorded policies meet the recorded responses, orders, launch times, losses and
+refusals, and each tick is compared with its record. Ticks that differ are listed with their cause.
+
 Keys of --set and --sweep are those of the pool file: ` + strings.Join(redecide.OverrideKeys(), ", ") + `.`,
 		Example: `  weir simulate night.yaml
   weir simulate night.yaml --with other/default.yaml --seeds 5
   weir simulate night.yaml --with other/default.yaml --html review.html
   weir simulate night.yaml --sweep autoscaling.setpoint=0.5..0.9:0.05 --objective 'cost,unmet<=2%'
-  weir simulate night.yaml --sweep autoscaling.setpoint=0.7,0.8 --sweep autoscaling.cooldown.down=0m..30m:10m --output csv`,
-		Args: command.OneArg("scenario file"),
-		RunE: func(cmd *cobra.Command, args []string) error { return cli.run(cmd.Context(), args[0], f) },
+  weir simulate night.yaml --sweep autoscaling.setpoint=0.7,0.8 --sweep autoscaling.cooldown.down=0m..30m:10m --output csv
+  weir simulate --from default --since 1h`,
+		Args: func(cmd *cobra.Command, args []string) error { return f.check(cli.CLI, cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.from != "" {
+				return cli.replay(cmd.Context(), f)
+			}
+			return cli.run(cmd.Context(), args[0], f)
+		},
 	}
 	cmd.Flags().StringArrayVar(&f.with, "with", nil, "another `FILE` of the pool to compare; may be repeated")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of all policies; may be repeated")
@@ -77,7 +93,11 @@ Keys of --set and --sweep are those of the pool file: ` + strings.Join(redecide.
 	cmd.Flags().StringVar(&f.records, "records", "", "`FILE` for the records of the first run, as JSON lines for weir decide")
 	cmd.Flags().StringVar(&f.objective, "objective", "", "`QUANTITY`, with bounds QUANTITY<=VALUE after it: sort the rows by it")
 	cmd.Flags().StringVar(&f.html, "html", "", "`FILE` for a page of the result")
+	cmd.Flags().StringVar(&f.from, "from", "", "replay the ticks of this `POOL`, or of a file of records")
+	command.SinceVar(cmd.Flags(), &f.since, "since", time.Hour, "with --from: ticks since then")
+	cmd.Flags().Float64Var(&f.atLeast, "at-least", 99, "with --from: end with 1 if a smaller percentage of the ticks is the same")
 	cli.FormFlag(cmd, command.FormTable, command.FormJSON, command.FormYAML, formLines, formCSV)
+	cmd.AddCommand(cli.initCommand())
 	return cmd
 }
 
@@ -87,6 +107,25 @@ const (
 	formLines = "jsonl"
 	formCSV   = "csv"
 )
+
+// check is the Args of the command.
+func (f *flags) check(cli *connect.CLI, cmd *cobra.Command, args []string) error {
+	given := cmd.Flags().Changed
+	switch {
+	case f.from == "" && (given("since") || given("at-least")):
+		return usage.New(errors.New("--since and --at-least need the records of a pool: add --from POOL"))
+	case f.from == "":
+		return command.OneArg("scenario file")(cmd, args)
+	case len(args) > 0 || len(f.with)+len(f.set)+len(f.sweep) > 0 || f.seeds != 0 || f.records+f.objective+f.html != "":
+		return usage.New(errors.New("--from replays the recorded policy: give no scenario and no other policy; \"weir config validate --against 7d\" compares another one"))
+	case cli.Form == formLines || cli.Form == formCSV:
+		return usage.New(fmt.Errorf("--output %s is of a scenario: give --from with table, json or yaml", cli.Form))
+	case isFile(f.from):
+		f.file = f.from
+		return nil
+	}
+	return cli.UsePool(cmd, f.from)
+}
 
 // maxRuns bounds the runs of one command.
 const maxRuns = 1000

@@ -27,7 +27,7 @@ type policy struct {
 	parts  map[string]string // texts of its keys
 }
 
-// maxInput bounds the bytes of a series or a spot history.
+// maxInput bounds the bytes of a series.
 const maxInput = 256 << 20
 
 // scenario is a scenario file with the files that it names.
@@ -57,8 +57,10 @@ func readScenario(path string) (s scenario, err error) {
 	if s.counts, err = s.readDemand(); err != nil {
 		return s, err
 	}
-	if s.prices, err = s.readPrices(); err != nil {
-		return s, err
+	if p := s.file.Prices.Below(s.dir); p != nil {
+		if s.prices, err = p.Read(); err != nil {
+			return s, err
+		}
 	}
 	if s.samples, err = s.readSamples(); err != nil {
 		return s, err
@@ -110,33 +112,6 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 		}
 		if err := out.Adopt(app.Name, one); err != nil {
 			return nil, fmt.Errorf("%s: %w", app.File, err)
-		}
-	}
-	return out, nil
-}
-
-func (s scenario) readPrices() (*price.Prices, error) {
-	p := s.file.Prices
-	if p == nil {
-		return nil, nil
-	}
-	out := &price.Prices{}
-	if p.Table != "" {
-		data, err := inputfile.Read(s.path(p.Table), maxInput)
-		if err == nil {
-			err = out.AddTable(p.Table, data)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if p.SpotHistory != "" {
-		data, err := inputfile.Read(s.path(p.SpotHistory), maxInput)
-		if err == nil {
-			err = out.AddSpotHistory(p.SpotHistory, data, p.Product)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return out, nil
@@ -207,6 +182,7 @@ func (p policy) changed(values []assignment) (policy, error) {
 }
 
 // readPool returns the policy of a pool's file, as an autoscaler has it. Signals without a program are direct: they have no windows.
+// The only advisors are calendars: others need more of the past than the need of an app.
 func (s scenario) readPool(path string) (policy, error) {
 	p := policy{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
 	cluster := filepath.Dir(path)
@@ -221,10 +197,20 @@ func (s scenario) readPool(path string) (policy, error) {
 	c := config.Autoscaler(service, pool)
 	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
 	c.Default.TimeLimit = 0 // a tick waits for each response, so that the speed of the host has no effect
+	calendars := pool.Calendars()
 	for i := range c.Apps {
-		c.Apps[i].TimeLimit = 0
-		if _, real := s.file.Signals[c.Apps[i].App]; !real {
-			c.Apps[i].Windows = nil
+		app := &c.Apps[i]
+		app.TimeLimit = 0
+		if _, real := s.file.Signals[app.App]; !real {
+			app.Windows = nil
+		}
+		advisors := app.Raise
+		app.Raise = nil
+		for _, a := range advisors {
+			if _, is := calendars[a.App]; is {
+				a.Windows, a.TimeLimit = nil, 0
+				app.Raise = append(app.Raise, a)
+			}
 		}
 	}
 	p.config, p.parts = c, config.Parts(service, pool)
@@ -270,7 +256,7 @@ func groupOf(id string, g config.SimulatedGroup) simulate.Group {
 }
 
 func eventOf(e config.SimulatedEvent, start time.Time) simulate.Event {
-	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost}
+	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost, Silent: e.SignalsFail}
 	if e.Order == nil {
 		return out
 	}

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -51,7 +50,7 @@ func row(s scenario, p policy, results []simulate.Result) api.Simulated {
 	out := summary(results)
 	out.Policy = p.name
 	if s.prices != nil {
-		out.Currency = cmp.Or(s.file.Prices.Currency, "USD")
+		out.Currency = s.prices.Currency
 		return out
 	}
 	out.Cost = nil

@@ -114,7 +114,7 @@ func TestWrongScenarios(t *testing.T) {
 		want                      []string // of standard error
 	}{
 		{"good", "", "", "", 0, nil},
-		{"a market without a price", "prices.csv", "m5", "c5", 2, []string{"s.yaml:5: groups.blue.market: no price of on-demand m5.xlarge in z: add it to the table of prices"}},
+		{"a market without a price", "prices.csv", "m5", "c5", 2, []string{"s.yaml:5: groups.blue.market: no price of on-demand m5.xlarge in z: add it to ", `prices.csv, by hand or with "weir prices"`}},
 		{"a price that is no number", "prices.csv", "0.192", "cheap", 2, []string{"prices.csv:2:", "cheap"}},
 		{"a price below zero", "prices.csv", "0.192", "-1", 2, []string{"prices.csv:2:", "want 0 to 100000"}},
 		{"time that runs backwards", "day.csv", "00:20:00Z", "00:05:00Z", 2, []string{"day.csv:4: time 2026-03-01T00:05:00Z of app all does not follow 2026-03-01T00:10:00Z: sort the rows, and remove repeated ones"}},

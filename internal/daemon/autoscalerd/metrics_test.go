@@ -57,7 +57,12 @@ func bigTick(nodes, apps int) api.TickRecord {
 		Result: &api.CaseResult{Target: float64(nodes), Steps: []api.Step{{Rule: api.RuleLimits, Before: float64(nodes) + 2, After: float64(nodes)}}},
 		Detail: &api.TickDetail{Request: request, Refused: "usage is unknown"},
 		Drains: []api.Drain{{State: api.DrainDraining}, {State: api.DrainRepairing}},
-		State:  api.PoolState{Wanted: new(5.0), DecisionState: api.DecisionState{Clock: at}, Backoffs: []api.GroupBackoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}},
+		Cost: &api.Cost{PerHour: 1.5, Parts: []api.CostPart{
+			{Group: "a", Market: "on-demand m5 in z", Cause: api.CostServing, Machines: 3, PerHour: new(1.25)},
+			{Group: "a", Market: "on-demand m5 in z", Cause: api.CostHeld, Rule: "cooldown", Machines: 1, PerHour: new(0.25)},
+			{Group: "a", Market: "spot c5 in z", Cause: api.CostServing, Machines: 2}, {Group: "a", Market: "spot c5 in z", Cause: api.CostRoll, Machines: 1},
+		}},
+		State: api.PoolState{Wanted: new(5.0), DecisionState: api.DecisionState{Clock: at}, Backoffs: []api.GroupBackoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}},
 	}
 	for i := range apps {
 		name := fmt.Sprintf("app-%03d", i)
@@ -66,6 +71,9 @@ func bigTick(nodes, apps int) api.TickRecord {
 			o = api.Opinion{Signal: "shop/rps", Verdict: api.VerdictFailed, Why: "no answer"}
 		}
 		r.Case.Input.Apps = append(r.Case.Input.Apps, api.AppInput{Name: name, Configured: true, Opinion: o})
+		if i == 1 {
+			r.Case.Input.Apps[i].Raise = []api.AdvisorInput{{Name: name + "~calendar", Opinion: api.Opinion{Signal: "weir/calendar", Verdict: api.VerdictNoOpinion}}}
+		}
 		r.Detail.Apps = append(r.Detail.Apps, api.ResolvedRequest{App: name, Source: api.FromSignal, Request: request, Fallback: i == 0})
 	}
 	return r
@@ -87,8 +95,11 @@ func TestMetricsOfATick(t *testing.T) {
 		"max_capacity{}": math.Inf(1), "at_limit{max}": 0, "scale_in_blocked{}": 1, "disruption_budget_left{}": 3,
 		"request{app-001,cpus}": 8, "pool_request{mem}": 4096,
 		"signal_verdict{app-000,failed}": 1, "signal_verdict{app-000,value}": 0, "signal_verdict{(default),value}": 1, "fallback{app-000}": 1, "fallback{app-001}": 0,
+		"signal_verdict{app-001~calendar,no_opinion}": 1, "signal_verdict{app-001~calendar,failed}": 0,
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
 		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
+		"weir_pool_cost_per_hour{serving,a,on-demand m5 in z}": 1.25, "weir_pool_cost_per_hour{held by cooldown,a,on-demand m5 in z}": 0.25,
+		"weir_pool_machines_without_price{a,spot c5 in z}": 3,
 		"drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
 	} {
 		if v, ok := got[series]; !ok || v != want {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -18,6 +19,9 @@ func Sentence(now time.Time, s *api.Summary, f Facts) string {
 		return "The pool has no tick yet."
 	}
 	var parts []string
+	if age := now.Sub(s.At); age > liveness.OverdueAfter(max(s.Every, s.Took)) {
+		parts = append(parts, "No tick for "+Duration(age)+": nothing controls the pool. At its last tick:")
+	}
 	switch {
 	case s.Failed != "":
 		parts = append(parts, "The last tick ended without a decision: "+stop(s.Failed)+" Targets stay as they are.")
@@ -34,8 +38,14 @@ func Sentence(now time.Time, s *api.Summary, f Facts) string {
 	return strings.Join(parts, " ")
 }
 
-// stop ends a text with one full stop.
-func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
+// stop ends a text with one full stop; a text that is cut ends already.
+func stop(text string) string {
+	text = strings.TrimRight(text, ". ")
+	if strings.HasSuffix(text, "…") {
+		return text
+	}
+	return text + "."
+}
 
 // needText returns the need and its effect: "Apps need 9.12 machines, max_capacity allows 6: stays 6."
 func needText(s api.Summary) string {

@@ -63,3 +63,37 @@ func TestAdvisors(t *testing.T) {
 		t.Errorf("calendars %+v, want one that needs no request", c)
 	}
 }
+
+// TestForecastWindow checks the window of the shipped forecast, one wrong at a time.
+func TestForecastWindow(t *testing.T) {
+	pool := func(windows, more string) string {
+		return goodPool + "autoscale_signals:\n  - app: web\n    raise:\n      - {name: forecast, kind: builtin, required_metrics: [" + windows +
+			"], parameters: {unit: {cpus: 0.01}, time_zone: UTC" + more + "}}\n"
+	}
+	const requests, load = "{name: requests, type: app_metrics, range: 672h, resolution: 5m}", "{name: load, type: app_metrics, range: 120h, resolution: 15m}"
+	const at = "FILE:7: autoscale_signals[0].raise[0]"
+	for _, c := range []struct{ name, text, want string }{
+		{"good", pool(requests, ""), ""},
+		{"named", pool(requests+", "+load, ", metric: load"), ""},
+		{"a series", pool(requests+", "+load, `, metric: "load|zone=a"`), ""},
+		{"another window of twenty minutes", pool(requests+", {name: load, type: app_metrics, range: 20m}", ", metric: requests"), ""},
+		{"short", pool("{name: requests, type: app_metrics, range: 100h, resolution: 5m}", ""), at + ".required_metrics[0].range: is 100h: want at least 120h for a forecast"},
+		{"all points", pool("{name: requests, type: app_metrics, range: 672h}", ""), at + ".required_metrics[0].resolution: is 0s: want 5m for a forecast, at most 15m"},
+		{"hours", pool("{name: requests, type: app_metrics, range: 672h, resolution: 1h}", ""), at + ".required_metrics[0].resolution: is 1h: want 5m"},
+		{"two windows", pool(requests+", "+load, ""), at + ".parameters.metric: is missing: name one of required_metrics"},
+		{"the signal of an app", strings.NewReplacer("    raise:\n      - {name: forecast", "    name: forecast", ", kind:", "\n    kind:", ", required_metrics", "\n    required_metrics", ", parameters", "\n    parameters", "UTC}}", "UTC}").Replace(pool(requests, "")),
+			"FILE:6: autoscale_signals[0].name: is forecast, which has no opinion without a season, so the pool would never shrink: list it in raise of an app"},
+		{"no such window", pool(requests, ", metric: load"), at + `.parameters.metric: is "load": want the name of one of required_metrics`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, c.text)
+			if c.want == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			expectLines(t, err, c.want)
+		})
+	}
+}

@@ -23,6 +23,7 @@ func All() []Shipped {
 	return []Shipped{
 		{"calendar", Calendar{}},
 		{"default", Default{}},
+		{"forecast", &Forecast{}},
 		{"instance_count", InstanceCount{}},
 		{"pending", Pending{}},
 	}

@@ -30,7 +30,7 @@ type Market struct {
 	Machines int     // that were billed
 	Hours    float64 // of all machines, without the part of the launch that is not billed
 	Cost     price.Money
-	Columns  []price.Money // Cost by column; nil: the run has none
+	Columns  []price.Money // Cost by column; nil: the run has no columns
 
 	used int64 // Hours in milliseconds
 }

@@ -83,7 +83,7 @@ type Event struct {
 	// Group names the group, and Zone the groups of a zone; both empty: all groups.
 	Group, Zone string
 	Stock       *float64 // the provider has no more weight than that
-	Lost        bool     // all machines disappear, and the provider has none
+	Lost        bool     // all machines disappear, and the provider has no other
 	Silent      bool     // the signals fail
 	// Orders are the operators' orders. Those of a later event count alone.
 	Orders *api.Orders

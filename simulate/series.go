@@ -300,7 +300,7 @@ func (s *Series) WriteCSV(to io.Writer) error {
 	return errors.Join(err, out.Error())
 }
 
-// seriesColumns are the columns of a series, of which time is required.
+// seriesColumns are the columns of a series. Only time is required.
 var seriesColumns = []string{"time", "app", "cpus", "mem", "disk", "gpus", "instances"}
 
 // timeFormats are the formats of a time. Those without a zone are in UTC.

@@ -123,7 +123,7 @@ func worlds(t *testing.T, few, many uint64) (from, to uint64) {
 	return from, from + count
 }
 
-// What is billed is what existed: each machine-second is billed once, at its price. Each machine was launched, and ended once or exists.
+// The bills are those of the machines that existed: each machine-second is billed once, at its price. Each machine was launched, and ended once or exists.
 func TestConservation(t *testing.T) {
 	t.Parallel()
 	from, to := worlds(t, 5, 20)

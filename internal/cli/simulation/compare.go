@@ -18,7 +18,7 @@ import (
 type measure struct {
 	name  string
 	text  func(api.Simulated) string
-	value func(api.Simulated) float64 // for the difference to the first policy; nil: it has none
+	value func(api.Simulated) float64 // for the difference to the first policy; nil: without a difference
 }
 
 // measures returns the rows of the comparison.

@@ -25,7 +25,7 @@ import (
 // defaultBound is by how much a number may get worse, in percent.
 const defaultBound = 5
 
-// numbers are the names of what is compared.
+// numbers are the names of the compared numbers.
 var numbers = [...]string{"cost", "unmet", "wait", "disruption"}
 
 // Compare replays the records with the recorded policy and with that of the pool's file, and prints four numbers of both. It returns

@@ -17,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
 
-// summaries returns a row for each policy of which a run began.
+// summaries returns a row for each policy with a run that began.
 func summaries(s scenario, policies []policy, results [][]simulate.Result) []api.Simulated {
 	var out []api.Simulated
 	for i, p := range policies {
@@ -175,7 +175,7 @@ func (cli *commands) print(rows []api.Simulated) error {
 	return err
 }
 
-// note returns what a reader of a row must know.
+// note returns the note of a row.
 func note(r, first api.Simulated) string {
 	var all []string
 	if r.Dominated != "" {

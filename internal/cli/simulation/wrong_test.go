@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals"
 )
 
-// TestMain makes this binary a signal that hangs if its first argument says so.
+// TestMain makes this binary a signal that hangs if its first argument is "hang".
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "hang" {
 		os.Args = append(os.Args[:1], os.Args[2:]...)

@@ -62,6 +62,7 @@ const (
 	HoldBreaker   HoldKind = "breaker"   // of node health
 	HoldIgnorance HoldKind = "ignorance" // something that the decision needs is unknown
 	HoldInGroup   HoldKind = "group"     // a group is in backoff, busy, or at its bound
+	HoldHeadroom  HoldKind = "headroom"  // no group can add a machine for free places
 	HoldInNodes   HoldKind = "nodes"     // single nodes stay
 	HoldProvider  HoldKind = "provider"  // a request failed
 	HoldInRule    HoldKind = "rule"      // any other rule

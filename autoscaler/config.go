@@ -29,6 +29,8 @@ type Config struct {
 	OrphansAfter time.Duration
 	// Machines is what one machine of a group offers, by group, if no better source is known. A node may report that much.
 	Machines map[string]resource.Vector
+	// Headroom are the places that the scheduler keeps free.
+	Headroom []api.Headroom
 	// IgnorePlaces: the scheduler receives no question where copies fit, and an earlier answer does not count.
 	IgnorePlaces bool
 	// CallTimeout is the timeout of each call that changes something. A call begins only if the

@@ -52,6 +52,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 
 		OrphansAfter: time.Duration(orphan) * time.Second,
 		Machines:     p.machines(),
+		Headroom:     p.headroom(),
 		Grace:        orElse(either(s, p, func(a Autoscaling) *time.Duration { return a.ConfigurationGrace }), defaultGrace),
 		IgnorePlaces: !orElse(either(s, p, func(a Autoscaling) *bool { return a.Places }), true),
 		Default: ask.Signal{
@@ -82,14 +83,10 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 func (p Pool) machines() map[string]resource.Vector {
 	var out map[string]resource.Vector
 	for group, amounts := range p.Machines {
-		var v resource.Vector
-		for k, x := range amounts.byKind() {
-			v[k] = orElse(x, 0)
-		}
 		if out == nil {
 			out = map[string]resource.Vector{}
 		}
-		out[group] = v
+		out[group] = amounts.vector()
 	}
 	return out
 }

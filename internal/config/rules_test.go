@@ -150,6 +150,20 @@ func TestSignals(t *testing.T) {
 			`FILE:3: scaling_limits.min_capacity: is "many": want a number of at least 0, or "inf"`},
 		{"an amount of nothing", goodPool + signals(", max_request: {cpus: 0}"), at + ".max_request.cpus: is 0: want a number above 0"},
 		{"a machine without a size", goodPool + "machines: {blue: {cpus: -1}}\n", "FILE:4: machines.blue.cpus: is -1: want a number above 0"},
+		{"headroom", goodPool + "headroom: [{name: a, app: web, count: 2, percent: 10, limits: {cpus: 1}, group: blue}, {name: b, resources: {cpus: 0.5}, count: 6}]\n", ""},
+		{"headroom above the maximum", goodPool + "headroom: [{name: a, resources: {cpus: 0.5}, count: 7}, {name: b, resources: {cpus: 2}, percent: 5, count: 1}]\n",
+			"FILE:4: headroom[0].count: is 7, but the groups hold at most 6 such places within their maxima and max_capacity 3: want fewer or smaller places, or a higher maximum\n" +
+				"FILE:4: headroom[1].count: is 1, but the groups hold at most 0 such places within their maxima and max_capacity 3: want fewer or smaller places, or a higher maximum"},
+		{"headroom without a size or a number", goodPool + "headroom: [{name: a}, {name: a, app: web, resources: {cpus: 1}, percent: -1, group: red}, {name: c, resources: {cpus: 1}, count: 1, limits: {cpus: 0.5}}]\n",
+			"FILE:4: headroom[0].resources: is missing: want the size of a place, such as {cpus: 1, mem: 1024}, or app\n" +
+				"FILE:4: headroom[0].count: is missing: want a number of places, or percent\n" +
+				"FILE:4: headroom[1].name: \"a\" is a duplicate\n" +
+				"FILE:4: headroom[1].resources: conflicts with app: a place has the size of a copy of the app, or this size; keep one\n" +
+				"FILE:4: headroom[1].percent: is -1: want 0 to 1000\n" +
+				"FILE:4: headroom[1].group: is \"red\": want one of the groups of the pool, [blue]\n" +
+				"FILE:4: headroom[2].limits.cpus: is 0.5, less than one place of 1: want at least that"},
+		{"headroom without places", goodPool + "autoscaling: {places: false}\nheadroom: [{name: a, app: web, count: 1}]\n",
+			"FILE:5: headroom: conflicts with autoscaling.places: false: the scheduler finds the free places; remove one of them"},
 		{"a machine with another resource", goodPool + "machines: {blue: {cores: 1}}\n", "FILE:4: machines.blue.cores: no such key (allowed: cpus, disk, gpus, mem)"},
 		{"a bound without a signal", entry("max_request: {cpus: 1}"), at + ".max_request: bounds the answer of a signal of the app's own: add the signal's name, or remove it"},
 		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},

@@ -142,7 +142,7 @@ func (h *holds) addRules() {
 	}
 }
 
-// addShort adds the copies for which no group can add a machine now, and those that no machine can ever hold.
+// addShort adds the copies and free places for which no group can add a machine now, and those that no machine can ever hold.
 func (h *holds) addShort() {
 	p := h.r.Case.Places
 	if p == nil {
@@ -150,6 +150,11 @@ func (h *holds) addShort() {
 	}
 	for _, app := range p.Short {
 		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, fmt.Sprintf("waiting copies: %s x%d: %s", app.App, app.Copies, app.Why))
+	}
+	for _, room := range p.Headroom {
+		if room.Why != "" {
+			h.addHold(api.DirectionUp, api.HoldHeadroom, room.Name, room.Text())
+		}
 	}
 	for _, app := range p.Never {
 		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, app.NeverText())

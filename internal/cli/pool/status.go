@@ -87,6 +87,11 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 		s.State, explain.Number(need), explain.Number(r.Snapshot.Target), explain.Number(r.Snapshot.Joined),
 		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At), s.Sentence)
 	cli.printGroups(*r)
+	if p := r.Case.Places; p != nil {
+		for _, h := range p.Headroom {
+			fmt.Fprintln(cli.Stdout, h.Text())
+		}
+	}
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return
 	}

@@ -139,6 +139,13 @@ func (s *samples) decision(c api.Case, result api.CaseResult, d api.TickDetail) 
 	if c.Disruption != nil {
 		s.add("disruption_budget_left", float64(*c.Disruption))
 	}
+	if c.Places != nil {
+		for _, h := range c.Places.Headroom {
+			for state, n := range map[string]int{"wanted": h.Wanted, "free": h.Free, "ordered": h.Ordered, "short": h.Short} {
+				s.add("headroom_places", float64(n), h.Name, state)
+			}
+		}
+	}
 	for _, kind := range resource.Kinds() {
 		if amount, requested := d.Request.Get(kind); requested {
 			s.amount("pool_request", amount, kind)

@@ -34,10 +34,25 @@ type Case struct {
 	Disruption *int `json:"disruption,omitempty"`
 	// Refuse, if not empty, is why no node may be removed.
 	Refuse string `json:"refuse,omitempty"`
+	// Closed is why work of a kind may not begin now: it waits for a window. A kind that it lacks may begin.
+	Closed map[Work]string `json:"closed,omitempty"`
 	// Places is the answer of the pool's scheduler; nil: no answer, because of NoPlaces.
 	Places   *CasePlaces `json:"places,omitempty"`
 	NoPlaces string      `json:"no_places,omitempty"`
 }
+
+// Work is a kind of work that takes machines out of service, and that windows allow. An order of an operator for a node, a notice of
+// the provider that a machine ends, and the end of a machine that never joined are emergencies: they wait for no window.
+type Work string
+
+const (
+	WorkRoll    Work = "roll"     // instances that are marked as stale are replaced
+	WorkScaleIn Work = "scale_in" // nodes are removed because the pool needs less
+	WorkRepair  Work = "repair"   // running nodes are repaired or quarantined
+)
+
+// Works returns all kinds of work.
+func Works() []Work { return []Work{WorkRoll, WorkScaleIn, WorkRepair} }
 
 // CasePlaces is where the copies of the pool fit, by its scheduler. The Input of a decision has the answer, so a Case is
 // complete without the question.
@@ -208,6 +223,7 @@ const (
 	KeptOverBudget    KeptCause = "over the disruption budget"
 	KeptUnderTarget   KeptCause = "joined nodes would be under the target capacity"
 	KeptNoScaleIn     KeptCause = "scale-in is barred"
+	KeptWindow        KeptCause = "waits for a window"
 	KeptReplacement   KeptCause = "replaces a stale instance"
 	KeptNoPlace       KeptCause = "no other place is proved for their copies"
 	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"

@@ -14,12 +14,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
 // caseOf returns the case of a reading, the opinions and the orders, with the account of the
 // groups. It changes nothing.
 func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Case, resolve.Account) {
 	c := api.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
+	c.Closed = closed(l.config.Windows, now)
 	leaving := r.Records.Leaving()
 	marked := mark(&c, r.Snapshot, orders.Stale, leaving)
 	state := r.State
@@ -45,6 +47,20 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		c.Disruption = new(max(0, budget.Limit-len(budget.Out)))
 	}
 	return c, account
+}
+
+// closed returns the work of a tick that waits for a window, and why.
+func closed(windows calendar.Windows, now time.Time) map[api.Work]string {
+	var out map[api.Work]string
+	for _, work := range []api.Work{api.WorkRoll, api.WorkScaleIn} {
+		if why, _ := windows.Closed(work, now); why != "" {
+			if out == nil {
+				out = map[api.Work]string{}
+			}
+			out[work] = why
+		}
+	}
+	return out
 }
 
 // keeps returns the groups whose nodes cannot be removed now, with the reason.

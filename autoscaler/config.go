@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -31,6 +32,8 @@ type Config struct {
 	Machines map[string]resource.Vector
 	// Headroom are the places that the scheduler keeps free.
 	Headroom []api.Headroom
+	// Windows are the times at which a roll and a scale-in may begin.
+	Windows calendar.Windows
 	// IgnorePlaces: the scheduler receives no question where copies fit, and an earlier answer does not count.
 	IgnorePlaces bool
 	// CallTimeout is the timeout of each call that changes something. A call begins only if the

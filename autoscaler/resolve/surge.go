@@ -37,7 +37,7 @@ func groupsToRoll(c api.Case, held map[string]api.GroupBackoff) []api.GroupTarge
 	var out []api.GroupTarget
 	for _, g := range c.Groups {
 		_, inBackoff := held[g.ID]
-		if c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !keepsNodes(c, g.ID) {
+		if c.Closed[api.WorkRoll] == "" && c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !keepsNodes(c, g.ID) {
 			out = append(out, g)
 		}
 	}

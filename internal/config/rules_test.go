@@ -164,6 +164,13 @@ func TestSignals(t *testing.T) {
 				"FILE:4: headroom[2].limits.cpus: is 0.5, less than one place of 1: want at least that"},
 		{"headroom without places", goodPool + "autoscaling: {places: false}\nheadroom: [{name: a, app: web, count: 1}]\n",
 			"FILE:5: headroom: conflicts with autoscaling.places: false: the scheduler finds the free places; remove one of them"},
+		{"windows", goodPool + "windows: [{name: nights, days: mon-fri, from: '22:00', to: '05:00', time_zone: Europe/Berlin, allow: [roll, scale_in, repair]}]\n", ""},
+		{"wrong windows", goodPool + "windows:\n- {name: nights, days: daily, from: '22:00', to: '05:00', time_zone: Europe/Bonn, allow: [roll]}\n- {name: b, days: daily, from: 'x', to: '05:00', time_zone: UTC, allow: [rotate]}\n",
+			"FILE:5: windows[0].time_zone: no time zone has the name \"Europe/Bonn\": want a name of the IANA database, such as Europe/Berlin\n" +
+				"FILE:6: windows[1].allow: has \"rotate\": want some of roll, scale_in, repair\n" +
+				"FILE:6: windows[1].from: is \"x\": want a time of the clock with two digits each, such as \"08:00\""},
+		{"windows that overlap", goodPool + "windows:\n- {name: a, days: daily, from: '22:00', to: '05:00', time_zone: UTC, allow: [roll]}\n- {name: b, days: sun, from: '04:00', to: '06:00', time_zone: UTC, allow: [roll]}\n",
+			"FILE:6: windows[1]: is open at the same time as windows[0], \"a\", and both allow roll, for example at Sun 2026-01-04 04:00 UTC: want separate times, or one window"},
 		{"a machine with another resource", goodPool + "machines: {blue: {cores: 1}}\n", "FILE:4: machines.blue.cores: no such key (allowed: cpus, disk, gpus, mem)"},
 		{"a bound without a signal", entry("max_request: {cpus: 1}"), at + ".max_request: bounds the answer of a signal of the app's own: add the signal's name, or remove it"},
 		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},

@@ -234,6 +234,9 @@ func (h *holds) addGroups() {
 	for _, group := range slices.Sorted(maps.Keys(c.Keeps)) {
 		h.addHold(api.DirectionDown, api.HoldInGroup, group, fmt.Sprintf("group %s keeps its nodes: %s", group, c.Keeps[group]))
 	}
+	if why := c.Closed[api.WorkRoll]; why != "" && len(c.Stale) > 0 {
+		h.addHold(api.DirectionUp, api.HoldWindow, string(api.WorkRoll), why)
+	}
 	for _, q := range plan.Held(h.r.State.Backoffs, h.r.State.Clock) {
 		h.addHold(api.DirectionUp, api.HoldInGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
 	}
@@ -273,7 +276,16 @@ func (h *holds) addKeptNodes() {
 				h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%s: %s (%d nodes stay for their copies)", p.Stay[0].Node, p.Stay[0].Why, k.Nodes))
 				continue
 			}
-		case api.KeptGroupAtTarget, api.KeptNoScaleIn: // the group and the rule have their own holds
+		case api.KeptWindow:
+			kind, name = api.HoldWindow, string(api.WorkRoll)
+			h.addHold(api.DirectionDown, kind, name, h.r.Case.Closed[api.WorkRoll])
+			continue
+		case api.KeptNoScaleIn:
+			if why := h.r.Case.Closed[api.WorkScaleIn]; why != "" && h.r.Detail.Refused == "" {
+				h.addHold(api.DirectionDown, api.HoldWindow, string(api.WorkScaleIn), why)
+			}
+			continue
+		case api.KeptGroupAtTarget: // the group has its own hold
 			continue
 		}
 		h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))

@@ -92,6 +92,9 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 			fmt.Fprintln(cli.Stdout, h.Text())
 		}
 	}
+	for _, work := range slices.Sorted(maps.Keys(r.Case.Closed)) {
+		fmt.Fprintln(cli.Stdout, r.Case.Closed[work])
+	}
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return
 	}

@@ -50,7 +50,7 @@ func bigTick(nodes, apps int) api.TickRecord {
 			Groups: []api.GroupSnapshot{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true}},
 			Nodes:  map[string]int{"running": nodes - 1, "pending": 1}, Target: float64(nodes), Fulfilled: float64(nodes), Joined: float64(nodes - 1),
 		},
-		Case: &api.Case{Disruption: new(3), Input: api.DecisionInput{
+		Case: &api.Case{Disruption: new(3), Places: &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Name: "spare", Wanted: 3, Free: 2, Ordered: 1}}}}, Input: api.DecisionInput{
 			Now: at, Policy: api.DecisionPolicy{Limits: api.TargetLimits{Min: 1, Max: api.Unlimited}},
 			Default: api.Opinion{Signal: "weir/default", Verdict: api.VerdictValue, Request: request, At: at},
 		}},
@@ -89,7 +89,7 @@ func TestMetricsOfATick(t *testing.T) {
 		"signal_verdict{app-000,failed}": 1, "signal_verdict{app-000,value}": 0, "signal_verdict{(default),value}": 1, "fallback{app-000}": 1, "fallback{app-001}": 0,
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
 		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
-		"drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
+		"headroom_places{spare,wanted}": 3, "headroom_places{spare,free}": 2, "headroom_places{spare,short}": 0, "drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
 	} {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s = %v, %t, want %v", series, v, ok, want)

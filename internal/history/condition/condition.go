@@ -189,6 +189,8 @@ func (c *list) tick(s api.Summary, f Facts) {
 			c.add(Condition{Rank: AtLimit, Word: "At maximum", Key: "maximum", Why: h.Why})
 		case h.Direction == api.DirectionDown && (h.Kind == api.HoldBreaker || h.Kind == api.HoldIgnorance) && h.Name != "tick":
 			c.add(Condition{Rank: Degraded, Word: "Scale-in blocked", Key: "blocked/" + h.Name, Why: h.Why})
+		case h.Kind == api.HoldWindow:
+			c.add(Condition{Rank: Changing, Word: "Waits for a window", Key: "window/" + h.Name, Why: h.Why})
 		case h.Kind == api.HoldHeadroom:
 			c.add(Condition{Rank: Degraded, Word: "Headroom short", Key: "headroom/" + h.Name, Why: h.Why})
 		case h.Direction == api.DirectionUp && h.Kind == api.HoldProvider:

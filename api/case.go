@@ -51,8 +51,8 @@ const (
 	WorkRepair  Work = "repair"   // running nodes are repaired or quarantined
 )
 
-// Works returns all kinds of work.
-func Works() []Work { return []Work{WorkRoll, WorkScaleIn, WorkRepair} }
+// Works returns the names of all kinds of work.
+func Works() []string { return []string{string(WorkRoll), string(WorkScaleIn), string(WorkRepair)} }
 
 // CasePlaces is where the copies of the pool fit, by its scheduler. The Input of a decision has the answer, so a Case is
 // complete without the question.

@@ -53,7 +53,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 func closed(windows calendar.Windows, now time.Time) map[api.Work]string {
 	var out map[api.Work]string
 	for _, work := range []api.Work{api.WorkRoll, api.WorkScaleIn} {
-		if why, _ := windows.Closed(work, now); why != "" {
+		if why, _ := windows.Closed(string(work), now); why != "" {
 			if out == nil {
 				out = map[api.Work]string{}
 			}

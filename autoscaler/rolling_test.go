@@ -178,7 +178,7 @@ func TestRollWaitsForItsWindow(t *testing.T) {
 	windows, problems := calendar.DecodeWindows([]calendar.WindowKeys{
 		{Name: "first", Days: "daily", From: clock(20 * time.Minute), To: clock(25 * time.Minute), TimeZone: "UTC", Allow: []string{"roll"}},
 		{Name: "second", Days: "daily", From: clock(60 * time.Minute), To: clock(160 * time.Minute), TimeZone: "UTC", Allow: []string{"roll"}},
-	}, time.LoadLocation)
+	}, []string{"roll", "scale_in"}, time.LoadLocation)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -221,7 +221,7 @@ func TestScaleInWaitsForItsWindow(t *testing.T) {
 	from, to := w.now.Add(30*time.Minute).UTC(), w.now.Add(90*time.Minute).UTC()
 	w.config.Windows, _ = calendar.DecodeWindows([]calendar.WindowKeys{
 		{Name: "w", Days: "daily", From: from.Format("15:04"), To: to.Format("15:04"), TimeZone: "UTC", Allow: []string{"scale_in"}},
-	}, time.LoadLocation)
+	}, []string{"roll", "scale_in"}, time.LoadLocation)
 	w.reconfigure()
 	web.set(cpus(6*cpusPerNode), nil)
 	for range 8 {

@@ -151,7 +151,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 
 // stepWindow passes to the judge whether repairs may begin, if that changed.
 func (l *Loop) stepWindow(now time.Time) {
-	closed, opens := l.config.Windows.Closed(api.WorkRepair, now)
+	closed, opens := l.config.Windows.Closed(string(api.WorkRepair), now)
 	if w := (judge.Window{Closed: closed, Opens: opens}); w != l.window {
 		l.window = w
 		l.step(now, w)

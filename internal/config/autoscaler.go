@@ -53,7 +53,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		OrphansAfter: time.Duration(orphan) * time.Second,
 		Machines:     p.machines(),
 		Headroom:     p.headroom(),
-		Windows:      p.MaintenanceWindows(),
+		Windows:      p.Windows.Calendar(),
 		Grace:        orElse(either(s, p, func(a Autoscaling) *time.Duration { return a.ConfigurationGrace }), defaultGrace),
 		IgnorePlaces: !orElse(either(s, p, func(a Autoscaling) *bool { return a.Places }), true),
 		Default: ask.Signal{

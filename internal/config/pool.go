@@ -33,7 +33,7 @@ type Pool struct {
 	// Machines is what one machine of a group offers to copies, by group, if neither nodes nor provider show it.
 	Machines map[string]Amounts `yaml:"machines"`
 	Headroom []Headroom         `yaml:"headroom"`
-	Windows  []Window           `yaml:"windows"`
+	Windows  Windows            `yaml:"windows"`
 	Ledger   Ledger             `yaml:"ledger"`
 
 	document document
@@ -187,7 +187,7 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.signalProblems()...)
 	ps = append(ps, p.healthProblems()...)
 	ps = append(ps, p.headroomProblems()...)
-	ps = append(ps, p.windowProblems()...)
+	ps = append(ps, p.Windows.problems(d)...)
 	ps = append(ps, p.Ledger.problems(d)...)
 	for _, group := range slices.Sorted(maps.Keys(p.Machines)) {
 		ps = append(ps, p.Machines[group].problems(d, "machines."+group)...)

@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
@@ -16,24 +17,27 @@ type Window struct {
 	Allow    []string `yaml:"allow"`     // of roll, scale_in and repair
 }
 
-// MaintenanceWindows returns the windows of a valid file.
-func (p Pool) MaintenanceWindows() calendar.Windows {
-	all, _ := p.decodeWindows()
+// Windows are the windows of a pool.
+type Windows []Window
+
+// Calendar returns the windows of a valid file.
+func (ws Windows) Calendar() calendar.Windows {
+	all, _ := ws.decode()
 	return all
 }
 
-func (p Pool) decodeWindows() (calendar.Windows, []calendar.Problem) {
+func (ws Windows) decode() (calendar.Windows, []calendar.Problem) {
 	var list []calendar.WindowKeys
-	for _, w := range p.Windows {
+	for _, w := range ws {
 		list = append(list, calendar.WindowKeys(w))
 	}
-	return calendar.DecodeWindows(list, time.LoadLocation)
+	return calendar.DecodeWindows(list, api.Works(), time.LoadLocation)
 }
 
-func (p Pool) windowProblems() (ps Problems) {
-	_, problems := p.decodeWindows()
+func (ws Windows) problems(d document) (ps Problems) {
+	_, problems := ws.decode()
 	for _, one := range problems {
-		ps = append(ps, p.document.problem(one.Path, one.What))
+		ps = append(ps, d.problem(one.Path, one.What))
 	}
 	return ps
 }

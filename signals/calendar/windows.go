@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // WindowKeys are the keys of a window, as a file has them.
@@ -20,15 +18,15 @@ type Windows []window
 
 type window struct {
 	period
-	allow []api.Work
+	allow []string
 }
 
 // mostWindows bounds the windows of a pool.
 const mostWindows = 50
 
-// DecodeWindows checks the windows. load returns the time zone of an IANA name, as [time.LoadLocation] does. Without problems, the
+// DecodeWindows checks the windows. works are the kinds of work that they may allow. load returns the time zone of an IANA name, as [time.LoadLocation] does. Without problems, the
 // windows are valid: each opens, and no two that allow the same work are open at the same time.
-func DecodeWindows(list []WindowKeys, load func(name string) (*time.Location, error)) (Windows, []Problem) {
+func DecodeWindows(list []WindowKeys, works []string, load func(name string) (*time.Location, error)) (Windows, []Problem) {
 	r, all := &reader{load: load}, Windows(nil)
 	if len(list) > mostWindows {
 		r.bad("windows", "has %d elements: want at most %d", len(list), mostWindows)
@@ -41,7 +39,7 @@ func DecodeWindows(list []WindowKeys, load func(name string) (*time.Location, er
 				f.values[key] = text
 			}
 		}
-		w := window{period: period{name: f.name(), zone: f.zone(), days: f.days()}, allow: f.allow(keys.Allow)}
+		w := window{period: period{name: f.name(), zone: f.zone(), days: f.days()}, allow: f.allow(keys.Allow, works)}
 		for _, key := range []string{"days", "time_zone"} {
 			if !f.has(key) {
 				f.bad(key, "is missing: want %s", map[string]string{"days": `daily, or weekdays such as mon-fri or "sat,sun"`, "time_zone": "a name of the IANA database, such as Europe/Berlin, or UTC"}[key])
@@ -58,7 +56,7 @@ func DecodeWindows(list []WindowKeys, load func(name string) (*time.Location, er
 		all = append(all, w)
 	}
 	if len(r.problems) == 0 {
-		all.check(r)
+		all.check(r, works)
 	}
 	if len(r.problems) > 0 {
 		return nil, r.problems
@@ -67,33 +65,24 @@ func DecodeWindows(list []WindowKeys, load func(name string) (*time.Location, er
 }
 
 // allow reads kinds of work.
-func (f fields) allow(list []string) (all []api.Work) {
-	want := "want some of " + strings.Join(workNames(), ", ")
+func (f fields) allow(list, works []string) []string {
+	want := "want some of " + strings.Join(works, ", ")
 	if len(list) == 0 {
 		f.bad("allow", "is missing: %s", want)
 	}
-	for _, name := range list {
-		w := api.Work(name)
+	for i, work := range list {
 		switch {
-		case !slices.Contains(api.Works(), w):
-			f.bad("allow", "has %.40q: %s", name, want)
-		case slices.Contains(all, w):
-			f.bad("allow", "has %s twice: want it once", name)
+		case !slices.Contains(works, work):
+			f.bad("allow", "has %.40q: %s", work, want)
+		case slices.Contains(list[:i], work):
+			f.bad("allow", "has %s twice: want it once", work)
 		}
-		all = append(all, w)
 	}
-	return all
-}
-
-func workNames() (names []string) {
-	for _, w := range api.Works() {
-		names = append(names, string(w))
-	}
-	return names
+	return list
 }
 
 // check reports windows that never open, and two that are open at the same time for the same work. It examines a year.
-func (ws Windows) check(r *reader) {
+func (ws Windows) check(r *reader, works []string) {
 	type open struct {
 		Occurrence
 		window int
@@ -111,7 +100,7 @@ func (ws Windows) check(r *reader) {
 		}
 	}
 	said := map[[2]int]bool{}
-	for _, work := range api.Works() {
+	for _, work := range works {
 		var line []open
 		for i := range ws {
 			if slices.Contains(ws[i].allow, work) {
@@ -134,7 +123,7 @@ func (ws Windows) check(r *reader) {
 const shownTime = "Mon 2006-01-02 15:04 MST"
 
 // Closed returns why work of that kind may not begin now, and when it may. Both are zero if it may.
-func (ws Windows) Closed(work api.Work, now time.Time) (why string, opens time.Time) {
+func (ws Windows) Closed(work string, now time.Time) (why string, opens time.Time) {
 	var next Occurrence
 	for i := range ws {
 		w := &ws[i]

@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
-
-	"github.com/weirkeeper/weirkeeper/api"
 )
+
+func works() []string { return []string{"roll", "scale_in", "repair"} }
 
 func windows(t *testing.T, list ...WindowKeys) Windows {
 	t.Helper()
-	ws, problems := DecodeWindows(list, time.LoadLocation)
+	ws, problems := DecodeWindows(list, works(), time.LoadLocation)
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
@@ -26,24 +26,24 @@ func TestClosedWindows(t *testing.T) {
 		WindowKeys{"gap", "daily", "02:30", "02:45", "Europe/Berlin", []string{"repair"}},
 	)
 	for _, c := range []struct {
-		work api.Work
+		work string
 		now  string
 		want string
 	}{
-		{api.WorkRoll, "2026-11-27T21:59:59+01:00", "roll waits for window nights, which opens on Fri 2026-11-27 22:00 CET"},
-		{api.WorkRoll, "2026-11-27T22:00:00+01:00", ""},
-		{api.WorkRoll, "2026-11-28T04:59:59+01:00", ""},
-		{api.WorkRoll, "2026-11-28T05:00:00+01:00", ""},
-		{api.WorkScaleIn, "2026-11-28T05:00:00+01:00", "scale_in waits for window nights, which opens on Mon 2026-11-30 22:00 CET"},
-		{api.WorkRoll, "2026-11-29T22:00:00+01:00", "roll waits for window nights, which opens on Mon 2026-11-30 22:00 CET"},
-		{api.WorkRepair, "2027-03-28T01:00:00+01:00", "repair waits for window gap, which opens on Mon 2027-03-29 02:30 CEST"}, // the clock skips it on Sunday
-		{api.WorkRepair, "2026-10-25T02:35:00+01:00", ""},                                                                      // the clock shows it twice
+		{"roll", "2026-11-27T21:59:59+01:00", "roll waits for window nights, which opens on Fri 2026-11-27 22:00 CET"},
+		{"roll", "2026-11-27T22:00:00+01:00", ""},
+		{"roll", "2026-11-28T04:59:59+01:00", ""},
+		{"roll", "2026-11-28T05:00:00+01:00", ""},
+		{"scale_in", "2026-11-28T05:00:00+01:00", "scale_in waits for window nights, which opens on Mon 2026-11-30 22:00 CET"},
+		{"roll", "2026-11-29T22:00:00+01:00", "roll waits for window nights, which opens on Mon 2026-11-30 22:00 CET"},
+		{"repair", "2027-03-28T01:00:00+01:00", "repair waits for window gap, which opens on Mon 2027-03-29 02:30 CEST"}, // the clock skips it on Sunday
+		{"repair", "2026-10-25T02:35:00+01:00", ""}, // the clock shows it twice
 	} {
 		if why, opens := ws.Closed(c.work, at(t, c.now)); why != c.want || (why == "") != opens.IsZero() {
 			t.Errorf("Closed(%s, %s) = %q, want %q", c.work, c.now, why, c.want)
 		}
 	}
-	if why, _ := (Windows{}).Closed(api.WorkRoll, at(t, "2026-11-27T12:00:00Z")); why != "" {
+	if why, _ := (Windows{}).Closed("roll", at(t, "2026-11-27T12:00:00Z")); why != "" {
 		t.Errorf("without windows: %s", why)
 	}
 }
@@ -76,7 +76,7 @@ func TestRefusedWindows(t *testing.T) {
 		{"one begins as the other ends", []WindowKeys{good, {"b", "daily", "05:00", "06:00", "UTC", []string{"roll"}}}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, problems := DecodeWindows(c.list, time.LoadLocation)
+			_, problems := DecodeWindows(c.list, works(), time.LoadLocation)
 			var lines []string
 			for _, p := range problems {
 				lines = append(lines, p.Error())
@@ -99,19 +99,19 @@ func TestWindowsOpenWhenTheySay(t *testing.T) {
 			"w", rapid.SampledFrom([]string{"daily", "mon-fri", "sun", "first working day"}).Draw(t, "days"), clock.Draw(t, "from"), clock.Draw(t, "to"),
 			rapid.SampledFrom(zones).Draw(t, "zone"), []string{"roll"},
 		}
-		ws, problems := DecodeWindows([]WindowKeys{keys}, time.LoadLocation)
+		ws, problems := DecodeWindows([]WindowKeys{keys}, works(), time.LoadLocation)
 		if len(problems) > 0 {
 			return // from equals to
 		}
 		now := time.Unix(1_780_000_000+rapid.Int64Range(0, 2*366*24*3600).Draw(t, "now"), 0)
-		why, opens := ws.Closed(api.WorkRoll, now)
+		why, opens := ws.Closed("roll", now)
 		if why == "" {
 			return
 		}
-		if early, _ := ws.Closed(api.WorkRoll, opens.Add(-time.Second)); !opens.After(now) || early == "" {
+		if early, _ := ws.Closed("roll", opens.Add(-time.Second)); !opens.After(now) || early == "" {
 			t.Fatalf("%+v at %v: %s, open a second before: %t", keys, now, why, early == "")
 		}
-		if late, _ := ws.Closed(api.WorkRoll, opens); late != "" {
+		if late, _ := ws.Closed("roll", opens); late != "" {
 			t.Fatalf("%+v at %v: %s, and then: %s", keys, now, why, late)
 		}
 	})

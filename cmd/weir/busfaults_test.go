@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // busFault is what happens to the servers. The first one of the order leads the bucket of state.
@@ -274,8 +275,8 @@ func (w *busWorld) nothingHappened(fault string, before map[string]bool, calls i
 	w.oneWriter(fault, busPool)
 }
 
-// oneWriter checks that in the order of their times the ticks in the ledger never return to an earlier epoch, and that no
-// tick began before the last one of another epoch had ended. It returns the ticks. A host that was cut off sends the record
+// oneWriter checks that in the order of their times the ticks in the ledger never return to an earlier epoch. No tick may begin
+// before the last one of another epoch ended, unless the process of that one was paused. It returns the ticks. A host that was cut off sends the record
 // of its last tick late, so their order in the ledger may differ.
 func (w *busUsers) oneWriter(fault, pool string) (ticks []api.TickRecord) {
 	w.Helper()
@@ -306,11 +307,17 @@ func (w *busUsers) oneWriter(fault, pool string) (ticks []api.TickRecord) {
 		if r.Epoch == last.Epoch {
 			continue
 		}
-		if ended[last.Epoch] = true; ended[r.Epoch] || r.At.Before(last.At.Add(last.Took)) {
+		if ended[last.Epoch] = true; ended[r.Epoch] || r.At.Before(last.At.Add(last.Took)) && !w.pausedIn(last) {
 			w.Errorf("%s: a tick of epoch %d at %v follows one of epoch %d at %v that took %v", fault, r.Epoch, r.At, last.Epoch, last.At, last.Took)
 		}
 	}
 	return ticks
+}
+
+// pausedIn reports whether processes were paused during a tick whose lease ended: it ends when its process continues.
+func (w *busUsers) pausedIn(r api.TickRecord) bool {
+	lost := slices.ContainsFunc(append(r.Problems, r.Failed), func(why string) bool { return strings.Contains(why, pools.ErrNotHolder.Error()) })
+	return lost && slices.ContainsFunc(w.paused, func(p pause) bool { return r.At.Before(p.to) && p.from.Before(r.At.Add(r.Took)) })
 }
 
 // statusLog has the different first lines of "weir status", in order.

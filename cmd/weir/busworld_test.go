@@ -69,7 +69,11 @@ type busUsers struct {
 	*testing.T
 	nats   *bustest.Cluster
 	viewer string // configuration folder of commands that only read
+	paused []pause
 }
+
+// pause is a time in which processes were paused.
+type pause struct{ from, to time.Time }
 
 // busDaemon is one process.
 type busDaemon struct {

@@ -17,7 +17,10 @@ import (
 
 // decidedTick is the record of a tick that decided.
 func decidedTick(pool string, at time.Time) api.TickRecord {
-	c := api.Case{Nodes: []api.Candidate{{ID: "i-old", Group: "red", Uptime: time.Hour}, {ID: "i-new", Group: "red", Uptime: time.Minute}, {ID: "i-blue", Group: "blue", Uptime: time.Hour}}}
+	c := api.Case{Nodes: []api.Candidate{
+		{ID: "i-old", Group: "red", Node: api.NodeIdle, Uptime: time.Hour}, {ID: "i-new", Group: "red", Node: api.NodeOrphaned, Uptime: time.Minute},
+		{ID: "i-blue", Group: "blue", Node: api.NodeIdle, Uptime: time.Hour},
+	}}
 	c.Input.Now = at
 	c.Input.Policy.Limits = api.TargetLimits{Min: 1, Max: 9}
 	c.Input.Apps = []api.AppInput{{Name: "web", Opinion: api.Opinion{Signal: "shop/rps", Version: "v1.0.0", Verdict: api.VerdictValue}}}
@@ -108,7 +111,7 @@ func TestPoolList(t *testing.T) {
 	}
 	want := []string{"broken unreadable", "late silent", "failed failed", "default no tick", "paused paused", "good ok"}
 	if diff := cmp.Diff(want, states); diff != "" {
-		t.Errorf("pool list (-want +got):\n%s", diff)
+		t.Errorf("pool list (-want +got):\n%s\n%s", diff, r.stdout)
 	}
 	r = weir(append(flags, "pool", "list")...)
 	for _, want := range []string{"access denied", "No tick: last tick", "paused by me@host: network", "1 to 9"} {

@@ -95,13 +95,19 @@ func TestApplicationThatFillsTheDiskIsDeleted(t *testing.T) {
 		}
 		return nil
 	})
+	u.deleteHog(t)
+}
+
+// deleteHog deletes the application that fills the disk, and waits until no disk is full.
+func (u *upProcess) deleteHog(t *testing.T) {
+	t.Helper()
 	eventually(t, "the deletion", func() error {
-		if r := weir("--data", data, "app", "delete", "hog"); r.code != 0 && !strings.Contains(r.stderr, "no application hog") {
+		if r := weir("--data", u.data, "app", "delete", "hog"); r.code != 0 && !strings.Contains(r.stderr, "no application hog") {
 			return errors.New(r.stderr)
 		}
 		return nil
 	})
-	eventually(t, "the end of the instance, and space", func() error {
+	eventually(t, "space", func() error {
 		if line := u.firstLine(); strings.Contains(line, "disk") {
 			return errors.New(line)
 		}
@@ -128,18 +134,7 @@ func TestApplicationThatFillsTheDiskIsEnded(t *testing.T) {
 		}
 		return nil
 	})
-	eventually(t, "the deletion", func() error {
-		if r := weir("--data", data, "app", "delete", "hog"); r.code != 0 && !strings.Contains(r.stderr, "no application hog") {
-			return errors.New(r.stderr)
-		}
-		return nil
-	})
-	eventually(t, "space", func() error {
-		if line := u.firstLine(); strings.Contains(line, "disk") {
-			return errors.New(line)
-		}
-		return nil
-	})
+	u.deleteHog(t)
 	if r := weir("--data", data, "app", "crashes", "web"); strings.Contains(r.stdout, "ended because") {
 		t.Errorf("crashes of web:\n%s\nwant none", r.stdout)
 	}

@@ -74,6 +74,7 @@ func TestThreeHosts(t *testing.T) {
 // hostFault is a fault of a host or of one process.
 type hostFault struct {
 	name       string
+	pauses     bool
 	longest    time.Duration
 	begin, end func() error
 }
@@ -127,7 +128,7 @@ func (w *hostsWorld) faultsOf(h *netHost) []hostFault {
 	cut := func() error { return h.link("down") }
 	restore := func() error { return h.link("up") }
 	return []hostFault{
-		{h.name + " killed", w.hold, func() error {
+		{h.name + " killed", false, w.hold, func() error {
 			h.power.Lock()
 			err := cut()
 			for h.signal(syscall.SIGKILL) > 0 {
@@ -137,8 +138,8 @@ func (w *hostsWorld) faultsOf(h *netHost) []hostFault {
 			defer h.power.Unlock()
 			return restore()
 		}},
-		{h.name + " cut off", w.hold, cut, restore},
-		{h.name + " paused", w.hold, func() error {
+		{h.name + " cut off", false, w.hold, cut, restore},
+		{h.name + " paused", true, w.hold, func() error {
 			h.power.Lock()
 			h.signal(syscall.SIGSTOP)
 			h.signal(syscall.SIGSTOP) // also those that started in between
@@ -155,7 +156,7 @@ func (w *hostsWorld) faultsOf(h *netHost) []hostFault {
 func (w *hostsWorld) faultOfProcess(s syscall.Signal) hostFault {
 	place, choice := w.random.IntN(len(w.hosts)+1), w.random.Float64()
 	pid := 0
-	return hostFault{fmt.Sprintf("signal %q for a process", s), hostsHoldProcess, func() error {
+	return hostFault{fmt.Sprintf("signal %q for a process", s), s == syscall.SIGSTOP, hostsHoldProcess, func() error {
 		name := "agent"
 		if place == len(w.hosts) {
 			pid = int(w.agents[int(choice*float64(len(w.agents)))].pid.Load())
@@ -182,10 +183,14 @@ func (w *hostsWorld) do(f hostFault) {
 	w.Logf("%v: %s for %v", time.Now().Format(time.TimeOnly), f.name, hold.Round(100*time.Millisecond))
 	over := time.NewTimer(hold)
 	defer over.Stop()
+	began := time.Now()
 	err := f.begin()
 	defer func() {
 		if err := f.end(); err != nil {
 			w.Error(err)
+		}
+		if f.pauses {
+			w.paused = append(w.paused, pause{began, time.Now()})
 		}
 	}()
 	if err != nil {

@@ -73,7 +73,7 @@ func TestReadersQuestions(t *testing.T) {
 		{"which group has no capacity, since when and why", "status", "group blue is in backoff since "},
 		{"why has the group no capacity", "status", "after 3 failures in a row: InsufficientInstanceCapacity"},
 		{"what happens to the group next, and to its share", "status", "other groups take its share until then"},
-		{"which pool of the cluster has the trouble", "pool list", "group blue is in backoff since "},
+		{"which pool of the cluster has the trouble", "pool list", "default  problems"},
 		{"is the breaker open, since when and why", "node status", "breaker of the pool is open since "},
 		{"when do repairs resume, and how can I resume them", "node status", `repairs resume 5m after at most 1 node is unhealthy; "weir node release" resumes them now`},
 		{"does the status of the pool name the breaker", "status", "breaker of the pool is open since "},

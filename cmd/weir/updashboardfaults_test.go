@@ -42,7 +42,7 @@ func TestDashboardOfFaults(t *testing.T) {
 		})
 	}
 	firstLine("but scaling_limits.max_capacity is 20")
-	firstLine("instances wait for room")
+	firstLine("20 instances of web wait")
 	firstLine("target 20, joined 20")
 	defer w.hang("signal")()
 	firstLine("signal of app apps")
@@ -50,19 +50,19 @@ func TestDashboardOfFaults(t *testing.T) {
 
 	b := webtest.Browse(t, 1440, 1000, false)
 	b.Run(chromedp.Navigate(address+"/?token="+token), chromedp.WaitVisible("#fleet", chromedp.ByQuery))
-	if got := b.Text("h1"); got != "1 of 1 pools needs attention" {
+	if got := b.Text("h1"); got != "The pool needs attention" {
 		t.Errorf("the headline is %q", got)
 	}
 	b.Run(chromedp.Click(`//a[text()="default"]`), chromedp.WaitVisible("#plots", chromedp.ByQuery))
 	for _, want := range []string{"Instances missing", "Signal failed"} { // bootstrap starts the signals again and again
 		b.Await(`document.querySelector(".states").textContent.includes("` + want + `")`)
 	}
-	if got := b.Text(`.ranges [aria-current]`); got != "1 h" {
-		t.Errorf("the page of a new pool shows %q, want the hour that has its past", got)
+	if got := b.Text(`.ranges [aria-current]`); got != "since the pool exists" {
+		t.Errorf("the page of a new pool shows %q, want the time since the pool exists", got)
 	}
 	b.Shot("up-pool")
 	b.Run(chromedp.Click(".changes tbody a", chromedp.ByQuery), chromedp.WaitVisible(".waterfall", chromedp.ByQuery))
-	if got := b.Text(".waterfall .changed:last-child"); !strings.Contains(got, "max_capacity 20") {
+	if got := b.Text(".waterfall .changed:last-child"); !strings.Contains(got, "max_capacity allows 20") {
 		t.Errorf("the deciding rule is %q", got)
 	}
 	b.Shot("up-decision")

@@ -326,6 +326,7 @@ func (w *pair) rest() {
 	clear(w.tasks)
 	clear(w.others.hidden)
 	clear(w.others.stale)
+	clear(w.others.unread)
 	for _, a := range w.apps {
 		a.mode = value
 	}
@@ -432,7 +433,8 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 // TestTwoAutoscalers plays days of a pool with two autoscalers. The bus is cut for one or both.
 // Processes are stopped between reading and acting, killed and started. The bucket is read late.
 // Requests and answers are lost or arrive late. Signals fail, and groups are short of capacity. A
-// human changes targets, and groups are hidden or stale. No rule in pairoracle_internal_test.go may be broken, and the pool must settle. SOAK is the number of
+// human changes targets, and groups are hidden, stale or unreadable.
+// No rule in pairoracle_internal_test.go may be broken, and the pool must settle. SOAK is the number of
 // days, FROM the first seed. SEED=n plays one day and prints its events.
 func TestTwoAutoscalers(t *testing.T) {
 	if testprograms.WithoutRace(t, "internal/state") {

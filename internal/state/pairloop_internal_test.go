@@ -99,7 +99,7 @@ func (p *process) Groups(ctx context.Context) (all pools.Listing, err error) {
 	groups := p.groups
 	p.mu.Unlock()
 	for _, g := range groups {
-		if hidden, _ := p.pair.listed(g.ID()); !hidden {
+		if !p.pair.hidden(g.ID()) {
 			all.Groups = append(all.Groups, reached{g, p})
 		}
 	}
@@ -115,13 +115,12 @@ type reached struct {
 func (g reached) Snapshot(ctx context.Context) (s pools.GroupSnapshot, err error) {
 	got := make(chan pools.GroupSnapshot, 1)
 	err = g.process.call(ctx, func() error {
-		s, err := g.Group.Snapshot(ctx)
+		s, err := g.process.pair.seen(g.Group)
 		got <- s
 		return err
 	})
 	if err == nil {
 		s = <-got
-		_, s.Stale = g.process.pair.listed(g.ID())
 	}
 	return s, err
 }

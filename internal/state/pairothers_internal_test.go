@@ -1,19 +1,22 @@
 package state
 
 import (
+	"errors"
 	"math/rand/v2"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 )
 
 // others are the parties beside the autoscalers that change the groups of a pair: a human who sets targets, and a
-// provider that does not list a group, or reports it as stale.
+// provider that does not list a group, reports it as stale, or fails to read it.
 type others struct {
 	r      *rand.Rand
 	act    bool // on this day
 	hidden map[string]bool
 	stale  map[string]bool
+	unread map[string]bool
 	// lowered is the weight by which others lowered targets so far, and that of stale and hidden groups: the pool may
 	// want so much less.
 	lowered float64
@@ -43,14 +46,14 @@ func (o *others) cutSince(then time.Time) (sum float64) {
 
 func newOthers(seed uint64) others {
 	r := rand.New(rand.NewPCG(seed, 2)) // of its own, so that the other events of a day stay the same
-	return others{r: r, act: r.IntN(3) == 0, hidden: map[string]bool{}, stale: map[string]bool{}, from: map[string]int{}}
+	return others{r: r, act: r.IntN(3) == 0, hidden: map[string]bool{}, stale: map[string]bool{}, unread: map[string]bool{}, from: map[string]int{}}
 }
 
 // byOthers lets another party change a group. The caller holds the lock.
 func (w *pair) byOthers(g *cloud.Group) {
 	id, before, o := g.ID(), w.real(g), &w.others
 	w.lowest = min(w.lowest, w.targets())
-	switch o.r.IntN(4) {
+	switch o.r.IntN(5) {
 	case 0, 1:
 		target := before.Min + o.r.IntN(before.Max-before.Min+1)
 		err := g.Other().SetTarget(w.ctx, target)
@@ -83,14 +86,29 @@ func (w *pair) byOthers(g *cloud.Group) {
 			o.lowered += float64(before.Target)
 		}
 		w.noteLocked("group %s is stale: %t", id, o.stale[id])
+	case 4:
+		o.unread[id] = !o.unread[id]
+		w.noteLocked("group %s cannot be read: %t", id, o.unread[id])
 	}
 }
 
-// listed returns how the provider lists a group.
-func (w *pair) listed(id string) (hidden, stale bool) {
+// hidden reports whether the provider does not list a group.
+func (w *pair) hidden(id string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.others.hidden[id], w.others.stale[id]
+	return w.others.hidden[id]
+}
+
+// seen returns what the provider shows of a group.
+func (w *pair) seen(g *cloud.Group) (s pools.GroupSnapshot, err error) {
+	s, err = g.Snapshot(w.ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.others.unread[g.ID()] {
+		return pools.GroupSnapshot{}, errors.New("the api is down")
+	}
+	s.Stale = w.others.stale[g.ID()]
+	return s, err
 }
 
 // loose reports whether the weight of a group may change without a decision about the need.

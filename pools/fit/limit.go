@@ -50,9 +50,10 @@ func spare(limits []Limit, has map[Held]int, n int) int {
 
 // needs returns the resources and the limits of a copy as text: "cpus=0.6 mem=64, port 8080".
 func needs(c *Copy) string {
-	text := amounts(c.Footprint)
+	var text strings.Builder
+	text.WriteString(amounts(c.Footprint))
 	for _, l := range c.Limits {
-		text += ", " + l.String()
+		text.WriteString(", " + l.String())
 	}
-	return text
+	return text.String()
 }

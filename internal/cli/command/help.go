@@ -98,7 +98,7 @@ func fold(text string, width int) string {
 	end := func() {
 		if long {
 			line := ""
-			for _, word := range strings.Fields(strings.Join(paragraph, " ")) {
+			for word := range strings.FieldsSeq(strings.Join(paragraph, " ")) {
 				if line != "" && len(line)+1+len(word) > width {
 					out, line = append(out, line), ""
 				}
@@ -108,7 +108,7 @@ func fold(text string, width int) string {
 		}
 		out, paragraph, long = append(out, paragraph...), nil, false
 	}
-	for _, line := range strings.Split(text, "\n") {
+	for line := range strings.SplitSeq(text, "\n") {
 		if line == "" || line[0] == ' ' || line[0] == '\t' {
 			end()
 			out = append(out, line)

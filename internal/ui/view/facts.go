@@ -9,46 +9,40 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
-	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // Facts requests the facts of the pool beside its ticks. A part without a response is unknown.
-func (p Pool) Facts(ctx context.Context, now time.Time) (f condition.Facts) {
-	if holder, err := state.ReadHolder(ctx, p.Bus.JetStream(), now, p.Cluster, p.Name); err == nil {
-		f.Lease = condition.Lease{Known: true, Holder: holder}
+func (p Pool) Facts(ctx context.Context, now time.Time) condition.Facts {
+	return p.askStanding(ctx, now).facts(now)
+}
+
+func (a standingParts) facts(now time.Time) condition.Facts {
+	f := condition.Facts{Lease: a.lease, Alarm: a.alarm}
+	if a.health.err == nil {
+		f.Nodes = condition.UnfitNodes(now, a.health.value)
 	}
-	if a, err := integrity.PoolReader(p.Cluster, p.Name).Alarm(ctx, p.Bus.JetStream()); err == nil && a != nil {
-		f.Alarm = fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", a.At.Local().Format(time.DateTime))
+	if a.counts.err == nil && a.counts.value.Complete {
+		f.Apps = a.instances()
 	}
-	if h, err := p.Health(ctx, api.HealthQuery{}); err == nil {
-		f.Nodes = condition.UnfitNodes(now, h)
-	}
-	found, err := counts(ctx, p.Bus.Conn(), p.Cluster, p.Name)
-	if err != nil || !found.Complete {
-		return f
-	}
-	p.addApps(ctx, &f, found)
 	return f
 }
 
-// addApps adds the instances of each app: why some wait for room, and what the harmonizer reports of those that crash.
-func (p Pool) addApps(ctx context.Context, f *condition.Facts, all api.InstanceCounts) {
-	f.Apps = []condition.Instances{}
-	var rooms map[string]string
-	for _, name := range slices.Sorted(maps.Keys(all.Apps)) {
-		n := all.Apps[name]
-		if n.Missing > 0 && rooms == nil {
-			rooms = waits(ctx, p.Bus, p.Cluster, p.Name)
+// instances returns those of each app: why some wait for room, and what the harmonizer reports of those that crash.
+func (a standingParts) instances() []condition.Instances {
+	all := []condition.Instances{}
+	rooms := a.waits()
+	for _, name := range slices.Sorted(maps.Keys(a.counts.value.Apps)) {
+		n := a.counts.value.Apps[name]
+		one := condition.Instances{App: name, Expected: n.Expected, Running: n.Running, Missing: n.Missing, Flapping: n.Flapping}
+		if n.Missing > 0 {
+			one.Why = rooms[name]
 		}
-		f.Apps = append(f.Apps, condition.Instances{App: name, Expected: n.Expected, Running: n.Running, Missing: n.Missing, Flapping: n.Flapping, Why: rooms[name]})
-	}
-	crashes := p.crashesOf(ctx, all)
-	for i := range f.Apps {
-		if h, ok := crashes[f.Apps[i].App]; ok && h.App != nil {
-			f.Apps[i].Crash = crashLoop(*h.App, h.Crashes)
+		if h, ok := a.crashes[name]; ok && h.App != nil {
+			one.Crash = crashLoop(*h.App, h.Crashes)
 		}
+		all = append(all, one)
 	}
+	return all
 }
 
 // crashLoop returns what the harmonizer reports of the copies of an app that crash repeatedly; nil if it reports none.

@@ -57,7 +57,10 @@ func (p Pool) Nodes(ctx context.Context) ([]api.Node, error) {
 	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // without an autoscaler, usage is unknown
 		return nil, err
 	}
-	silent, _ := p.silentNodes(ctx, r)
+	var silent []api.SilentNode
+	if h, err := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{Totals: true}); err == nil {
+		silent = silentNodes(h, p.Name, r)
+	}
 	rows := append([]api.Node{}, Nodes(r, facts, silent)...)
 	health, err := p.Health(ctx, api.HealthQuery{All: true})
 	if err != nil && !errors.Is(err, events.ErrNoResponse) {

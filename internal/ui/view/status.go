@@ -28,99 +28,109 @@ type Pool struct {
 
 // Status requests the status of all parts. A part without a response adds a warning.
 func (p Pool) Status(ctx context.Context) api.PoolStatus {
-	b := p.Bus
 	s := api.PoolStatus{Cluster: p.Cluster, Pool: p.Name, Warnings: []string{}}
-	warn := func(format string, args ...any) { warn(&s, format, args...) }
-	first, writable := BusWarnings(ctx, b, p.Cluster, p.Name)
+	first, writable := BusWarnings(ctx, p.Bus, p.Cluster, p.Name)
 	if !writable { // most of the rest has no answer either
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, Timeout)
 		defer cancel()
 	}
-	if processes, err := Bootstrap(ctx, b, p.Cluster, p.Name); err != nil {
-		warn("%v", err)
+	a := p.askAll(ctx, time.Now())
+	addProcesses(&s, a.processes)
+	if mistake, ok := errors.AsType[*usage.Error](a.last.err); ok {
+		s.Unknown = mistake
+		return s
+	}
+	if a.last.err != nil {
+		warn(&s, "%v", a.last.err)
 	} else {
-		s.Processes = &processes
-		if processes.Refused != "" {
-			warn("configuration files rejected, running processes unchanged: %s", processes.Refused)
-		}
-		for _, process := range append(processes.Signals, processes.Autoscaler) {
-			if problem := explain.Process(time.Now(), process); problem != "" {
-				warn("%s", problem)
-			}
-			for one := &process; one != nil; one = one.Candidate {
-				if one.Yanked != "" {
-					warn("%s runs %s, which is yanked: %s; pin another version in the pool's file", one.Title(), one.Version, one.Yanked)
-				}
-			}
-		}
+		p.addTick(ctx, &s, a.last.value, a.totals)
 	}
-	if r, err := Last(ctx, b, p.Cluster, p.Name); err != nil {
-		if mistake, ok := errors.AsType[*usage.Error](err); ok {
-			s.Unknown = mistake
-			return s
-		}
-		warn("%v", err)
+	addOrders(&s, a.orders)
+	addHealth(&s, a.health)
+	if a.nodes.err != nil && !errors.Is(a.nodes.err, nats.ErrNoResponders) { // bootstrap reports an autoscaler that does not run
+		warn(&s, "%v", a.nodes.err)
+	}
+	s.Nodes = a.nodes.value
+	s.Warnings = append(s.Warnings, explain.Agents(s.Nodes)...)
+	if a.counts.err != nil {
+		warn(&s, "%v", a.counts.err)
 	} else {
-		s.LastTick = &r
-		warnOfSilence(&s, time.Now(), r)
-		warnOfTick(&s, r)
-		if r.Case == nil {
-			s.Decided = pastOf(b, p.Cluster, p.Name).LastDecided(ctx, time.Now())
-		}
-		if s.Newest() == nil { // as after a long pause
-			if now, err := RequestPlan(ctx, b, p.Cluster, p.Name); err == nil && now.Case != nil && now.Result != nil {
-				s.Decided = &now
-			}
-		}
-		var newest api.TickRecord // zero: no tick decided
-		if d := s.Newest(); d != nil {
-			newest = *d
-		}
-		var held []string
-		s.Silent, held = p.silentNodes(ctx, newest)
-		s.Warnings = append(held, s.Warnings...)
-		warnOfNodes(&s, time.Now(), r)
+		s.Counts = &a.counts.value
+		warnOfApps(&s, a.counts.value, a.crashes)
 	}
-	p.warnOfOrders(ctx, &s)
-	p.warnOfHealth(ctx, &s)
-	nodes, err := RequestNodes(ctx, b, p.Cluster, p.Name)
-	if err != nil && !errors.Is(err, nats.ErrNoResponders) { // bootstrap reports an autoscaler that does not run
-		warn("%v", err)
-	}
-	s.Nodes = nodes
-	s.Warnings = append(s.Warnings, explain.Agents(nodes)...)
-	found, err := counts(ctx, b.Conn(), p.Cluster, p.Name)
-	switch absent, ok := errors.AsType[*AbsentError](err); {
-	case ok:
-		warn("%v", absent)
-	case err != nil:
-		warn("%v", err)
-	default:
-		s.Counts = &found
-		warnOfApps(&s, found, p.crashesOf(ctx, found))
-	}
-	p.warnOfPending(ctx, &s)
-	now := time.Now()
-	facts := p.Facts(ctx, now)
-	var last *api.Summary
-	if s.LastTick != nil {
-		last = new(history.SummaryOf(*s.LastTick))
-	}
-	if h, err := Harmonizer(ctx, b, p.Cluster, api.HarmonizerQuery{Totals: true}); err == nil {
-		facts.Wrong, facts.Unanswered = WrongLines(h, p.Name), UnansweredLines(now, h, p.Name)
-	}
-	if h, err := p.Apps(ctx); err == nil {
-		addUpdates(&facts, p.Name, h.Apps)
-	}
-	s.State, s.Conditions = standing(now, last, facts)
-	s.Sentence = condition.Sentence(now, last, facts)
+	warnOfPending(&s, a.pending)
+	p.addStanding(&s, a)
 	var full []string
 	if p.Disks != nil {
 		full = p.Disks(s.Processes)
 	}
 	s.Warnings = slices.Concat(full, first, s.Warnings)
 	return s
+}
+
+// addProcesses adds the processes of the pool, and what is wrong with them.
+func addProcesses(s *api.PoolStatus, processes answer[api.BootstrapStatus]) {
+	if processes.err != nil {
+		warn(s, "%v", processes.err)
+		return
+	}
+	s.Processes = &processes.value
+	if s.Processes.Refused != "" {
+		warn(s, "configuration files rejected, running processes unchanged: %s", s.Processes.Refused)
+	}
+	for _, process := range append(s.Processes.Signals, s.Processes.Autoscaler) {
+		if problem := explain.Process(time.Now(), process); problem != "" {
+			warn(s, "%s", problem)
+		}
+		for one := &process; one != nil; one = one.Candidate {
+			if one.Yanked != "" {
+				warn(s, "%s runs %s, which is yanked: %s; pin another version in the pool's file", one.Title(), one.Version, one.Yanked)
+			}
+		}
+	}
+}
+
+// addTick adds the last tick, and what has been decided since the last one that decided.
+func (p Pool) addTick(ctx context.Context, s *api.PoolStatus, r api.TickRecord, totals answer[api.HarmonizerStatus]) {
+	s.LastTick = &r
+	warnOfSilence(s, time.Now(), r)
+	warnOfTick(s, r)
+	if r.Case == nil {
+		s.Decided = pastOf(p.Bus, p.Cluster, p.Name).LastDecided(ctx, time.Now())
+	}
+	if s.Newest() == nil { // as after a long pause
+		if now, err := RequestPlan(ctx, p.Bus, p.Cluster, p.Name); err == nil && now.Case != nil && now.Result != nil {
+			s.Decided = &now
+		}
+	}
+	var newest api.TickRecord // zero: no tick decided
+	if d := s.Newest(); d != nil {
+		newest = *d
+	}
+	if totals.err == nil { // otherwise the counts have the warning that the harmonizer does not answer
+		s.Silent = silentNodes(totals.value, p.Name, newest)
+		s.Warnings = append(heldLines(totals.value, p.Name), s.Warnings...)
+	}
+	warnOfNodes(s, time.Now(), r)
+}
+
+// addStanding adds how the pool stands.
+func (p Pool) addStanding(s *api.PoolStatus, a allParts) {
+	now := time.Now()
+	facts := a.facts(now)
+	var last *api.Summary
+	if s.LastTick != nil {
+		last = new(history.SummaryOf(*s.LastTick))
+	}
+	if a.totals.err == nil {
+		facts.Wrong, facts.Unanswered = WrongLines(a.totals.value, p.Name), UnansweredLines(now, a.totals.value, p.Name)
+	}
+	if a.apps.err == nil {
+		addUpdates(&facts, p.Name, a.apps.value.Apps)
+	}
+	s.State, s.Conditions = standing(now, last, facts)
+	s.Sentence = condition.Sentence(now, last, facts)
 }
 
 // nodeHealth returns a client of the pool's node health.

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
 
 // MaxReasons bounds the lines of one kind before the tables.
@@ -166,17 +163,14 @@ func takenLine(t api.TakenPort) string {
 	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
 }
 
-// waits requests from the placer of a pool why instances wait, and returns the reason of the first one of each application.
-// Without a response the reasons are unknown.
-func waits(ctx context.Context, b *bus.Bus, cluster, pool string) map[string]string {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	p, err := placerbus.GetPending(ctx, b.Conn(), cluster, pool)
-	if err != nil {
+// waits returns why instances wait: the reason of the first one of each application. Without a response of the placer the
+// reasons are unknown.
+func (a standingParts) waits() map[string]string {
+	if a.pending.err != nil {
 		return nil
 	}
 	why := map[string]string{}
-	for _, c := range slices.Concat(p.Rejected, p.Copies) {
+	for _, c := range slices.Concat(a.pending.value.Rejected, a.pending.value.Copies) {
 		text := c.Why
 		if c.Never {
 			text = api.PlacesApp{App: c.App, Why: c.Why}.NeverText()

@@ -12,27 +12,22 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
-	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// warnOfHealth adds a warning for unhealthy machines. A pool without a health policy does
+// addHealth adds the status of node health, with a warning for unhealthy machines. A pool without a health policy does
 // not respond, which is no problem.
-func (p Pool) warnOfHealth(ctx context.Context, s *api.PoolStatus) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	h, err := p.nodeHealth().Status(ctx, api.HealthQuery{})
+func addHealth(s *api.PoolStatus, h answer[api.HealthStatus]) {
 	switch {
-	case errors.Is(err, events.ErrNoResponse):
+	case errors.Is(h.err, events.ErrNoResponse):
 		return
-	case err != nil:
-		warn(s, "%v", err)
+	case h.err != nil:
+		warn(s, "%v", h.err)
 		return
 	}
-	s.Health = &h
-	if trouble := healthTrouble(h); trouble != "" {
+	s.Health = &h.value
+	if trouble := healthTrouble(h.value); trouble != "" {
 		warn(s, "%s", trouble)
 	}
 }
@@ -98,13 +93,12 @@ func givenUp(e *api.AppExplanation) (n int) {
 }
 
 // warnOfPending adds the first reason of each application whose instances wait. One that a machine ends is added after three ticks.
-func (p Pool) warnOfPending(ctx context.Context, s *api.PoolStatus) {
-	pending, err := placerbus.GetPending(ctx, p.Bus.Conn(), p.Cluster, p.Name)
-	if err != nil { // without a placer, a cloud controller places instances
+func warnOfPending(s *api.PoolStatus, pending answer[api.Pending]) {
+	if pending.err != nil { // without a placer, a cloud controller places instances
 		warnOfShort(s)
 		return
 	}
-	warnOfWaits(s, time.Now(), pending)
+	warnOfWaits(s, time.Now(), pending.value)
 }
 
 func warnOfWaits(s *api.PoolStatus, now time.Time, p api.Pending) {
@@ -159,19 +153,19 @@ func warnOfSilence(s *api.PoolStatus, now time.Time, r api.TickRecord) {
 	}
 }
 
-// silentNodes requests from the harmonizer the nodes that are silent just now, and returns
-// those that run as of that tick, halted updates, and what keeps it from starts and stops. That
-// includes requests of this pool without an answer.
-func (p Pool) silentNodes(ctx context.Context, r api.TickRecord) (silent []api.SilentNode, held []string) {
-	h, err := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{Totals: true})
-	if err != nil {
-		return nil, nil // the counts have the warning that the harmonizer does not answer
-	}
-	return slices.DeleteFunc(h.Silent, func(n api.SilentNode) bool {
-		return n.Pool != p.Name || r.Case == nil || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
+// silentNodes returns the nodes that the harmonizer reports as silent just now, and that run as of that tick.
+func silentNodes(h api.HarmonizerStatus, pool string, r api.TickRecord) []api.SilentNode {
+	return slices.DeleteFunc(slices.Clone(h.Silent), func(n api.SilentNode) bool {
+		return n.Pool != pool || r.Case == nil || !slices.ContainsFunc(r.Case.Nodes, func(c api.Candidate) bool {
 			return c.ID == n.Node && c.Instance == api.InstanceRunning
 		})
-	}), slices.Concat(HaltedLines(h, p.Name), WrongLines(h, p.Name), HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, p.Name))
+	})
+}
+
+// heldLines returns the halted updates of the pool, and what keeps the harmonizer from starts and stops, which includes
+// requests without an answer.
+func heldLines(h api.HarmonizerStatus, pool string) []string {
+	return slices.Concat(HaltedLines(h, pool), WrongLines(h, pool), HeldLines(h.DisruptionLimit), UnansweredLines(time.Now(), h, pool))
 }
 
 // warnOfNodes adds one warning for the nodes that are silent now, and one for the nodes
@@ -255,17 +249,13 @@ func warnOfPlaces(s *api.PoolStatus, c api.Case) {
 	}
 }
 
-// warnOfOrders adds the current orders of operators to the status. The last tick may be
-// older than they are.
-func (p Pool) warnOfOrders(ctx context.Context, s *api.PoolStatus) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	current, err := state.ReadOrders(ctx, p.Bus.JetStream(), p.Cluster, p.Name)
-	if err != nil {
-		warn(s, "%v", err)
+// addOrders adds the current orders of operators to the status. The last tick may be older than they are.
+func addOrders(s *api.PoolStatus, orders answer[api.Orders]) {
+	if orders.err != nil {
+		warn(s, "%v", orders.err)
 		return
 	}
-	current = current.InForce(time.Now())
+	current := orders.value.InForce(time.Now())
 	if current.Pause != nil {
 		warn(s, "the pool is paused %s; \"weir resume\" ends it", explain.Note(*current.Pause))
 	}

@@ -36,6 +36,8 @@ type Case struct {
 	Refuse string `json:"refuse,omitempty"`
 	// Closed is why work of a kind may not begin now: it waits for a window. A kind that it lacks may begin.
 	Closed map[Work]string `json:"closed,omitempty"`
+	// Stuck is why a group gets at most one machine at a time, by group: its machines never join.
+	Stuck map[string]string `json:"stuck,omitempty"`
 	// Places is the answer of the pool's scheduler; nil: no answer, because of NoPlaces.
 	Places   *CasePlaces `json:"places,omitempty"`
 	NoPlaces string      `json:"no_places,omitempty"`
@@ -123,6 +125,8 @@ type GroupState struct {
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
 	Surge int `json:"surge,omitempty"`
+	// Boots is how long its machines took to join.
+	Boots Boots `json:"boots,omitzero"`
 	// Seen are the machines that the group has or had, by instance type. One is dropped when the provider offers others.
 	Seen map[string]SeenMachine `json:"seen,omitempty"`
 }

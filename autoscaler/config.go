@@ -28,6 +28,8 @@ type Config struct {
 	// OrphansAfter is how long an instance may run before its node joins; then it is removed. 0: no
 	// limit.
 	OrphansAfter time.Duration
+	// FailedBoots is how many machines in a row may fail to join before the growth of their group stops; 0: any number.
+	FailedBoots int
 	// Machines is what one machine of a group offers, by group, if no better source is known. A node may report that much.
 	Machines map[string]resource.Vector
 	// Headroom are the places that the scheduler keeps free.

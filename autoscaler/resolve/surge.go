@@ -70,6 +70,9 @@ func rollFullGroups(c api.Case, o *Outcome, held map[string]api.GroupBackoff) {
 		if c.State.Groups[g.ID].Surge > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first
 		}
+		if c.Stuck[g.ID] != "" {
+			continue // its replacement would never join
+		}
 		why := waits
 		if why == "" && calm && len(o.Rolled) == 0 {
 			if one, found := plan.FirstStale(o.PruneInput, g.ID); found {

@@ -24,6 +24,9 @@ const holdPeriods = 3
 // defaultOrphan is how long an instance may run before its node joins, in seconds.
 const defaultOrphan = 1800
 
+// defaultFailedBoots is how many machines in a row may fail to join.
+const defaultFailedBoots = 3
+
 // defaultGrace is how long a pool does not shrink after a part of its files left or changed.
 const defaultGrace = 5 * time.Minute
 
@@ -52,6 +55,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 
 		OrphansAfter: time.Duration(orphan) * time.Second,
 		Machines:     p.machines(),
+		FailedBoots:  orElse(either(s, p, func(a Autoscaling) *int { return a.FailedBoots }), defaultFailedBoots),
 		Headroom:     p.headroom(),
 		Windows:      p.Windows.Calendar(),
 		Grace:        orElse(either(s, p, func(a Autoscaling) *time.Duration { return a.ConfigurationGrace }), defaultGrace),

@@ -100,6 +100,8 @@ func TestAutoscalingNumbers(t *testing.T) {
 		{"lease: 301s", "FILE:4: autoscaling.lease: is 5m1s: want 3s to 5m"},
 		{"drift: ignore", `FILE:4: autoscaling.drift: is "ignore": want obey or correct`},
 		{"instance_loss_threshold: -1", "FILE:4: autoscaling.instance_loss_threshold: is -1: want a number of nodes of at least 0"},
+		{"failed_boots: 0", ""},
+		{"failed_boots: -1", "FILE:4: autoscaling.failed_boots: is -1: want a number of machines of at least 0; 0 lets a group grow however many machines never join"},
 		{"default_signal_role: a/b", `FILE:4: autoscaling.default_signal_role: is "a/b": ` + nameHint},
 	} {
 		t.Run(c.keys, func(t *testing.T) {

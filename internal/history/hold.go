@@ -234,6 +234,9 @@ func (h *holds) addGroups() {
 	for _, group := range slices.Sorted(maps.Keys(c.Keeps)) {
 		h.addHold(api.DirectionDown, api.HoldInGroup, group, fmt.Sprintf("group %s keeps its nodes: %s", group, c.Keeps[group]))
 	}
+	for _, group := range slices.Sorted(maps.Keys(c.Stuck)) {
+		h.addHold(api.DirectionUp, api.HoldBoot, group, c.Stuck[group])
+	}
 	if why := c.Closed[api.WorkRoll]; why != "" && len(c.Stale) > 0 {
 		h.addHold(api.DirectionUp, api.HoldWindow, string(api.WorkRoll), why)
 	}

@@ -87,6 +87,11 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 		s.State, explain.Number(need), explain.Number(r.Snapshot.Target), explain.Number(r.Snapshot.Joined),
 		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At), s.Sentence)
 	cli.printGroups(*r)
+	for _, g := range r.Snapshot.Groups {
+		for _, line := range r.State.Groups[g.ID].Boots.Lines(g.ID) {
+			fmt.Fprintln(cli.Stdout, line)
+		}
+	}
 	if p := r.Case.Places; p != nil {
 		for _, h := range p.Headroom {
 			fmt.Fprintln(cli.Stdout, h.Text())

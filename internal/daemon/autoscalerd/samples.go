@@ -2,7 +2,9 @@ package autoscalerd
 
 import (
 	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -54,6 +56,34 @@ func (s *samples) state(state api.PoolState) {
 		s.add("wanted_capacity", *state.Wanted+state.Offset)
 	}
 	s.add("apps_need_unknown", float64(len(state.UnknownNeed)))
+	s.boots(state.Groups)
+}
+
+// boots adds the boot times of groups.
+func (s *samples) boots(groups map[string]api.GroupState) {
+	failed := map[string]float64{}
+	type key struct{ market, quantile string }
+	times := map[key]map[string]float64{}
+	for group, of := range groups {
+		failed[group] = float64(of.Boots.Failed)
+		for _, market := range slices.Concat([]string{""}, slices.Collect(maps.Keys(of.Boots.Times))) {
+			for name, q := range map[string]float64{"0.5": 0.5, "0.95": 0.95} {
+				k := key{cmp.Or(market, "all"), name}
+				boot, ok := of.Boots.Quantile(market, q)
+				if !ok {
+					continue
+				}
+				if times[k] == nil {
+					times[k] = map[string]float64{}
+				}
+				times[k][group] = boot.Seconds()
+			}
+		}
+	}
+	s.each("failed_boots", failed, larger)
+	for k, values := range times {
+		s.each("boot_seconds", values, larger, k.market, k.quantile)
+	}
 }
 
 func (s *samples) snapshot(r api.TickRecord) {

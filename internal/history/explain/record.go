@@ -115,6 +115,9 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 	for _, work := range slices.Sorted(maps.Keys(r.Case.Closed)) {
 		fmt.Fprintf(w, "  %s\n", r.Case.Closed[work])
 	}
+	for _, group := range slices.Sorted(maps.Keys(r.Case.Stuck)) {
+		fmt.Fprintf(w, "  ! %s\n", r.Case.Stuck[group])
+	}
 	if r.Detail.Refused != "" {
 		fmt.Fprintf(w, "  ! %s\n", r.Detail.Refused)
 	}

@@ -219,6 +219,9 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 			warn(s, "%s", explain.Fallback(time.Now(), tick, app))
 		}
 	}
+	for _, group := range slices.Sorted(maps.Keys(c.Stuck)) {
+		warn(s, "%s", c.Stuck[group])
+	}
 	who := "the signals request"
 	for _, step := range a.Steps {
 		if step.Rule == api.RulePlaces && step.After > step.Before {

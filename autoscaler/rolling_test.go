@@ -171,13 +171,14 @@ func TestRollingAtTheMaximumWaits(t *testing.T) {
 // leaves waits for the next one. Every marked machine is replaced once, and none is missing.
 func TestRollWaitsForItsWindow(t *testing.T) {
 	t.Parallel()
-	const machines = 30
+	const machines = 100
 	w, _, _ := steady(t, machines)
+	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: machines + 10, Target: machines}, w.now.Add(-time.Hour))
 	w.mark("a")
 	clock := func(d time.Duration) string { return w.now.Add(d).UTC().Format("15:04") }
 	windows, problems := calendar.DecodeWindows([]calendar.WindowKeys{
 		{Name: "first", Days: "daily", From: clock(20 * time.Minute), To: clock(25 * time.Minute), TimeZone: "UTC", Allow: []string{"roll"}},
-		{Name: "second", Days: "daily", From: clock(60 * time.Minute), To: clock(160 * time.Minute), TimeZone: "UTC", Allow: []string{"roll"}},
+		{Name: "second", Days: "daily", From: clock(60 * time.Minute), To: clock(240 * time.Minute), TimeZone: "UTC", Allow: []string{"roll"}},
 	}, []string{"roll", "scale_in"}, time.LoadLocation)
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -187,7 +188,7 @@ func TestRollWaitsForItsWindow(t *testing.T) {
 	w.config.Prune.MaxWeight = 2
 	w.reconfigure()
 	began, removed := w.now, 0
-	for w.now.Sub(began) < 150*time.Minute {
+	for w.now.Sub(began) < 230*time.Minute {
 		r := w.tick()
 		at, surge, gone := r.At.Sub(began), 0, 0
 		for _, more := range r.Detail.Surge {
@@ -240,4 +241,30 @@ func TestScaleInWaitsForItsWindow(t *testing.T) {
 	}
 	w.wantTarget(3)
 	w.wantBalanced()
+}
+
+// A machine that never joined ends although no window is open, and its replacement comes.
+func TestEmergenciesWaitForNoWindow(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 4)
+	far := w.now.Add(12 * time.Hour).UTC()
+	w.config.Windows, _ = calendar.DecodeWindows([]calendar.WindowKeys{
+		{Name: "w", Days: "daily", From: far.Format("15:04"), To: far.Add(time.Hour).Format("15:04"), TimeZone: "UTC", Allow: []string{"roll", "scale_in", "repair"}},
+	}, []string{"roll", "scale_in", "repair"}, time.LoadLocation)
+	w.config.OrphansAfter = 10 * time.Minute
+	w.reconfigure()
+	w.nodes.change(func(n *nodes) { n.mute["a-5"] = true })
+	web.set(cpus(5*cpusPerNode), nil)
+	var ended string
+	for range 60 {
+		for _, a := range w.tick().Actions {
+			if a.Op == api.OpRemove {
+				ended += a.String()
+			}
+		}
+	}
+	if !strings.Contains(ended, "a-5") {
+		t.Errorf("the machine that never joined stays: %q", ended)
+	}
+	w.wantTarget(5)
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -56,7 +57,8 @@ func (b Boots) Starting() (n int) {
 	return n
 }
 
-// Lines returns one line for each market: "boot time of group a, m5.large eu-1a: p50 1m30s, p95 2m0s, of the last 12 machines".
+// Lines returns one line for each market: "boot time of group a, m5.large eu-1a: p50 1m30s, p95 2m0s, of the last 12 machines". An empty
+// name is left out.
 func (b Boots) Lines(group string) (lines []string) {
 	for _, market := range slices.Sorted(maps.Keys(b.Times)) {
 		p50, ok := b.Quantile(market, 0.5)
@@ -64,15 +66,22 @@ func (b Boots) Lines(group string) (lines []string) {
 			continue
 		}
 		p95, _ := b.Quantile(market, 0.95)
-		name := "group " + group
+		var names []string
+		if group != "" {
+			names = append(names, "group "+group)
+		}
 		if market != NoMarket {
-			name += ", " + market
+			names = append(names, market)
+		}
+		of := ""
+		if len(names) > 0 {
+			of = " of " + strings.Join(names, ", ")
 		}
 		machines := "of the last machine"
 		if n := len(b.Times[market]); n > 1 {
 			machines = fmt.Sprintf("of the last %d machines", n)
 		}
-		lines = append(lines, fmt.Sprintf("boot time of %s: p50 %v, p95 %v, %s", name, p50.Round(time.Second/10), p95.Round(time.Second/10), machines))
+		lines = append(lines, fmt.Sprintf("boot time%s: p50 %v, p95 %v, %s", of, p50.Round(time.Second/10), p95.Round(time.Second/10), machines))
 	}
 	return lines
 }

@@ -91,14 +91,14 @@ func TestMetricsOfATick(t *testing.T) {
 		"signal_verdict{app-000,failed}": 1, "signal_verdict{app-000,value}": 0, "signal_verdict{(default),value}": 1, "fallback{app-000}": 1, "fallback{app-001}": 0,
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
 		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
-		"boot_seconds{a,all,0.5}": 90, "boot_seconds{a,m5.large eu-1a,0.95}": 120, "failed_boots{a}": 2, "failed_boots{b}": 0,
+		"boot_seconds{a,all,50}": 90, "boot_seconds{a,m5.large eu-1a,95}": 120, "failed_boots{a}": 2, "failed_boots{b}": 0,
 		"headroom_places{spare,wanted}": 3, "headroom_places{spare,free}": 2, "headroom_places{spare,short}": 0, "drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
 	} {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s = %v, %t, want %v", series, v, ok, want)
 		}
 	}
-	for _, absent := range []string{"group_target{b}", "signal_latency_seconds{app-000}", "signal_age_seconds{app-000}", "request{app-000,gpus}", "boot_seconds{b,all,0.5}"} {
+	for _, absent := range []string{"group_target{b}", "signal_latency_seconds{app-000}", "signal_age_seconds{app-000}", "request{app-000,gpus}", "boot_seconds{b,all,50}"} {
 		if v, ok := got[absent]; ok {
 			t.Errorf("%s = %v, want no series for an unknown value", absent, v)
 		}

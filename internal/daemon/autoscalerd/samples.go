@@ -62,12 +62,12 @@ func (s *samples) state(state api.PoolState) {
 // boots adds the boot times of groups.
 func (s *samples) boots(groups map[string]api.GroupState) {
 	failed := map[string]float64{}
-	type key struct{ market, quantile string }
+	type key struct{ market, percentile string }
 	times := map[key]map[string]float64{}
 	for group, of := range groups {
 		failed[group] = float64(of.Boots.Failed)
 		for _, market := range slices.Concat([]string{""}, slices.Collect(maps.Keys(of.Boots.Times))) {
-			for name, q := range map[string]float64{"0.5": 0.5, "0.95": 0.95} {
+			for name, q := range map[string]float64{"50": 0.5, "95": 0.95} {
 				k := key{cmp.Or(market, "all"), name}
 				boot, ok := of.Boots.Quantile(market, q)
 				if !ok {
@@ -82,7 +82,7 @@ func (s *samples) boots(groups map[string]api.GroupState) {
 	}
 	s.each("failed_boots", failed, larger)
 	for k, values := range times {
-		s.each("boot_seconds", values, larger, k.market, k.quantile)
+		s.each("boot_seconds", values, larger, k.market, k.percentile)
 	}
 }
 

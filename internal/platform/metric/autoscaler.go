@@ -68,7 +68,7 @@ func autoscalerWork() []Metric {
 		{"weir_autoscaler_group_fulfilled", Gauge, weight, list("group"), "Weight of a group's existing instances."},
 		{"weir_autoscaler_group_unknown", Gauge, "groups", list("group"), "1: the group could not be read, so its last known size counts and nothing changes it."},
 		{"weir_autoscaler_group_backoff", Gauge, "groups", list("group"), "1: the group is in backoff, because it was short, refused a change, or gave no result three times."},
-		{"weir_autoscaler_boot_seconds", Gauge, seconds, list("group", "market", "quantile"), "Time from the launch of a machine to the join of its node, by group and market (all: of the group): quantiles 0.5 and 0.95 of the last 50 machines of a market."},
+		{"weir_autoscaler_boot_seconds", Gauge, seconds, list("group", "market", "percentile"), "Time from the launch of a machine to the join of its node, by group and market (all: of the group): percentiles 50 and 95 of the last 50 machines of a market."},
 		{"weir_autoscaler_failed_boots", Gauge, nodes, list("group"), "Machines of the group in a row that never joined. From failed_boots of the configuration on, the group grows by one machine at a time."},
 		{"weir_autoscaler_headroom_places", Gauge, "places", list("headroom", "state"), "Places of a headroom of the pool file: wanted, free on nodes that exist, ordered, or short. Absent: the scheduler does not count them."},
 		{"weir_autoscaler_nodes", Gauge, nodes, list("state"), "Instances of the pool by the state of their node."},

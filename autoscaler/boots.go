@@ -15,7 +15,7 @@ import (
 
 // learnBoots updates the groups of s, which are its own, with what this reading shows about the start of machines. A group whose
 // machines never join gets a backoff at the limit, and at each further failure. After a long time without a tick no join is timed.
-func (l *Loop) learnBoots(now time.Time, r apply.Reading, s *api.PoolState) {
+func learnBoots(config Config, now time.Time, r apply.Reading, s *api.PoolState) {
 	machines, leaving := map[string][]resolve.Boot{}, r.Records.LeavingByOrder()
 	for _, n := range r.Nodes {
 		i := n.Instance
@@ -27,17 +27,17 @@ func (l *Loop) learnBoots(now time.Time, r apply.Reading, s *api.PoolState) {
 		machines[i.Group] = append(machines[i.Group], resolve.Boot{
 			ID: i.ID, Market: cmp.Or(strings.TrimSpace(i.Market.InstanceType+" "+i.Market.Zone), api.NoMarket), Age: age,
 			Joined: n.State.Joined(), Arrived: r.Arrived[i.ID],
-			Boots: boots, Leaves: leaving[i.ID], Overdue: boots && l.config.OrphansAfter > 0 && age > l.config.OrphansAfter,
+			Boots: boots, Leaves: leaving[i.ID], Overdue: boots && config.OrphansAfter > 0 && age > config.OrphansAfter,
 		})
 	}
-	timed := now.Sub(s.Wall) <= max(3*l.config.Tick, time.Minute)
+	timed := now.Sub(s.Wall) <= max(3*config.Tick, time.Minute)
 	for _, g := range r.Groups {
 		of, known := s.Groups[g.ID]
 		if !known || g.Unknown != nil || g.NoData {
 			continue
 		}
 		var failed bool
-		if of.Boots, failed = resolve.NextBoots(of.Boots, machines[g.ID], timed); failed && of.Boots.Stuck(l.config.FailedBoots) {
+		if of.Boots, failed = resolve.NextBoots(of.Boots, machines[g.ID], timed); failed && of.Boots.Stuck(config.FailedBoots) {
 			s.Backoffs = plan.AddFailure(s.Backoffs, g.ID, of.Boots.FailedText(), api.BackoffLasting, decide.ClockAt(s.DecisionState, now))
 		}
 		s.Groups[g.ID] = of
@@ -45,11 +45,11 @@ func (l *Loop) learnBoots(now time.Time, r apply.Reading, s *api.PoolState) {
 }
 
 // limitStuck bounds the groups whose machines never join. Such a group gets one machine as a trial, and the next one after the trial.
-func (l *Loop) limitStuck(c *api.Case) {
+func limitStuck(config Config, c *api.Case) {
 	for i := range c.Groups {
 		g := &c.Groups[i]
 		of := c.State.Groups[g.ID]
-		if !of.Boots.Stuck(l.config.FailedBoots) {
+		if !of.Boots.Stuck(config.FailedBoots) {
 			continue
 		}
 		trial := 1

@@ -30,7 +30,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		of.Surge = min(of.Surge, c.Stale[group])
 		state.Groups[group] = of
 	}
-	l.learnBoots(now, r, &state)
+	learnBoots(l.config, now, r, &state)
 	c.State = updateBackoffs(now, r.Groups, state, decide.ClockAt(state.DecisionState, now), func(group string) bool {
 		return l.writer.Raised(group) && !state.Groups[group].Boots.Stuck(l.config.FailedBoots)
 	})
@@ -38,7 +38,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 	account := r.Account(c.State)
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
-	l.limitStuck(&c)
+	limitStuck(l.config, &c)
 	c.Input = l.input(now, c, r.Snapshot)
 	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.LossSuspected, newState(now, orders.StateCreated, r.Snapshot))
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)

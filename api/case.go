@@ -233,6 +233,21 @@ const (
 	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"
 )
 
+// Name returns the key of the pool's file, or the rule, that keeps the instance; or else the cause.
+func (c KeptCause) Name() string {
+	switch c {
+	case KeptOverWeight:
+		return "max_weight_to_remove"
+	case KeptOverTasks:
+		return "max_tasks_to_kill"
+	case KeptOverBudget:
+		return "disruption budget"
+	case KeptNoPlace:
+		return string(RulePlaces)
+	}
+	return string(c)
+}
+
 // Distribution is a target that is distributed over groups.
 type Distribution struct {
 	Want   int          `json:"want"`   // the target, rounded up

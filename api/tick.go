@@ -46,6 +46,8 @@ type TickRecord struct {
 	ConfigurationHold *ConfigurationHold   `json:"configuration_hold,omitempty"`
 	// Account states the parts of the groups' targets after the actions.
 	Account Account `json:"account,omitempty"`
+	// Cost is what the machines cost after the actions. It is nil if the pool was not read, or has no price file. No rule reads it.
+	Cost *Cost `json:"cost,omitempty"`
 	// State is passed to the next tick, after the actions.
 	State PoolState `json:"state"`
 }

@@ -62,6 +62,9 @@ type World struct {
 	// Places returns the valid answer of the pool's scheduler where the copies fit. If the scheduler does not have this part, the
 	// error wraps ErrNoPlaces. nil: the scheduler receives no question.
 	Places func(ctx context.Context, q api.PlacesQuestion) (api.Places, error)
+	// Cost returns what the machines that a tick read cost after its actions, which the record has; nil: unknown. It must not wait. It
+	// may be nil: the records have no cost.
+	Cost func(r *api.TickRecord, nodes []pools.Node, quarantined func(id string) bool) *api.Cost
 	// Summarize stores the summary of a tick after its record was written. It may wait until its context ends. A failure
 	// is logged and changes no decision. It may be nil.
 	Summarize func(ctx context.Context, r api.TickRecord) error

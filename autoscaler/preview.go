@@ -38,5 +38,6 @@ func (l *Loop) preview(ctx context.Context, r *api.TickRecord) error {
 	r.Snapshot, r.Drains = reading.Record(), reading.Records
 	p := l.plan(ctx, r.At, reading, orders, r)
 	r.Account, r.State = entries(p.Account, reading.Found), resolve.Untouched(p.Case, p.Outcome)
+	l.addCost(r, reading)
 	return nil
 }

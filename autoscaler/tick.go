@@ -121,6 +121,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	alive()
 	err = l.apply(ctx, now, p, r)
 	r.Account = entries(l.writer.Account(), reading.Found)
+	l.addCost(r, reading)
 	r.Shadows = l.signals.Compare(ctx, evaluation)
 	return err
 }
@@ -192,6 +193,13 @@ func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *api.Ti
 
 // notHolder reports whether the loop must end because of err.
 func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }
+
+// addCost adds what the machines of a reading cost after the actions.
+func (l *Loop) addCost(r *api.TickRecord, reading apply.Reading) {
+	if l.world.Cost != nil {
+		r.Cost = l.world.Cost(r, reading.Nodes, reading.Quarantined)
+	}
+}
 
 func (l *Loop) record(ctx context.Context, r api.TickRecord) error {
 	ctx, cancel := l.world.Limit(ctx, l.config.stepTimeout())

@@ -11,10 +11,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Market is what a provider sells: an instance type in a zone.
+// Market is what a provider sells: an instance type in a zone, on demand or at the spot price.
 type Market struct {
 	InstanceType string `json:"instance_type"`
 	Zone         string `json:"zone"`
+	Spot         bool   `json:"spot,omitempty"`
 }
 
 // Instance is a machine as the provider reports it.

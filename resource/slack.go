@@ -7,8 +7,8 @@ import "math"
 const Slack = 1e-9
 
 // Ceil rounds up. A number that exceeds a whole number by at most Slack is rounded down to it:
-// 15.0000000001 becomes 15 machines.
-func Ceil(x float64) float64 { return math.Ceil(x - Slack) }
+// 15.0000000001 becomes 15 machines. Zero has no sign: -0 would be printed.
+func Ceil(x float64) float64 { return math.Ceil(x-Slack) + 0 }
 
 // Floor rounds down. A number at most Slack below a whole number is rounded up to it.
 func Floor(x float64) float64 { return math.Floor(x + Slack) }

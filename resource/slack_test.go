@@ -1,6 +1,7 @@
 package resource_test
 
 import (
+	"math"
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -14,7 +15,7 @@ func TestRoundingForgivesSlack(t *testing.T) {
 	for _, c := range []struct{ x, up, down float64 }{
 		{0, 0, 0}, {tenths, 1, 1}, {3 * 1.1, 4, 3}, {15 + 2e-15, 15, 15}, {15 - 2e-15, 15, 15}, {15 + 2e-9, 16, 15}, {15 - 2e-9, 15, 14}, {-0.5, 0, -1},
 	} {
-		if up, down := resource.Ceil(c.x), resource.Floor(c.x); up != c.up || down != c.down {
+		if up, down := resource.Ceil(c.x), resource.Floor(c.x); up != c.up || down != c.down || up == 0 && math.Signbit(up) {
 			t.Errorf("%v is rounded to %v and %v, want %v and %v", c.x, up, down, c.up, c.down)
 		}
 	}

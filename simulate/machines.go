@@ -58,7 +58,7 @@ func newMachines(s *Scenario) *machines {
 		started := false
 		c := cloud.New(cloud.Config{
 			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
-			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone}, Weight: g.Weight}},
+			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot}, Weight: g.Weight}},
 			JoinAfter: func(id string) time.Duration {
 				m.bill.launch()
 				if !started {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/price/spending"
 	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -75,6 +76,12 @@ func newWorld(s *Scenario) *world {
 	if placed, is := s.Work.(*Apps); is {
 		places = func(_ context.Context, q api.PlacesQuestion) (api.Places, error) { return placed.places(w.now, q) }
 	}
+	var cost func(*api.TickRecord, []pools.Node, func(string) bool) *api.Cost
+	if s.Prices != nil && s.Sink != nil { // only records have the cost of a tick
+		cost = func(r *api.TickRecord, nodes []pools.Node, quarantined func(string) bool) *api.Cost {
+			return new(spending.Of(s.Prices, nodes, quarantined, r))
+		}
+	}
 	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
 		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
 		Dial: func(e ask.Endpoint, _ ask.RequestSpec) ask.Client {
@@ -84,7 +91,7 @@ func newWorld(s *Scenario) *world {
 			return direct{w, ""}
 		},
 		Metrics: &memory.Store{Keep: keepMetrics}, Ledger: w, Memory: forgetful{}, Orders: w.orders, Lease: lease{}, Records: records{},
-		Places: places, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
+		Places: places, Cost: cost, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
 }

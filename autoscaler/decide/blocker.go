@@ -16,10 +16,31 @@ const (
 	BlockerUnknown  BlockerKind = "unknown"
 )
 
+// Name returns the key of the pool's file, or the rule, that blocks a change in that direction.
+func (k BlockerKind) Name(d api.Direction) string {
+	switch k {
+	case BlockerStep:
+		if d == api.DirectionUp {
+			return "max_weight_to_add"
+		}
+		return "max_weight_to_remove"
+	case BlockerBudget:
+		return "budgets"
+	case BlockerLosses:
+		return "prevent_scale_down_after_capacity_loss"
+	case BlockerHealth:
+		return string(api.RuleHealth)
+	case BlockerUnknown:
+		return "pool"
+	}
+	return string(k)
+}
+
 // Blocker is one limit that kept the target from where the rules before it wanted it.
 type Blocker struct {
 	Kind BlockerKind
 	Why  string
+	To   float64 // the target that it leaves
 }
 
 // Blockers returns what the rule RuleLimits applied in a decision of in with these steps, in order. It returns nothing for

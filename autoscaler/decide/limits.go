@@ -29,25 +29,25 @@ func limit(in api.DecisionInput, s api.DecisionState, t, wanted float64) api.Ste
 // blockedTarget returns the target of limit, and what kept it from the wanted one.
 func blockedTarget(in api.DecisionInput, s api.DecisionState, t, wanted float64) (after float64, blockers []Blocker) {
 	l := in.Policy.Limits
-	block := func(kind BlockerKind, why string) { blockers = append(blockers, Blocker{kind, why}) }
+	block := func(kind BlockerKind, why string, to float64) { blockers = append(blockers, Blocker{kind, why, to}) }
 	inside := min(max(wanted, l.Min), l.Max)
 	if wanted < inside {
-		block(BlockerMin, fmt.Sprintf("%s needed, min_capacity keeps %s", num(wanted), num(l.Min)))
+		block(BlockerMin, fmt.Sprintf("%s needed, min_capacity keeps %s", num(wanted), num(l.Min)), inside)
 	}
 	if wanted > inside {
-		block(BlockerMax, fmt.Sprintf("%s needed, max_capacity allows %s", num(wanted), num(l.Max)))
+		block(BlockerMax, fmt.Sprintf("%s needed, max_capacity allows %s", num(wanted), num(l.Max)), inside)
 	}
 	inside, cooling := applyCooldown(in, s, t, inside)
 	if cooling != "" {
-		block(BlockerCooldown, cooling)
+		block(BlockerCooldown, cooling, inside)
 	}
 	up, down := rooms(in, s, t)
 	switch d := inside - t; {
 	case d > up.by:
-		block(up.kind, up.why)
+		block(up.kind, up.why, t+up.by)
 		return t + up.by, blockers
 	case d < -down.by:
-		block(down.kind, down.why)
+		block(down.kind, down.why, t-down.by)
 		return t - down.by, blockers
 	}
 	return inside, blockers

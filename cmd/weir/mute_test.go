@@ -81,13 +81,13 @@ func pingOnly(c net.Conn) {
 
 // shortForms are the commands of "weir pool" that have a short form.
 func shortForms() []string {
-	return []string{"status", "explain", "plan", "diff", "pause", "resume", "offset"}
+	return []string{"status", "explain", "plan", "diff", "cost", "pause", "resume", "offset"}
 }
 
 // busCommands are the commands that read the bus, with what they need to come to that.
 func busCommands() map[string][]string {
 	all := map[string][]string{
-		"status": nil, "explain": nil, "plan": nil, "diff": {"last", "last"}, "events": {"--since", "1h"}, "pause": {"--why", "x", "--for", "1h"}, "resume": nil, "offset": {"2"},
+		"status": nil, "explain": nil, "plan": nil, "diff": {"last", "last"}, "cost": nil, "events": {"--since", "1h"}, "pause": {"--why", "x", "--for", "1h"}, "resume": nil, "offset": {"2"},
 		"pool target": {"3"}, "pool mark-stale": {"g"}, "pool groups": nil, "pool list": nil, "pool accept": nil, "pool roll": {"--dry-run"}, "signal where": {"shop/none"},
 		"pool decide": {"--set", "scaling_limits.max_capacity=40", "--since", "1h"},
 		"app set":     {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
@@ -115,7 +115,7 @@ func busCommands() map[string][]string {
 // takes.
 func otherCommands() []string {
 	return []string{
-		"up", "decide", "simulate", "calendar", "bootstrap", "autoscaler", "agent", "auth", "placer", "notify", "web", "keep", "version", "config validate", "config show", "config schema", "metrics serve", "harmonizer replay", "harmonizer record",
+		"up", "decide", "simulate", "prices", "calendar", "bootstrap", "autoscaler", "agent", "auth", "placer", "notify", "web", "keep", "version", "config validate", "config show", "config schema", "metrics serve", "harmonizer replay", "harmonizer record",
 		"nats init", "context list", "context use", "context show",
 		"node replay", "node policy check", "signal init", "signal test", "signal bench", "signal run", "release keygen",
 		"release publish", "release list", "release show", "release verify", "release fetch", "release yank",

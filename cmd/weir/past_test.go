@@ -3,9 +3,11 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -36,7 +38,7 @@ func TestEventsOfUnknownPool(t *testing.T) {
 	data := t.TempDir()
 	b := openBus(t, data)
 	storeTick(t, b, "web", decidedTick("web", time.Now().UTC()))
-	storeFinding(t, b)
+	storeFinding(t, b, `[{"kind":"missing","app":"web"}]`)
 	run := inData(data)
 	if r := run("events", "web", "--since", "1h"); r.code != command.ExitOK || !strings.Contains(r.stdout, "harmonizer missing") {
 		t.Errorf("weir events web: %+v, want the stored finding", r)
@@ -49,10 +51,32 @@ func TestEventsOfUnknownPool(t *testing.T) {
 	}
 }
 
-// storeFinding publishes a finding of the harmonizer, which is stored.
-func storeFinding(t *testing.T, b *bus.Bus) {
+// The crashes of one application are one line. "--all" and JSON have each of them.
+func TestEventsFoldCrashes(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b := openBus(t, data)
+	storeTick(t, b, "web", decidedTick("web", time.Now().UTC()))
+	for i := range 5 {
+		storeFinding(t, b, fmt.Sprintf(`[{"kind":"crashed","app":"api","index":%d,"why":"crashed","detail":"exit status 1"}]`, i%2))
+	}
+	storeFinding(t, b, `[{"kind":"flapping","app":"api","index":1,"why":"crashed","detail":"exit status 3"}]`)
+	run := inData(data)
+	for flags, want := range map[string][2]string{
+		"": {"1", "harmonizer flapping: api crashed 6 times in "}, "--kind health": {"0", ""},
+		"--all": {"6", "harmonizer flapping: flapping api/1 (crashed): exit status 3\n"}, "--output json": {"6", `"event":"flapping"`}, "--output yaml": {"6", "event: flapping\n"},
+	} {
+		r := run(append([]string{"events", "web", "--since", "1h"}, strings.Fields(flags)...)...)
+		if n := strings.Count(r.stdout, "harmonizer "); r.code != command.ExitOK || !strings.Contains(r.stdout, want[1]) || !strings.Contains(flags, "output") && strconv.Itoa(n) != want[0] {
+			t.Errorf("weir events web --since 1h %s: %+v, want %q", flags, r, want)
+		}
+	}
+}
+
+// storeFinding publishes findings of the harmonizer, which are stored.
+func storeFinding(t *testing.T, b *bus.Bus, findings string) {
 	t.Helper()
-	_, err := b.JetStream().Publish(t.Context(), message.EventsSubject("local"), []byte(`[{"kind":"missing","app":"web"}]`))
+	_, err := b.JetStream().Publish(t.Context(), message.EventsSubject("local"), []byte(findings))
 	if err != nil {
 		t.Fatal(err)
 	}

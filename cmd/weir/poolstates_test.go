@@ -66,6 +66,7 @@ func stateRows() map[string]stateRow {
 		"status":  {"0 target 1, joined 1, limits 2 to 4, tick ", "0 " + noTickYet[2:], "0 " + noTickYet[2:], "0 " + noBootstrap[2:]},
 		"explain": {"0 paused by", noTickYet, noTickYet, "0 paused by"},
 		"diff":    {"0 pool local/default, ticks of", noTickYet, noTickYet, "0 pool local/default, ticks of"},
+		"cost":    {"1 no machine-hour has a price", noTickYet, noTickYet, "1 no machine-hour has a price"},
 		"events":  {"0 ", noTickYet, noTickYet, "0 "}, // the first tick of a search is what the next ones are compared with
 		"plan":    {"0 without the pause the next tick would do this", noHolder, noHolder, noHolder},
 		"pause":   {"0 is paused from its next tick on", noTickYet, noTickYet, "0 is paused from its next tick on"},

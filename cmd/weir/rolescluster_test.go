@@ -216,8 +216,8 @@ func readingRows(node string) []roleRow {
 		{"app diff -f testdata/apps-web.yaml", 1, "job: would be created"},
 		{"state check", 0, "no damage is reported"}, {"signal ps", 0, "running"}, {"signal shadow", 0, ""},
 		{"metrics get --app web load", 0, "web,load"}, {"decide --help", 0, "Recompute"},
-		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: start web/"},
-		{"diff last last", 0, "ticks of"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
+		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: web: copy "},
+		{"diff last last", 0, "ticks of"}, {"cost --since 1h", 1, "no machine-hour has a price"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
 	}
 }
 

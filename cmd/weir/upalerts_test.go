@@ -102,8 +102,10 @@ func lintPage(t *testing.T, url string) {
 	}
 	defer response.Body.Close()
 	page, err := io.ReadAll(response.Body)
-	if err != nil || !strings.Contains(string(page), "weir_autoscaler_resources_bytes") {
-		t.Fatalf("page of metrics without sizes in bytes: %v\n%s", err, page)
+	for _, name := range []string{"weir_autoscaler_resources_bytes", "weir_bootstrap_autoscaler_running", "weir_harmonizer_running_instances", "weir_placer_nodes"} {
+		if err != nil || !strings.Contains(string(page), "\n"+name+"{") {
+			t.Fatalf("page of metrics without %s: %v\n%s", name, err, page)
+		}
 	}
 	for _, problem := range promtest.Lint(t, string(page)) {
 		t.Error(problem)
@@ -146,7 +148,7 @@ func TestPoolAlertsFireAndEnd(t *testing.T) {
 		{"a pin of a yanked release", quick, w.edit(alertMaximum, "yanked"), []string{"WeirReleaseRejected"}},
 		{"a pause", quick, w.pause, []string{"WeirPausedTooLong"}},
 		{"an autoscaler that hangs", slow, w.halt("autoscaler"), []string{"WeirNoTick"}},
-		{"NATS down", slow, func() func() { w.bus.stop(); return w.bus.start }, []string{"WeirLeaseLost", "WeirNoTick"}},
+		{"NATS down", slow, func() func() { w.bus.stop(); return w.bus.start }, []string{"WeirHarmonizerCannotAct", "WeirLeaseLost", "WeirNoTick"}},
 	} {
 		fault.watch.Expect("before " + fault.name)
 		func() {

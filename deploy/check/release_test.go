@@ -1,11 +1,14 @@
 package check
 
 import (
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"text/template"
 
 	"github.com/goreleaser/goreleaser/v2/pkg/config"
 )
@@ -54,5 +57,60 @@ func TestReleaseConfiguration(t *testing.T) {
 	}
 	if len(project.Signs) != 1 || project.Signs[0].Cmd != "minisign" || project.Signs[0].Artifacts != "checksum" || !strings.HasSuffix(project.Signs[0].Signature, ".minisig") {
 		t.Errorf("signatures %+v, want one of minisign over the checksums", project.Signs)
+	}
+}
+
+// A release runs these templates and commands first: a mistake in them would show only on the day of the release. goreleaser itself
+// is not run here, because it needs 1300 more packages than this module.
+func TestReleaseTemplatesAndHooks(t *testing.T) {
+	project, err := config.Load(filepath.Join("..", "release", "goreleaser.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{project.Checksum.NameTemplate}
+	for _, b := range project.Builds {
+		texts = append(append(texts, b.ModTimestamp), b.Ldflags...)
+	}
+	for _, a := range project.Archives {
+		texts = append(texts, a.NameTemplate)
+	}
+	for _, s := range project.Signs {
+		texts = append(append(texts, s.Signature), s.Args...)
+	}
+	for _, hook := range project.Before.Hooks {
+		texts = append(texts, hook)
+	}
+	fields := map[string]any{"Version": "1.2.3", "Os": "linux", "Arch": "amd64", "CommitTimestamp": "1767225600", "Env": map[string]string{"MINISIGN_KEY_FILE": "key"}}
+	for _, text := range texts {
+		parsed, err := template.New("").Option("missingkey=error").Parse(text)
+		if err == nil {
+			err = parsed.Execute(io.Discard, fields)
+		}
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	script, err := os.ReadFile(filepath.Join("..", "packages", "build.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, hook := range project.Before.Hooks {
+		words := strings.Fields(strings.ReplaceAll(hook, "{{ .Version }}", "1.2.3"))
+		if words[0] != "make" {
+			t.Errorf("hook %q: want a target of the Makefile", hook)
+			continue
+		}
+		dry := exec.Command("make", append([]string{"--dry-run", "-C", filepath.Join("..", "..")}, words[1:]...)...)
+		if out, err := dry.CombinedOutput(); err != nil || !strings.Contains(string(out), "VERSION=1.2.3") {
+			t.Errorf("hook %q: %v\n%s", hook, err, out)
+		}
+	}
+	for _, a := range project.Archives {
+		for _, f := range a.Files {
+			name, built := strings.CutPrefix(f.Source, "dist/stage-amd64/")
+			if built && !strings.Contains(string(script), strings.TrimSuffix(name, "/*")) {
+				t.Errorf("archive %s: deploy/packages/build.sh does not write %s", a.ID, f.Source)
+			}
+		}
 	}
 }

@@ -62,7 +62,7 @@ var house = []room{
 	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},
 	{"placer", floors{loop: ".", support: "schedulertest"}},
 	{"agent", floors{contracts: ". wire metadata measure readiness", support: "forgertest"}},
-	{"internal/price", floors{rules: "."}},
+	{"internal/price", floors{rules: ".", machinery: "spending"}},
 	{"internal/state", floors{adapter: "..."}},
 	{"internal/config", floors{files: "..."}},
 	{"simulate", floors{past: "."}},
@@ -80,7 +80,7 @@ var house = []room{
 // pure lists the packages with rules alone: only the standard packages in pureImports, without a clock.
 var pure = []string{
 	"api", "autoscaler/decide", "autoscaler/resolve", "autoscaler/shadow", "harmonizer/apps", "harmonizer/known", "harmonizer/queue", "harmonizer/cloudfoundry/report",
-	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/price", "internal/ui/web/plot",
+	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/price", "internal/price/spending", "internal/ui/web/plot",
 	"internal/ui/web/series", "internal/history/condition", "nodehealth/judge", "pools/disruption", "pools/fit", "pools/liveness", "pools/plan",
 	"signals/calendar",
 }
@@ -102,7 +102,7 @@ var limits = []limit{
 	{to: []string{"internal/platform/bus/natsserver", "metrics/embedded/tsdbstore", "internal/platform/s3gateway"},
 		by: []string{"internal/cli/localworld/...", "internal/platform/s3gateway/s3test", "pools/local/localtest"}, why: "the program weir has no server of its own: only weir-local has"},
 	{from: []string{"cmd/..."}, only: []string{"internal/cli", "internal/cli/localworld"}, why: "a program calls one function"},
-	{to: []string{"internal/cli/app", "internal/cli/calendar", "internal/cli/cluster", "internal/cli/daemons", "internal/cli/node", "internal/cli/pool", "internal/cli/releases", "internal/cli/signal", "internal/cli/simulation", "internal/cli/stored"},
+	{to: []string{"internal/cli/app", "internal/cli/calendar", "internal/cli/cluster", "internal/cli/daemons", "internal/cli/node", "internal/cli/pool", "internal/cli/prices", "internal/cli/releases", "internal/cli/signal", "internal/cli/simulation", "internal/cli/stored"},
 		by: []string{"internal/cli"}, why: "nouns of the command line do not import each other"},
 	{to: []string{"bootstrap/supervise/...", "bootstrap/control"}, by: []string{"bootstrap/...", "agent", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/cli/localworld/...", "internal/cli/doctor", "internal/cli/daemons"},
 		why: "processes are started in few places"},

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/manpages"
 	"github.com/weirkeeper/weirkeeper/internal/cli/node"
 	"github.com/weirkeeper/weirkeeper/internal/cli/pool"
+	"github.com/weirkeeper/weirkeeper/internal/cli/prices"
 	"github.com/weirkeeper/weirkeeper/internal/cli/releases"
 	"github.com/weirkeeper/weirkeeper/internal/cli/signal"
 	"github.com/weirkeeper/weirkeeper/internal/cli/simulation"
@@ -75,7 +76,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up") }),
 		node.Command(cli), app.Command(cli), signal.Command(cli), calendar.Command(cli), releases.Command(cli), stored.Command(cli),
-		(&versionCommands{cli}).versionCommand(), simulation.Command(cli),
+		(&versionCommands{cli}).versionCommand(), simulation.Command(cli), prices.Command(cli),
 	)
 	root.AddCommand(pool.Commands(cli)...)
 	root.AddCommand(cluster.Commands(cli)...)
@@ -90,10 +91,10 @@ To try all of it on this machine, run "weir up", and in another terminal:
 func sortIntoGroups(root *cobra.Command) {
 	of := map[string]string{}
 	for _, g := range []struct{ title, names string }{
-		{"Look at a pool:", "status explain plan diff events decide simulate doctor"},
+		{"Look at a pool:", "status explain plan diff events decide cost simulate doctor"},
 		{"Change a pool:", "pool node pause resume offset"},
 		{"Applications, signals and calendars:", "app signal release metrics calendar"},
-		{"Set up:", "up config context nats state version"},
+		{"Set up:", "up config context nats prices state version"},
 		{"Daemons:", "bootstrap autoscaler placer harmonizer agent notify web auth"},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

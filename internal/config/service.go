@@ -40,6 +40,8 @@ type Service struct {
 	// Notify has the targets of "weir notify".
 	Notify []notify.Settings `yaml:"notify"`
 	Web    Web               `yaml:"web"` // of "weir web"
+	// Prices are what machines cost, for the cost of a pool; nil: it is unknown.
+	Prices *Prices `yaml:"prices"`
 	// Agent has what the machine of "weir agent" is and offers.
 	Agent agent.Settings `yaml:"agent"`
 
@@ -244,6 +246,7 @@ func (s Service) Validate() error {
 	ps = append(ps, natsProblems(d, s.NATS)...)
 	ps = append(ps, s.Admin.problems(d)...)
 	ps = append(ps, s.Web.problems(d)...)
+	ps = append(ps, s.Prices.problems(d)...)
 	for _, p := range notify.CheckAll(s.Notify) {
 		ps = append(ps, d.problem("notify"+p.Key, p.What))
 	}

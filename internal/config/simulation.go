@@ -13,7 +13,7 @@ type Simulation struct {
 	Demand  SimulatedDemand           `yaml:"demand"`
 	Groups  map[string]SimulatedGroup `yaml:"groups"` // by the id of a group
 	Events  []SimulatedEvent          `yaml:"events"`
-	Prices  *SimulatedPrices          `yaml:"prices"`
+	Prices  *Prices                   `yaml:"prices"`
 	Billing *SimulatedBilling         `yaml:"billing"`
 
 	document document
@@ -117,14 +117,6 @@ type SimulatedOrder struct {
 	Offset *float64 `yaml:"offset"`
 }
 
-// SimulatedPrices are the files with the prices of an hour.
-type SimulatedPrices struct {
-	Table       string `yaml:"table"`        // CSV with the columns type, zone, spot, from and price
-	SpotHistory string `yaml:"spot_history"` // output of "aws ec2 describe-spot-price-history"
-	Product     string `yaml:"product"`      // of the spot history; empty: it has one
-	Currency    string `yaml:"currency"`     // empty: USD
-}
-
 // SimulatedBilling has the rules of a bill. Without the block they are those for Linux on AWS.
 type SimulatedBilling struct {
 	Minimum       time.Duration `yaml:"minimum"`
@@ -174,8 +166,5 @@ func (s Simulation) problems() (ps Problems) {
 		add(g.Machine == SimulatedMachine{}, "groups."+id+".machine", "is missing: want what one machine offers")
 		add(g.Weight < 0, "groups."+id+".weight", "is negative")
 	}
-	if p := s.Prices; p != nil {
-		add(p.Table == "" && p.SpotHistory == "", "prices", "want a table or a spot_history")
-	}
-	return ps
+	return append(ps, s.Prices.problems(s.document)...)
 }

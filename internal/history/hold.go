@@ -185,24 +185,23 @@ func (h *holds) addLimits() {
 		d = api.DirectionDown
 	}
 	for _, b := range decide.Blockers(in, h.r.Result.Steps) {
+		kind, direction, name := api.HoldLimit, d, b.Kind.Name(d)
 		switch b.Kind {
 		case decide.BlockerMax:
-			h.addHold(api.DirectionUp, api.HoldLimit, string(b.Kind), b.Why)
+			direction = api.DirectionUp
 		case decide.BlockerMin:
-			h.addHold(api.DirectionDown, api.HoldLimit, string(b.Kind), b.Why)
+			direction = api.DirectionDown
 		case decide.BlockerCooldown:
-			h.addHold(d, api.HoldCooldown, string(d), b.Why)
+			kind, name = api.HoldCooldown, string(d)
 		case decide.BlockerBudget:
-			h.addHold(d, api.HoldBudget, "budgets", b.Why)
+			kind = api.HoldBudget
 		case decide.BlockerStep:
-			h.addHold(d, api.HoldLimit, map[api.Direction]string{api.DirectionUp: "max_weight_to_add", api.DirectionDown: "max_weight_to_remove"}[d], b.Why)
-		case decide.BlockerLosses:
-			h.addHold(api.DirectionDown, api.HoldIgnorance, "prevent_scale_down_after_capacity_loss", b.Why)
 		case decide.BlockerHealth:
-			h.addHold(api.DirectionDown, api.HoldBreaker, string(api.RuleHealth), b.Why)
+			kind, direction = api.HoldBreaker, api.DirectionDown
 		default:
-			h.addHold(api.DirectionDown, api.HoldIgnorance, "pool", b.Why)
+			kind, direction = api.HoldIgnorance, api.DirectionDown
 		}
+		h.addHold(direction, kind, name, b.Why)
 	}
 }
 
@@ -263,22 +262,20 @@ func (h *holds) addGroups() {
 // addKeptNodes adds the nodes that stay above the target.
 func (h *holds) addKeptNodes() {
 	for _, k := range h.r.Detail.Kept {
-		kind, name := api.HoldInNodes, string(k.Why)
+		kind, name := api.HoldInNodes, k.Why.Name()
 		switch k.Why {
 		case api.KeptOverBudget:
-			kind, name = api.HoldBudget, "disruption budget"
-		case api.KeptOverWeight:
-			kind, name = api.HoldLimit, "max_weight_to_remove"
-		case api.KeptOverTasks:
-			kind, name = api.HoldLimit, "max_tasks_to_kill"
+			kind = api.HoldBudget
+		case api.KeptOverWeight, api.KeptOverTasks:
+			kind = api.HoldLimit
 		case api.KeptNodeUnknown:
 			kind = api.HoldIgnorance
 		case api.KeptNoPlace:
 			if p := h.r.Case.Places; p != nil && len(p.Stay) > 0 {
-				name = string(api.RulePlaces)
 				h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%s: %s (%d nodes stay for their copies)", p.Stay[0].Node, p.Stay[0].Why, k.Nodes))
 				continue
 			}
+			name = string(k.Why)
 		case api.KeptWindow:
 			kind, name = api.HoldWindow, string(api.WorkRoll)
 			h.addHold(api.DirectionDown, kind, name, h.r.Case.Closed[api.WorkRoll])

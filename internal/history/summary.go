@@ -34,6 +34,9 @@ func SummaryOf(r api.TickRecord) api.Summary {
 	for _, p := range r.Problems {
 		s.Problems = append(s.Problems, decide.OneLine(p))
 	}
+	if r.Cost != nil {
+		s.Cost = new(r.Cost.AtMost(maxListed))
+	}
 	if hasDecision(r) {
 		addDecision(&s, r)
 	}

@@ -1,9 +1,12 @@
 package price
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,7 +42,12 @@ func (m Market) String() string {
 }
 
 // Prices are the prices of an hour by market. The zero Prices is empty.
-type Prices struct{ changes map[Market][]change }
+type Prices struct {
+	Currency string // such as USD; empty: unknown
+	changes  map[Market][]change
+	files    []string               // that were read
+	history  map[Market][]time.Time // of the spot histories
+}
 
 // change is a price from a time until the next change. The first one counts before its time too.
 type change struct {
@@ -76,13 +84,40 @@ func (p *Prices) of(m Market) ([]change, error) {
 			return all, nil
 		}
 	}
-	return nil, fmt.Errorf("no price of %s: add it to the table of prices or to the spot history", m)
+	return nil, errors.New(Missing(p.files, m.String()))
 }
+
+// Missing returns that files have no price of markets, and what to do.
+func Missing(files []string, markets ...string) string {
+	in := cmp.Or(strings.Join(files, " or "), "the table of prices")
+	return fmt.Sprintf("no price of %s: add it to %s, by hand or with \"weir prices\"", strings.Join(markets, ", "), in)
+}
+
+// Files returns the names of the files that were read.
+func (p *Prices) Files() []string { return p.files }
 
 // Has returns an error if the market has no price.
 func (p *Prices) Has(m Market) error {
 	_, err := p.of(m)
 	return err
+}
+
+// At returns the price of an hour in effect at a time.
+func (p *Prices) At(m Market, at time.Time) (Money, error) {
+	all, err := p.of(m)
+	if err != nil {
+		return 0, err
+	}
+	return Money(math.Round(all[inEffect(all, at)].price * float64(Unit))), nil
+}
+
+// inEffect returns the index of the change in effect at a time.
+func inEffect(all []change, at time.Time) int {
+	i, found := slices.BinarySearchFunc(all, at, func(c change, t time.Time) int { return c.from.Compare(t) })
+	if !found {
+		i = max(0, i-1) // before the first price, the first one counts
+	}
+	return i
 }
 
 // Between returns the cost from one time to another, at the prices in effect.
@@ -91,11 +126,7 @@ func (p *Prices) Between(m Market, from, to time.Time) (Money, error) {
 	if err != nil {
 		return 0, err
 	}
-	i, _ := slices.BinarySearchFunc(all, from, func(c change, t time.Time) int { return c.from.Compare(t) })
-	if i == len(all) || all[i].from.After(from) {
-		i = max(0, i-1) // the price in effect at from
-	}
-	sum := 0.0
+	i, sum := inEffect(all, from), 0.0
 	for from.Before(to) {
 		end := to
 		if i+1 < len(all) && all[i+1].from.Before(to) {

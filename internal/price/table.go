@@ -2,17 +2,17 @@ package price
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // columns of a table. Only price is required.
@@ -40,6 +40,7 @@ func (p *Prices) AddTable(name string, data []byte) error {
 	if _, there := at["price"]; !there {
 		return fmt.Errorf("%s:1: column price is missing", name)
 	}
+	p.files = append(p.files, name)
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -83,61 +84,30 @@ func (p *Prices) addRow(cell func(column string) string) error {
 	return p.Set(m, from, price)
 }
 
-// history is the output of "aws ec2 describe-spot-price-history".
-type history struct {
-	SpotPriceHistory []spotPrice `json:"SpotPriceHistory"`
-	NextToken        string      `json:"NextToken"`
-}
-
-type spotPrice struct {
-	Timestamp          time.Time `json:"Timestamp"`
-	ProductDescription string    `json:"ProductDescription"`
-	InstanceType       string    `json:"InstanceType"`
-	SpotPrice          string    `json:"SpotPrice"`
-	AvailabilityZone   string    `json:"AvailabilityZone"`
-}
-
-// AddSpotHistory adds the prices of a product in the output of "aws ec2 describe-spot-price-history", in any order. If product is
-// empty, the history must have one product. The names of zones must be of the account that the prices are for: accounts name them
-// differently.
-func (p *Prices) AddSpotHistory(name string, data []byte, product string) error {
-	var h history
-	field, err := strictjson.Lenient(data, &h, "SpotPriceHistory")
-	if err = errors.Join(err, field); err != nil {
-		return fmt.Errorf("read spot history %s: %w", name, err)
-	}
-	if h.NextToken != "" {
-		return fmt.Errorf("read spot history %s: it ends before the last page: run the AWS CLI without --max-items and --no-paginate", name)
-	}
-	found := false
-	for i, one := range h.SpotPriceHistory {
-		switch {
-		case one.ProductDescription == "":
-			return fmt.Errorf("read spot history %s: SpotPriceHistory[%d]: ProductDescription is missing", name, i)
-		case one.ProductDescription == product:
-		case product != "":
-			continue
-		case one.ProductDescription != h.SpotPriceHistory[0].ProductDescription:
-			return fmt.Errorf("read spot history %s: it has the products %q and %q: name one", name, h.SpotPriceHistory[0].ProductDescription, one.ProductDescription)
-		}
-		found = true
-		if err := p.addSpotPrice(one); err != nil {
-			return fmt.Errorf("read spot history %s: SpotPriceHistory[%d]: %w", name, i, err)
+// Table returns the prices as AddTable reads them, in order of type, zone and time. A price that does not change has one row.
+func (p *Prices) Table() []byte {
+	var out bytes.Buffer
+	w := csv.NewWriter(&out)
+	w.Write(columns) // a buffer never fails
+	for _, m := range p.markets() {
+		for i, c := range p.changes[m] {
+			if i > 0 && p.changes[m][i-1].price == c.price {
+				continue
+			}
+			from := ""
+			if !c.from.IsZero() {
+				from = c.from.UTC().Format(time.RFC3339)
+			}
+			w.Write([]string{m.Type, m.Zone, strconv.FormatBool(m.Spot), from, strconv.FormatFloat(c.price, 'f', -1, 64)})
 		}
 	}
-	if !found {
-		return fmt.Errorf("read spot history %s: it has no price of product %q", name, product)
-	}
-	return nil
+	w.Flush()
+	return out.Bytes()
 }
 
-func (p *Prices) addSpotPrice(one spotPrice) error {
-	price, err := strconv.ParseFloat(one.SpotPrice, 64)
-	if err != nil {
-		return fmt.Errorf("SpotPrice is %q: want a number", one.SpotPrice)
-	}
-	if one.InstanceType == "" || one.AvailabilityZone == "" || one.Timestamp.IsZero() {
-		return errors.New("InstanceType, AvailabilityZone or Timestamp is empty")
-	}
-	return p.Set(Market{Type: one.InstanceType, Zone: one.AvailabilityZone, Spot: true}, one.Timestamp, price)
+// markets returns the markets with a price, in order of type, spot and zone.
+func (p *Prices) markets() []Market {
+	return slices.SortedFunc(maps.Keys(p.changes), func(x, y Market) int {
+		return cmp.Or(strings.Compare(x.Type, y.Type), strings.Compare(strconv.FormatBool(x.Spot), strconv.FormatBool(y.Spot)), strings.Compare(x.Zone, y.Zone))
+	})
 }

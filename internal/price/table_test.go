@@ -60,7 +60,7 @@ func TestSpotHistory(t *testing.T) {
 		{"in any order", history, "", 108_000_000, ""},
 		{"of a product", history, "Linux/UNIX", 108_000_000, ""},
 		{"one product of two", windows, "Linux/UNIX", 72_000_000, ""},
-		{"two products", windows, "", 0, `it has the products "Windows" and "Linux/UNIX": name one`},
+		{"two products", windows, "", 0, `spot.json:3: its product is Linux/UNIX, and that of the prices before is Windows: give --product`},
 		{"another product", history, "SUSE Linux", 0, `it has no price of product "SUSE Linux"`},
 		{"empty", `{"SpotPriceHistory":[]}`, "", 0, "it has no price"},
 		{"a part", strings.Replace(history, `"NextToken":""`, `"NextToken":"x"`, 1), "", 0, "it ends before the last page"},

@@ -57,6 +57,7 @@ type facts struct {
 	kind         string    // instance type
 	zone, subnet string
 	address      pools.Address // empty: unknown
+	spot         bool
 }
 
 // living returns the weight of the instances that are not terminating.
@@ -112,6 +113,7 @@ func factsOf(i ec2types.Instance) facts {
 	if i.Placement != nil {
 		f.zone = aws.ToString(i.Placement.AvailabilityZone)
 	}
+	f.spot = i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot
 	f.address = pools.Address{IP: aws.ToString(i.PrivateIpAddress), Name: aws.ToString(i.PrivateDnsName)}
 	return f
 }
@@ -166,6 +168,7 @@ func (i *instance) settle(now time.Time) {
 	if i.Launched.IsZero() {
 		i.Launched = now
 	}
+	i.Market.Spot = i.spot
 	if i.kind != "" {
 		i.Market.InstanceType = i.kind
 	}

@@ -119,6 +119,8 @@ writes.`,
 	}
 	f := cmd.Flags()
 	f.IntVarP(&want.Instances, "instances", "n", 1, "number of instances that should run")
+	instances := f.Lookup("instances")
+	instances.Value = newNumber{instances.Value}
 	f.Float64Var(&want.CPUs, "cpus", defaultCPUs, "cores of one instance")
 	f.Float64Var(&want.Mem, "mem", defaultMem, "MB of memory of one instance")
 	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance; a machine with a full disk ends what uses more")

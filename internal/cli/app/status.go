@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
@@ -114,7 +115,7 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 		cli.warnFirst(waits[one.Name])
 		n := one.Count
 		if n.Failed > 0 {
-			fmt.Fprintf(cli.Stdout, "! %s\n", view.FailedLine(one.Name, n))
+			terminal.Problem(cli.Stdout, view.FailedLine(one.Name, n))
 		}
 		rows = append(rows, []string{one.Name, cell.OrDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
 			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), one.Problem})
@@ -141,43 +142,43 @@ func doneCell(s api.AppSummary) string {
 // warnOfApp prints why instances of one application wait, and on which nodes its command does not exist.
 func (cli *commands) warnOfApp(s api.HarmonizerStatus, waits map[string][]string) {
 	for _, line := range append(waits[s.App.Name], missingCommands(s.Crashes)...) {
-		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+		terminal.Problem(cli.Stdout, line)
 	}
 }
 
 // warnFirst prints the first of the lines about an application.
 func (cli *commands) warnFirst(lines []string) {
 	if len(lines) > 0 {
-		fmt.Fprintf(cli.Stdout, "! %s\n", lines[0])
+		terminal.Problem(cli.Stdout, lines[0])
 	}
 }
 
 // warnOfHarmonizer prints what limits the harmonizer now.
 func (cli *commands) warnOfHarmonizer(s api.HarmonizerStatus) {
 	for _, line := range view.WrongLines(s, "") {
-		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+		terminal.Problem(cli.Stdout, line)
 	}
 	switch {
 	case s.Complete:
 	case s.Repairing:
-		fmt.Fprintf(cli.Stdout, "! nothing is stopped now, and only what ran before is started: %s\n", s.Why)
+		terminal.Problem(cli.Stdout, "nothing is stopped now, and only what ran before is started: "+s.Why)
 	default:
-		fmt.Fprintf(cli.Stdout, "! nothing is started or stopped now: %s\n", s.Why)
+		terminal.Problem(cli.Stdout, "nothing is started or stopped now: "+s.Why)
 	}
 	if s.Shadow != nil {
 		fmt.Fprintln(cli.Stdout, "! the harmonizer is in shadow mode: it sends no requests")
 	} else if !s.Leading {
-		fmt.Fprintf(cli.Stdout, "! this harmonizer is a standby; the leader is %s\n", cmp.Or(s.Leader, "unknown"))
+		terminal.Problem(cli.Stdout, "this harmonizer is a standby; the leader is "+cmp.Or(s.Leader, "unknown"))
 	}
 	silent := slices.DeleteFunc(slices.Clone(s.Silent), func(n api.SilentNode) bool { return n.Copies == 0 })
 	if len(silent) > 0 {
-		fmt.Fprintf(cli.Stdout, "! %s\n", explain.SilentNodes(time.Now(), silent))
+		terminal.Problem(cli.Stdout, explain.SilentNodes(time.Now(), silent))
 	}
 	for _, why := range s.Unready() {
-		fmt.Fprintf(cli.Stdout, "! %s\n", why)
+		terminal.Problem(cli.Stdout, why)
 	}
 	for _, line := range append(view.HeldLines(s.DisruptionLimit), view.UnansweredLines(time.Now(), s, "")...) {
-		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+		terminal.Problem(cli.Stdout, line)
 	}
 	if s.Omitted > 0 {
 		fmt.Fprintf(cli.Stdout, "! %d more apps are not shown\n", s.Omitted)
@@ -220,22 +221,22 @@ func (cli *commands) printHead(s api.AppSummary) {
 	}
 	fmt.Fprintln(cli.Stdout)
 	if n.Failed > 0 {
-		fmt.Fprintf(cli.Stdout, "! %s\n", view.FailedLine(s.Name, n))
+		terminal.Problem(cli.Stdout, view.FailedLine(s.Name, n))
 	}
 	if s.Problem != "" {
-		fmt.Fprintf(cli.Stdout, "! %s\n", s.Problem)
+		terminal.Problem(cli.Stdout, s.Problem)
 	}
 	if u := s.Update; u != nil {
-		fmt.Fprintln(cli.Stdout, updateLine(s.Name, *u))
+		cli.printUpdate(s.Name, *u)
 	}
 }
 
-// updateLine returns the line about an update.
-func updateLine(app string, u api.AppUpdate) string {
+func (cli *commands) printUpdate(app string, u api.AppUpdate) {
 	if u.Halted != nil {
-		return "! " + u.Halted.String(app)
+		terminal.Problem(cli.Stdout, u.Halted.String(app))
+		return
 	}
-	return fmt.Sprintf("version %s replaces %s: %d indices are ready", u.To, u.From, u.Ready)
+	fmt.Fprintf(cli.Stdout, "version %s replaces %s: %d indices are ready\n", u.To, u.From, u.Ready)
 }
 
 // stateOf returns the state of an index without an instance.

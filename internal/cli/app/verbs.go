@@ -2,11 +2,14 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
@@ -26,6 +29,21 @@ type change struct {
 	of func(ctx context.Context, b *bus.Bus, row *api.App, args []string) error
 }
 
+var errChange = errors.New("want the new number, not a change of it")
+
+// isChange reports whether a number of instances looks like a change: "+1" would be 1.
+func isChange(text string) bool { return strings.HasPrefix(text, "+") }
+
+// newNumber is the value of a flag with a number of instances.
+type newNumber struct{ pflag.Value }
+
+func (v newNumber) Set(text string) error {
+	if isChange(text) {
+		return errChange
+	}
+	return v.Value.Set(text)
+}
+
 // verbs are the commands that change one thing of an application, and its history.
 type verbs struct{ *commands }
 
@@ -41,8 +59,11 @@ command warns, and writes.`,
 			example: "  weir app scale web 5\n  weir app scale web 5 --wait", args: command.TwoArgs("the name of an application and a number of instances"),
 			of: func(_ context.Context, _ *bus.Bus, row *api.App, args []string) error {
 				n, err := strconv.Atoi(args[0])
-				if err != nil || n < 0 {
-					return usage.New(fmt.Errorf("%q is no number of instances: want 0 or more", args[0]))
+				switch {
+				case isChange(args[0]):
+					return usage.New(fmt.Errorf("instances %q: %w", args[0], errChange))
+				case err != nil || n < 0:
+					return usage.New(fmt.Errorf("instances %q: want a whole number of at least 0", args[0]))
 				}
 				row.Instances = n
 				return nil

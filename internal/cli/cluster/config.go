@@ -36,11 +36,15 @@ func (cli *configCommands) configCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
-			if err := errors.Join(err, errHarmonizer); err != nil {
+			gaps, errPrices := service.Prices.Check()
+			if err := errors.Join(err, errHarmonizer, errPrices); err != nil {
 				return usage.New(err)
 			}
 			for _, w := range append(config.Warnings(service, pool), warnings...) {
 				fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
+			}
+			for _, gap := range gaps {
+				fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", gap)
 			}
 			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", cli.ConfigDir(), cli.Cluster, cli.Pool)
 			return nil

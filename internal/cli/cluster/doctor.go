@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
 // doctorCommands are "weir doctor".
@@ -39,8 +40,10 @@ the servers; the bucket of releases and its trusted keys; the metrics store; the
 at the provider; the agents; placer and harmonizer; stored records of nodes, groups and
 apps that are gone; bootstrap; whether each signal runs as a user of its own with
 resource limits; and whether other users can read files with keys. Each failure is
-printed with what to do. What "weir up" of an ordinary user cannot have is a note. The
-exit code is 1 if a check failed, so something is to be done.
+printed with what to do. What "weir up" of an ordinary user cannot have is a note, and so
+is a missing file of the pool on a host with weir.yaml: only bootstrap needs it. A file
+that this user may not read is unknown. The exit code is 1 if a check failed, so
+something is to be done.
 
 The command changes nothing without --fix. --fix creates missing streams and buckets,
 raises the number of replicas, and deletes left-over records. It needs credentials of
@@ -108,7 +111,12 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 			site.Keys, _ = signalbucket.LocalKeys(dir) // without them, the bucket refuses
 		}
 	}
-	site.Service, site.Pool, site.Files = config.Load(site.Configs, cli.Cluster, cli.Pool)
+	pools, _ := config.Pools(site.Configs, cli.Cluster)
+	if site.Absent = len(pools) == 0; site.Absent {
+		site.Service, site.Files = config.LoadService(site.Configs)
+	} else {
+		site.Service, site.Pool, site.Files = config.Load(site.Configs, cli.Cluster, cli.Pool)
+	}
 	connection, err := cli.Connection("weir doctor")
 	if err != nil {
 		if site.Files == nil {
@@ -123,6 +131,11 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 		Bounds: site.Pool.Streams(),
 	}
 	cli.asMachine(ctx, site.Service, site.Bus)
+	_, noService := os.Stat(filepath.Join(site.Configs, "weir.yaml"))
+	site.Plain = site.Absent && noService != nil && len(connection.NATS.Servers) == 0
+	if site.Absent && !site.Plain && !cli.Named && site.Bus.Node == "" {
+		return site, usage.New(fmt.Errorf("check the pool %s/%s: %s has no file of a pool, and no pool is named; type \"weir doctor POOL --cluster CLUSTER\"", cli.Cluster, cli.Pool, site.Configs))
+	}
 	return site, nil
 }
 
@@ -160,6 +173,9 @@ func hasNodeKey(data, node string) error {
 	return nil
 }
 
+// longestFinding bounds the columns of a line of a finding after its result, as those of a problem.
+const longestFinding = 95
+
 // doctorPrinter prints findings as they are found, and the running check on a terminal.
 type doctorPrinter struct {
 	out    io.Writer
@@ -171,10 +187,16 @@ func (p *doctorPrinter) found(f doctor.Finding) {
 	p.clear()
 	p.all = append(p.all, f)
 	terminal.Paint(p.out, styleOfResult(f.Result), fmt.Sprintf("%-7s", f.Result))
-	fmt.Fprintf(p.out, "  %s: %s\n", f.Check, strings.ReplaceAll(f.Detail, "\n", "; "))
-	if f.Fix != "" {
-		fmt.Fprintf(p.out, "         %s\n", f.Fix)
+	const below = "\n         " // the columns of the result
+	columns := terminal.Width(p.out)
+	if columns > 0 {
+		columns = min(columns, longestFinding)
 	}
+	lines := terminal.ProblemLines(f.Check+": "+f.Detail, columns)
+	if f.Fix != "" {
+		lines = append(lines, terminal.ProblemLines(f.Fix, columns)...)
+	}
+	fmt.Fprintf(p.out, "  %s\n", strings.Join(lines, below))
 }
 
 func (p *doctorPrinter) progress(check string) {

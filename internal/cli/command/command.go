@@ -42,6 +42,8 @@ type Root struct {
 	Context string
 	// PoolNamed: an argument of the command names the pool, so the context does not.
 	PoolNamed bool
+	// Named: a flag, the environment, an argument or the context gives the cluster or the pool.
+	Named bool
 	// Form is the value of --output of the command that runs; see FormFlag.
 	Form string
 	// Output is "table", or "json" for any other form.

@@ -328,8 +328,11 @@ func (r *Root) FillFromContext(cmd *cobra.Command) (all []Filled, err error) {
 		case *f.value != "":
 			from, *to[f.key] = r.ContextPlace, *f.value
 		}
-		if f.key == "nats" {
+		switch f.key {
+		case "nats":
 			r.NATSFrom = from
+		case "cluster", "pool":
+			r.Named = r.Named || from != ""
 		}
 		all = append(all, Filled{f.key, *to[f.key], from})
 	}

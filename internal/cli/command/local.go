@@ -35,7 +35,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 		Example: `  weir up
   weir up --data /tmp/weir
   weir up --pool-file pool.yaml   # changes of the file apply at once
-  weir up --admin-addr 127.0.0.1:9463   # metrics of the pool for Prometheus
+  weir up --admin-addr 127.0.0.1:9463   # metrics for Prometheus
   weir up --no-bucket      # without a bucket: releases come from the cache`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -53,7 +53,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 	o.WebAddr = "127.0.0.1:0"
 	cmd.Flags().Var(address{&o.WebAddr, "127.0.0.1:9480", true}, "web-addr", "address of the dashboard and the HTTP API, or off; port 0 means a free port")
 	o.AdminAddr = adminOff
-	cmd.Flags().Var(address{&o.AdminAddr, "127.0.0.1:9463", true}, "admin-addr", "address of /metrics of the pool: bootstrap, autoscaler and node health; or off; port 0 means a free port")
+	cmd.Flags().Var(address{&o.AdminAddr, "127.0.0.1:9463", true}, "admin-addr", "address of /metrics of the trial: bootstrap, autoscaler, node health, harmonizer and placer; or off; port 0 means a free port")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
 }

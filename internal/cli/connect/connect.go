@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -142,8 +143,11 @@ given. All other arguments are %s.`
 // TakePool returns the arguments after the pool. If the first one names a pool of the cluster, it becomes the pool of
 // the command. With --pool no argument does.
 func (cli *CLI) TakePool(ctx context.Context, b *bus.Bus, cmd *cobra.Command, args []string) ([]string, error) {
-	if len(args) == 0 || cmd.Flags().Changed("pool") || !names.Valid(args[0]) {
+	if len(args) == 0 || cmd.Flags().Changed("pool") {
 		return args, nil
+	}
+	if !names.Valid(args[0]) {
+		return args, command.NotTime(cmd, args[0], "pool")
 	}
 	within, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
@@ -152,7 +156,7 @@ func (cli *CLI) TakePool(ctx context.Context, b *bus.Bus, cmd *cobra.Command, ar
 		return nil, fmt.Errorf("find out whether %q is a pool: %w; name the pool with --pool", args[0], err)
 	}
 	if !slices.Contains(ticked, args[0]) {
-		return args, nil
+		return args, command.NotTime(cmd, args[0], "pool")
 	}
 	cli.Pool = args[0]
 	return args[1:], nil
@@ -192,7 +196,7 @@ func (cli *CLI) PrintBusWarnings(ctx context.Context, b *bus.Bus) {
 	}
 	lines, _ := view.BusWarnings(ctx, b, cli.Cluster, cli.Pool)
 	for _, line := range lines {
-		fmt.Fprintf(cli.Stdout, "! %s\n", line)
+		terminal.Problem(cli.Stdout, line)
 	}
 }
 

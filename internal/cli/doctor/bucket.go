@@ -36,8 +36,8 @@ type clocked interface {
 // bucket checks that the bucket of releases answers, that these credentials may list it and read an object, and its
 // clock.
 func (s Site) bucket(ctx context.Context) []Finding {
-	if s.Files != nil {
-		return nil // the finding of the files has the cause
+	if s.unread() {
+		return nil
 	}
 	if s.Service.AWS.SignalsBucket == "" {
 		return []Finding{{Result: OK, Detail: "weir.yaml names no bucket (aws.signals_bucket): only signals that ship with weir run"}}
@@ -46,11 +46,11 @@ func (s Site) bucket(ctx context.Context) []Finding {
 	defer cancel()
 	b, err := signalbucket.Open(ctx, s.Service, s.Keys)
 	if err != nil {
-		return []Finding{{Result: Failed, Detail: err.Error(), Fix: "correct the keys aws of weir.yaml"}}
+		return []Finding{failure(err, err.Error(), "correct the keys aws of weir.yaml")}
 	}
 	first, n, err := firstKeys(ctx, b)
 	if err != nil {
-		return []Finding{{Result: Failed, Detail: err.Error(), Fix: bucketRemedy(err, "s3:ListBucket")}}
+		return []Finding{failure(err, err.Error(), bucketRemedy(err, "s3:ListBucket"))}
 	}
 	all := []Finding{s.readable(ctx, b, first, n)}
 	if c, ok := b.(clocked); ok {
@@ -131,7 +131,7 @@ func bucketClock(ctx context.Context, url string, c clocked) Finding {
 
 // keys checks the trusted keys of releases.
 func (s Site) keys(context.Context) []Finding {
-	if s.Files != nil {
+	if s.unread() {
 		return nil
 	}
 	trust, err := signalbucket.TrustOf(s.Service)

@@ -179,7 +179,7 @@ func (x *busExam) ofServer(v visit, now time.Time) Finding {
 		return Finding{Result: Failed, Detail: v.shown + ": " + fmt.Sprintf(format, args...), Fix: fix}
 	}
 	if v.err != nil {
-		return fail(remedyOf(v.err), "%s", causeOf(v.err))
+		return failure(v.err, v.shown+": "+causeOf(v.err), remedyOf(v.err))
 	}
 	about := []string{g.Server, "NATS " + g.Version}
 	certificate := ""
@@ -247,7 +247,8 @@ func (x *busExam) expiries(now time.Time) {
 	x.progress(check)
 	all, err := x.Config.NATS.Expiries()
 	if err != nil {
-		x.found(check, Failed, "correct the file", "%v", err)
+		f := failure(err, err.Error(), "correct the file")
+		x.found(check, f.Result, f.Fix, "%s", f.Detail)
 		return
 	}
 	for _, e := range all {

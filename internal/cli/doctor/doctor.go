@@ -61,7 +61,11 @@ type Site struct {
 	Pool    config.Pool
 	Keys    signalbucket.Keys // of the bucket of "weir up"; zero: those of the service file
 	Files   error             // why the files are not valid; nil if they are
-	Timeout time.Duration     // of each check; 0: 10 s
+	// Absent: the folder has no file of a pool of the cluster, so Pool is empty. Only the host of bootstrap needs one.
+	Absent bool
+	// Plain: the folder has no file at all, and no bus is given.
+	Plain   bool
+	Timeout time.Duration // of each check; 0: 10 s
 	// Ordinary: "weir up" of a user that is not root. It cannot give signals users of their own, or limits.
 	Ordinary bool
 	Bus      *Bus // nil: the bus is not checked
@@ -121,7 +125,7 @@ func (s *Site) overBus(ctx context.Context, x *busExam, report func(Finding), pr
 		found []Finding
 	}
 	var parts []part
-	if s.Files == nil {
+	if !s.unread() {
 		parts = []part{{"metrics store", s.metrics, nil}, {"provider", s.rights, nil}, {"agents", s.agents, nil}, {"scheduler", s.scheduler, nil}}
 	}
 	progress("metrics store, provider, agents, scheduler and bootstrap")
@@ -175,10 +179,29 @@ func installed(s Site) (all []Finding) {
 
 func configuration(s Site) []Finding {
 	if s.Files != nil {
-		return []Finding{{Result: Failed, Detail: s.Files.Error(), Fix: `correct the files; "weir config validate" checks them`}}
+		return []Finding{failure(s.Files, s.Files.Error(), `correct the files; "weir config validate" checks them`)}
+	}
+	switch {
+	case s.Plain:
+		return []Finding{{Result: Failed, Detail: "no pool is configured on this host: " + s.Configs + " has no weir.yaml and no file of a pool",
+			Fix: `start a trial with "weir up", write the files, or name the bus of a pool with --nats or "weir context"`}}
+	case s.Absent:
+		return []Finding{{Result: Note, Detail: s.Configs + " has no file of a pool of the cluster, which only the host of bootstrap needs: its checks are left out",
+			Fix: "to check these too, run the command on that host"}}
 	}
 	return []Finding{{Result: OK, Detail: "the files of " + s.Configs + " are valid"}}
 }
+
+// failure returns the finding of an error. A file that this user may not read can be good: the check has no data.
+func failure(err error, detail, fix string) Finding {
+	if errors.Is(err, fs.ErrPermission) {
+		return Finding{Result: Unknown, Detail: detail, Fix: "run the command as the user of the process that reads the file, or as root"}
+	}
+	return Finding{Result: Failed, Detail: detail, Fix: fix}
+}
+
+// unread reports whether the checks of what the files name are left out. The finding of the files has the cause.
+func (s Site) unread() bool { return s.Files != nil || s.Absent }
 
 // refused reports whether the credentials may not request bootstrap's status.
 func (s Site) refused() bool {
@@ -191,6 +214,8 @@ func running(s Site) []Finding {
 		return notPermitted(s.Silent)
 	case s.Status == nil && errors.Is(s.Silent, errNoServer):
 		return []Finding{{Result: Unknown, Detail: s.Silent.Error(), Fix: "correct the findings of the bus"}}
+	case s.Status == nil && s.Files != nil && s.Bus == nil:
+		return []Finding{{Result: Unknown, Detail: "the files name the bus", Fix: "correct the finding of the files"}}
 	case s.Status == nil:
 		return []Finding{{Result: Failed, Detail: s.Silent.Error(), Fix: `start "weir bootstrap", or give its data folder or bus with --data or --nats`}}
 	case s.Status.Refused != "":
@@ -203,6 +228,9 @@ func running(s Site) []Finding {
 func signalUsers(s Site) []Finding {
 	if s.refused() {
 		return notPermitted(s.Silent)
+	}
+	if s.Status == nil && s.Absent {
+		return nil // bootstrap does not run on this host
 	}
 	if s.Status == nil {
 		if why := bootstrapd.NoUsers(s.Service.Users()); why != "" {
@@ -256,7 +284,10 @@ func signalLimits(s Site) []Finding {
 	if s.refused() {
 		return notPermitted(s.Silent)
 	}
-	if s.Status == nil {
+	switch {
+	case s.Status == nil && s.Absent:
+		return nil
+	case s.Status == nil:
 		return []Finding{{Result: Unknown, Detail: "bootstrap does not answer", Fix: "start bootstrap"}}
 	}
 	unenforced := map[string][]string{}
@@ -284,20 +315,29 @@ func secretFiles(s Site) []Finding {
 		files = append(files, filepath.Join(s.Configs, "weir.yaml")) // it has the password of the bus
 	}
 	var all []Finding
+	exist := 0
 	for _, file := range files {
 		if file == "" {
 			continue
 		}
 		const readByAll fs.FileMode = 0o004
 		info, err := os.Stat(file)
+		if !errors.Is(err, fs.ErrNotExist) {
+			exist++
+		}
 		if err == nil && info.Mode()&readByAll != 0 && supervise.ReachableByOthers(filepath.Dir(file)) == nil {
 			all = append(all, Finding{Result: Failed,
 				Detail: fmt.Sprintf("%s has mode %04o: all users can read its keys, signals too", file, info.Mode().Perm()),
 				Fix:    "chmod o-r " + file})
 		}
 	}
-	if all == nil {
+	switch {
+	case exist == 0 && s.Files == nil:
+		return []Finding{{Result: OK, Detail: "no file with keys is named on this host"}}
+	case all == nil && s.Files == nil:
 		return []Finding{{Result: OK, Detail: "other users cannot read the files with keys"}}
+	case all == nil:
+		return []Finding{{Result: Unknown, Detail: "the files name the files with keys", Fix: "correct the finding of the files"}}
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,7 @@ func TestExamine(t *testing.T) {
 	unenforced := api.Process{App: "web", PID: 8, User: 60710, Unenforced: "CPUs: no cgroup v2"}
 	ended := api.Process{App: "api", SameUser: "run bootstrap as root", Unenforced: "CPUs: no cgroup v2"}
 	silent := errors.New("no bootstrap runs here")
+	unreadable := &fs.PathError{Op: "open", Path: "weir.yaml", Err: fs.ErrPermission}
 	for _, c := range []struct {
 		name, check string
 		site        Site
@@ -49,6 +51,12 @@ func TestExamine(t *testing.T) {
 	}{
 		{"good files", "configuration", Site{Configs: "/etc/weir", Silent: silent}, OK, "/etc/weir", ""},
 		{"bad files", "configuration", Site{Files: errors.New("line 3"), Silent: silent}, Failed, "line 3", "weir config validate"},
+		{"unreadable files", "configuration", Site{Files: unreadable}, Unknown, "weir.yaml", "as root"},
+		{"bus of unreadable files", "bootstrap", Site{Files: unreadable, Silent: unreadable}, Unknown, "the files name the bus", "the files"},
+		{"keys of unreadable files", "secret files", Site{Files: unreadable}, Unknown, "the files name the files with keys", "the files"},
+		{"no pool on this host", "configuration", Site{Configs: "/etc/weir", Absent: true, Silent: silent}, Note, "only the host of bootstrap needs", "on that host"},
+		{"nothing on this host", "configuration", Site{Configs: "/etc/weir", Absent: true, Plain: true, Silent: silent}, Failed, "no pool is configured on this host", `"weir up"`},
+		{"no keys on this host", "secret files", Site{Absent: true, Silent: silent}, OK, "no file with keys is named", ""},
 		{"bootstrap runs", "bootstrap", Site{Status: statusOf(own)}, OK, "process 7", ""},
 		{"bootstrap is silent", "bootstrap", Site{Silent: silent}, Failed, "no bootstrap runs here", "weir bootstrap"},
 		{"bootstrap refuses", "bootstrap", Site{Status: &api.BootstrapStatus{Refused: "line 3"}}, Failed, "line 3", "correct the files"},
@@ -70,6 +78,14 @@ func TestExamine(t *testing.T) {
 				t.Errorf("result %s with the fix %q", c.want, of[0].Fix)
 			}
 		})
+	}
+}
+
+// Signals run on the host of bootstrap: another host without its answer has no finding of them.
+func TestSignalsOfAnotherHost(t *testing.T) {
+	s := Site{Absent: true, Silent: errors.New("no server")}
+	if found := append(signalUsers(s), signalLimits(s)...); found != nil {
+		t.Errorf("found %+v", found)
 	}
 }
 

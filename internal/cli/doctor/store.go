@@ -100,14 +100,14 @@ func (s Site) rights(ctx context.Context, b *bus.Bus) []Finding {
 	}
 	opened, err := kind.Open(ctx, s.providerSite(b))
 	if err != nil {
-		return []Finding{{Result: Failed, Detail: err.Error(), Fix: rightsFix(err)}}
+		return []Finding{failure(err, err.Error(), rightsFix(err))}
 	}
 	if opened.Rights == nil {
 		return []Finding{{Result: OK, Detail: kind.Name + " need no rights"}}
 	}
 	all, err := opened.Rights(ctx, s.Pool.OwnsRepair())
 	if err != nil {
-		return []Finding{{Result: Failed, Detail: err.Error(), Fix: rightsFix(err)}}
+		return []Finding{failure(err, err.Error(), rightsFix(err))}
 	}
 	return ofRights(kind.Name, all)
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
@@ -16,6 +19,22 @@ const stableAfter = time.Minute
 type runner interface {
 	Run(ctx context.Context) error
 }
+
+// latest collects the metrics of the present harmonizer, which is a new one after each restart.
+type latest struct {
+	atomic.Pointer[prometheus.Collector]
+}
+
+// of returns the collector with the label of the cluster. A harmonizer is there.
+func (l *latest) of(cluster string) prometheus.Collector {
+	return prometheus.WrapCollectorWith(prometheus.Labels{"cluster": cluster}, l)
+}
+
+// Describe implements prometheus.Collector.
+func (l *latest) Describe(ch chan<- *prometheus.Desc) { (*l.Load()).Describe(ch) }
+
+// Collect implements prometheus.Collector.
+func (l *latest) Collect(ch chan<- prometheus.Metric) { (*l.Load()).Collect(ch) }
 
 // restartable returns a part for keep. It runs first, and a new runner after each end.
 func restartable(first runner, another func(ctx context.Context) (runner, error)) func(ctx context.Context) error {

@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/placerd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
@@ -60,6 +63,7 @@ type up struct {
 	bus      *bus.Bus   // as viewer
 	own      []*bus.Bus // connections of other roles
 	launcher *supervise.Launcher
+	apps     latest           // the harmonizer
 	front    *daemon.Services // active parts; end first
 	back     *daemon.Services // services of the front parts
 }
@@ -262,7 +266,8 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	if err := u.startMachines(ctx, pool); err != nil {
+	place, err := u.startMachines(ctx, pool)
+	if err != nil {
 		return err
 	}
 	h, err := u.harmonizer(ctx, harmonizerBus)
@@ -272,7 +277,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	another := func(ctx context.Context) (runner, error) { return u.harmonizer(ctx, harmonizerBus) }
 	u.front.Run("harmonizer", u.keep("harmonizer", restartable(h, another)))
 	u.print("harmonizer", "applications of cluster %s", u.Cluster)
-	if err := u.startBootstrap(); err != nil {
+	if err := u.startBootstrap(place); err != nil {
 		return err
 	}
 	if err := u.startDashboard(); err != nil {
@@ -336,34 +341,38 @@ func (u *up) harmonizer(ctx context.Context, b *bus.Bus) (runner, error) {
 		return nil, err
 	}
 	parts.Loop = parts.File.Loop(u.Cluster, []string{u.Pool})
-	return parts.Wire(ctx)
+	h, err := parts.Wire(ctx)
+	if err == nil {
+		u.apps.Store(new(h.Collector()))
+	}
+	return h, err
 }
 
 // startMachines starts the provider of the machines, and the placer.
-func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
+func (u *up) startMachines(ctx context.Context, pool config.Pool) (*placerd.Placer, error) {
 	owner, err := u.as(ctx, roles.User{Role: roles.Machines, Pool: u.Pool})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	scheduler, err := u.as(ctx, roles.User{Role: roles.Placer, Pool: u.Pool})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	open := func(context.Context) (runner, error) {
 		return local.NewProvider(u.providerConfig(pool), owner.Conn(), u.launcher, u.log)
 	}
 	provider, err := open(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	place, err := u.placer(ctx, scheduler)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	u.front.Run("placer", u.keep("placer", place.Run))
 	u.front.Run("machines", u.keep("machines", restartable(provider, open)))
 	u.print("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
-	return nil
+	return place, nil
 }
 
 // placer returns the placer of this data folder. It takes over at once, as the harmonizer does.
@@ -398,17 +407,22 @@ func (u *up) reportBootstrap(s supervise.Status) {
 	}
 }
 
-// startBootstrap starts the pool's bootstrap as a separate process.
-func (u *up) startBootstrap() error {
+// startBootstrap starts the pool's bootstrap as a separate process. Its page of metrics has those of harmonizer and placer too.
+func (u *up) startBootstrap(place *placerd.Placer) error {
 	child := u.Settings
 	child.Data, child.Configs = u.data, daemon.UpConfigs(u.data)
-	argv := child.Argv("bootstrap")
+	argv, env := child.Argv("bootstrap"), append(child.Env(), u.keys.Env()...)
 	if u.options.AdminAddr != config.AdminOff {
 		addr, err := freeAddress("metrics of the pool", u.options.AdminAddr)
 		if err != nil {
 			return err
 		}
-		argv = append(argv, "--admin-addr", addr)
+		socket := admin.SocketPath(u.data, "up")
+		argv, env = append(argv, "--admin-addr", addr), append(env, admin.OwnerSocket+"="+socket)
+		content := admin.Content{Collectors: []prometheus.Collector{u.apps.of(u.Cluster), place.Collector()}}
+		if err := admin.ServeParent(u.front, socket, content, u.log); err != nil {
+			return err
+		}
 		u.print("prometheus", "http://%s/metrics", addr)
 	}
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
@@ -416,7 +430,7 @@ func (u *up) startBootstrap() error {
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Title: "weir: bootstrap " + u.Pool, Argv: argv,
-				Env: append(child.Env(), u.keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile, u.log.With("process", "bootstrap")),
+				Env: env, StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile, u.log.With("process", "bootstrap")),
 			}, nil
 		},
 	})

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -286,14 +287,14 @@ func (cli *commands) printHealthHead(now time.Time, s api.HealthStatus) {
 	case s.Mode != api.ModeAct:
 		fmt.Fprintf(cli.Stdout, "mode is observe: Weirkeeper reports and repairs nothing: %s\n", s.RepairOwner)
 	default:
-		fmt.Fprintf(cli.Stdout, "! nothing is repaired: %s\n", s.RepairOwner)
+		terminal.Problem(cli.Stdout, "nothing is repaired: "+s.RepairOwner)
 	}
 	for _, b := range s.Open {
-		fmt.Fprintf(cli.Stdout, "! %s\n", explain.Breaker(now, b))
+		terminal.Problem(cli.Stdout, explain.Breaker(now, b))
 	}
 	for _, a := range s.Alarms {
 		if !shownElsewhere(s, a.Key) {
-			fmt.Fprintf(cli.Stdout, "! for %s: %s\n", explain.Ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
+			terminal.Problem(cli.Stdout, fmt.Sprintf("for %s: %s", explain.Ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why)))
 		}
 	}
 	for _, p := range s.Pauses {
@@ -303,11 +304,11 @@ func (cli *commands) printHealthHead(now time.Time, s api.HealthStatus) {
 		fmt.Fprintf(cli.Stdout, "request: %s requests to repair the pool: %s%s, %s left\n", r.By, machinesWait(r.Waiting), cell.After(" for ", gates(r)), ahead(now, r.Until))
 	}
 	if s.Memory.Err != "" {
-		fmt.Fprintf(cli.Stdout, "! no repair starts, because its intent cannot be saved first: %s\n", s.Memory.Err)
+		terminal.Problem(cli.Stdout, "no repair starts, because its intent cannot be saved first: "+s.Memory.Err)
 	}
 	for _, r := range s.Rounds {
 		if r.Err != "" {
-			fmt.Fprintf(cli.Stdout, "! detection mode %s has no data: %s\n", r.Round, r.Err)
+			terminal.Problem(cli.Stdout, fmt.Sprintf("detection mode %s has no data: %s", r.Round, r.Err))
 		}
 	}
 }

@@ -25,15 +25,20 @@ import (
 func (cli *tickCommands) eventsCommand() *cobra.Command {
 	var kinds []string
 	var since time.Duration
-	var follow bool
+	var follow, all bool
 	cmd := &cobra.Command{
 		Use:   "events [POOL]",
 		Short: "Print the events of a pool",
 		Long: `Print the events of a pool: decisions that changed something, changes of the
 configuration, orders, and findings of node health and of the harmonizer. The findings
 of the harmonizer are those of all pools of the cluster. Findings are stored for 90
-days, the others as long as the summaries of the ticks.`,
+days, the others as long as the summaries of the ticks.
+
+Repeated events of the past of one application or node are one line, at the time of the
+last one: "api crashed 37 times in 2 min, exit 1". --all prints a line for each event, with
+all fields of its finding. --output json and yaml print each event, as does --follow.`,
 		Example: `  weir events --since 8h
+  weir events --since 1h --kind harmonizer --all
   weir events web --follow --kind health,harmonizer --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cli.PoolArg(cmd, args); err != nil {
@@ -50,11 +55,14 @@ days, the others as long as the summaries of the ticks.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.events(ctx, b, since, follow, kinds) })
+			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.events(ctx, b, eventRange{since, follow, all, kinds})
+			})
 		},
 	}
 	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+strings.Join(api.EventKinds(), ", "))
 	command.SinceVar(cmd.Flags(), &since, "since", 0, "events since then")
+	cmd.Flags().BoolVar(&all, "all", false, "a line for each event, also for repeated ones, with all fields")
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	cli.OutputFlag(cmd)
 	return cmd
@@ -76,14 +84,21 @@ func (cli *tickCommands) checkEvents(ctx context.Context, b *bus.Bus, follow boo
 	return view.NoTick(ctx, b, cli.Cluster, cli.Pool)
 }
 
+// eventRange is which events are printed, and how.
+type eventRange struct {
+	since       time.Duration
+	follow, all bool
+	kinds       []string // empty: all kinds
+}
+
 // events prints the events of the past, and then the new ones. It subscribes first, so that none is lost between.
-func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, since time.Duration, follow bool, kinds []string) error {
-	if err := cli.checkEvents(ctx, b, follow); err != nil {
+func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, r eventRange) error {
+	if err := cli.checkEvents(ctx, b, r.follow); err != nil {
 		return err
 	}
 	feed := history.NewFeed(cli.Cluster)
 	var in *bus.Inbox
-	if follow {
+	if r.follow {
 		log, err := cli.Logger()
 		if err != nil {
 			return err
@@ -93,33 +108,16 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 		}
 		defer in.Close()
 	}
+	each := r.all || cli.Output == command.FormJSON
 	show := func(events []api.Event) error {
-		for _, e := range events {
-			if len(kinds) > 0 && !slices.Contains(kinds, string(e.Kind)) {
-				continue
-			}
-			if err := cli.printEvent(e); err != nil {
-				return err
-			}
-		}
-		return nil
+		return r.visit(events, func(e api.Event) error { return cli.printEvent(e, each) })
 	}
-	if since > 0 {
-		patient, handle, cancel := patient(ctx, cli.Timeout)
-		now := time.Now()
-		skipped, err := feed.Events(patient, cli.history(b), now.Add(-since), now, func(_ time.Time, events []api.Event) error {
-			return handle(func() error { return show(events) })
-		})
-		cancel()
-		cli.reportSkipped(skipped)
-		if err != nil {
-			return waited(patient, err)
-		}
-		if last, _ := feed.Last(cli.Pool); last.IsZero() && !follow {
-			return cli.noTickSince(ctx, b, since)
+	if r.since > 0 {
+		if err := cli.pastEvents(ctx, b, feed, r, each, show); err != nil {
+			return err
 		}
 	}
-	for follow {
+	for r.follow {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -140,11 +138,74 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, since time.Dura
 	return nil
 }
 
-// printEvent prints one event: a line, a line of JSON or a YAML document.
-func (cli *tickCommands) printEvent(e api.Event) error {
-	if cli.Output == command.FormJSON {
-		return cli.PrintNext(e)
+// visit calls do with each event of the kinds.
+func (r eventRange) visit(events []api.Event, do func(api.Event) error) error {
+	for _, e := range events {
+		if len(r.kinds) > 0 && !slices.Contains(r.kinds, string(e.Kind)) {
+			continue
+		}
+		if err := do(e); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", cell.LocalTime(e.At), e.Kind, e.Name, terminal.OneLine(e.Text))
+	return nil
+}
+
+// pastEvents prints the events of the past: each as it is read, or folded at the end.
+func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *history.Feed, r eventRange, each bool, show func([]api.Event) error) error {
+	var fold history.Fold
+	if !each {
+		show = func(events []api.Event) error {
+			return r.visit(events, func(e api.Event) error { fold.Add(e); return nil })
+		}
+	}
+	patient, handle, cancel := patient(ctx, cli.Timeout)
+	now := time.Now()
+	skipped, err := feed.Events(patient, cli.history(b), now.Add(-r.since), now, func(_ time.Time, events []api.Event) error {
+		return handle(func() error { return show(events) })
+	})
+	cancel()
+	for _, e := range fold.Rows() {
+		if err := cli.printFolded(*e); err != nil {
+			return err
+		}
+	}
+	cli.reportSkipped(skipped)
+	if err != nil {
+		return waited(patient, err)
+	}
+	if last, _ := feed.Last(cli.Pool); last.IsZero() && !r.follow {
+		return cli.noTickSince(ctx, b, r.since)
+	}
+	return nil
+}
+
+// printEvent prints one event: a line, or a document. A full line has all fields of a finding.
+func (cli *tickCommands) printEvent(e api.Event, full bool) error {
+	switch {
+	case cli.Output == command.FormJSON:
+		return cli.PrintNext(e)
+	case full:
+		return cli.printLine(e, e.Text)
+	}
+	var one history.Fold
+	one.Add(e)
+	return cli.printFolded(*one.Rows()[0])
+}
+
+// printFolded prints an event, and how often it happened.
+func (cli *tickCommands) printFolded(e history.FoldedEvent) error {
+	text := e.Text
+	if e.Node != "" && !strings.Contains(text, e.Node) {
+		text = e.Node + ": " + text
+	}
+	if times := e.Times(); times != "" && !strings.Contains(text, times) {
+		text += " (" + times + ")"
+	}
+	return cli.printLine(e.Event, text)
+}
+
+func (cli *tickCommands) printLine(e api.Event, text string) error {
+	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", cell.LocalTime(e.At), e.Kind, e.Name, terminal.OneLine(text))
 	return err
 }

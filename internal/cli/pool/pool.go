@@ -36,7 +36,7 @@ func Commands(c *connect.CLI) []*cobra.Command {
 func shortForms(c *connect.CLI) []*cobra.Command {
 	cli, ticks := &commands{c}, &tickCommands{c}
 	return []*cobra.Command{
-		(&statusCommands{c}).statusCommand(), ticks.explainCommand(), ticks.planCommand(), ticks.diffCommand(),
+		(&statusCommands{c}).statusCommand(), ticks.explainCommand(), ticks.planCommand(), ticks.diffCommand(), ticks.costCommand(),
 		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
 	}
 }
@@ -48,8 +48,8 @@ func poolCommand(c *connect.CLI) *cobra.Command {
 		Aliases: []string{"pools"},
 		Short:   "Show a pool, explain its decisions, and change it by hand",
 		Long: `Show a pool, explain its decisions, and change it by hand. "weir status", "explain",
-"plan", "diff", "decide", "pause", "resume" and "offset" may also be written after
-"weir pool".`,
+"plan", "diff", "cost", "decide", "pause", "resume" and "offset" may also be written
+after "weir pool".`,
 		Example: `  weir pool list
   weir pool status web
   weir pool target web 40 --for 2h --why "load test"
@@ -115,7 +115,10 @@ target the command shows the pin.
 			if len(args) == 0 {
 				return cli.withOrders(cmd.Context(), n.force, cli.showPin)
 			}
-			if !isTarget(args[0]) {
+			switch {
+			case strings.HasPrefix(args[0], "+"):
+				return usage.New(fmt.Errorf("target %q: want the new target, not a change of it; \"weir offset\" adds to the target", args[0]))
+			case !isTarget(args[0]):
 				return usage.New(fmt.Errorf("target %q: want a number of at least 0, min or max; \"%s --pool POOL\" shows the pin of a pool", args[0], cmd.CommandPath()))
 			}
 			pin, _ := view.ParsePin(args[0])
@@ -128,7 +131,9 @@ target the command shows the pin.
 					return cli.showPin(ctx, o)
 				}
 				fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], explain.Note(note))
-				cli.warnOfLimits(cmd.Context(), pin)
+				if effect := cli.effect(ctx, &pin); effect != "" {
+					fmt.Fprintln(cli.Stdout, effect)
+				}
 				return nil
 			})
 		},
@@ -139,22 +144,37 @@ target the command shows the pin.
 	return cmd
 }
 
-// warnOfLimits prints what happens to a pin outside the limits of the last tick, which still apply.
-func (cli *commands) warnOfLimits(ctx context.Context, pin api.Pin) {
+// pinned are the orders of a pool with what the limits of its last tick do to the pin.
+type pinned struct {
+	api.Orders
+	Effect string `json:"effect,omitempty"`
+}
+
+// effect returns what the limits of the last tick, which still apply, do to a pin outside of them. It is empty for other pins, and
+// without a tick.
+func (cli *commands) effect(ctx context.Context, pin *api.Pin) (text string) {
+	if pin == nil || pin.Bound != "" {
+		return ""
+	}
 	_ = cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error { // without a tick the limits are unknown
 		r, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
-		if err != nil || r.Case == nil || pin.Bound != "" {
-			return err
+		if err == nil && r.Case != nil {
+			text = effectOf(pin.Target, r.Case.Input.Policy.Limits)
 		}
-		limits := r.Case.Input.Policy.Limits
-		switch {
-		case pin.Target > limits.Max:
-			fmt.Fprintf(cli.Stdout, "max_capacity is %s: the pool grows to %[1]s, not to %s\n", explain.Number(limits.Max), explain.Number(pin.Target))
-		case pin.Target < limits.Min:
-			fmt.Fprintf(cli.Stdout, "min_capacity is %s: the pool shrinks to %[1]s, not to %s\n", explain.Number(limits.Min), explain.Number(pin.Target))
-		}
-		return nil
+		return err
 	})
+	return text
+}
+
+func effectOf(target float64, limits api.TargetLimits) string {
+	most, least := explain.Number(limits.Max), explain.Number(limits.Min)
+	switch {
+	case target > limits.Max:
+		return fmt.Sprintf("max_capacity is %s: the pool grows to %[1]s, not to %s", most, explain.Number(target))
+	case target < limits.Min:
+		return fmt.Sprintf("min_capacity is %s: the pool shrinks to %[1]s, not to %s", least, explain.Number(target))
+	}
+	return ""
 }
 
 // isTarget reports whether a text is min, max or a target.
@@ -170,13 +190,16 @@ func (cli *commands) showPin(ctx context.Context, o *state.Orders) error {
 	}
 	current = current.InForce(time.Now())
 	if cli.Output == "json" {
-		return cli.PrintJSON(current)
+		return cli.PrintJSON(pinned{current, cli.effect(ctx, current.Pin)})
 	}
 	if current.Pin == nil {
 		fmt.Fprintf(cli.Stdout, "pool %s/%s is not pinned: its signals decide\n", cli.Cluster, cli.Pool)
 		return nil
 	}
 	fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, view.Pinned(*current.Pin), explain.Note(current.Pin.Note))
+	if effect := cli.effect(ctx, current.Pin); effect != "" {
+		fmt.Fprintln(cli.Stdout, effect)
+	}
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -53,7 +54,7 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 		return cli.PrintJSON(s)
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintf(cli.Stdout, "! %s\n", w)
+		terminal.Problem(cli.Stdout, w)
 	}
 	cli.printPool(s, time.Now())
 	if s.Processes != nil {
@@ -86,6 +87,9 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 	fmt.Fprintf(cli.Stdout, ": %s, need %s, target %s, joined %s, limits %s to %s, tick %s ago\n%s\n",
 		s.State, explain.Number(need), explain.Number(r.Snapshot.Target), explain.Number(r.Snapshot.Joined),
 		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At), s.Sentence)
+	if r.Cost != nil {
+		fmt.Fprintln(cli.Stdout, explain.CostLine(*r.Cost))
+	}
 	cli.printGroups(*r)
 	for _, g := range r.Snapshot.Groups {
 		for _, line := range r.State.Groups[g.ID].Boots.Lines(g.ID) {

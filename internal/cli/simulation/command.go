@@ -101,6 +101,11 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 			return usage.New(fmt.Errorf("%s: policy %s: %w", path, p.name, err))
 		}
 	}
+	if s.prices != nil {
+		for _, gap := range s.prices.Gaps() {
+			fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", gap)
+		}
+	}
 	debug.SetGCPercent(400) // a run has little memory, and makes a lot of garbage
 	results, err := s.simulate(ctx, policies, seeds, f.records)
 	if results == nil {

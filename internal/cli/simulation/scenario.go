@@ -25,7 +25,7 @@ type policy struct {
 	config simulate.Policy
 }
 
-// maxInput bounds the bytes of a series or a spot history.
+// maxInput bounds the bytes of a series.
 const maxInput = 256 << 20
 
 // scenario is a scenario file with the files that it names.
@@ -54,8 +54,10 @@ func readScenario(path string) (s scenario, err error) {
 	if s.counts, err = s.readDemand(); err != nil {
 		return s, err
 	}
-	if s.prices, err = s.readPrices(); err != nil {
-		return s, err
+	if p := s.file.Prices.Below(s.dir); p != nil {
+		if s.prices, err = p.Read(); err != nil {
+			return s, err
+		}
 	}
 	first, last := s.counts.Span()
 	s.start = first
@@ -101,33 +103,6 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 		}
 		if err := out.Adopt(app.Name, one); err != nil {
 			return nil, fmt.Errorf("%s: %w", app.File, err)
-		}
-	}
-	return out, nil
-}
-
-func (s scenario) readPrices() (*price.Prices, error) {
-	p := s.file.Prices
-	if p == nil {
-		return nil, nil
-	}
-	out := &price.Prices{}
-	if p.Table != "" {
-		data, err := inputfile.Read(s.path(p.Table), maxInput)
-		if err == nil {
-			err = out.AddTable(p.Table, data)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if p.SpotHistory != "" {
-		data, err := inputfile.Read(s.path(p.SpotHistory), maxInput)
-		if err == nil {
-			err = out.AddSpotHistory(p.SpotHistory, data, p.Product)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return out, nil

@@ -1,7 +1,6 @@
 package simulation
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
@@ -19,7 +18,7 @@ func summaries(s scenario, policies []policy, results [][]simulate.Result) []api
 		out[i] = summary(results[i])
 		out[i].Policy = p.name
 		if s.prices != nil {
-			out[i].Currency = cmp.Or(s.file.Prices.Currency, "USD")
+			out[i].Currency = s.prices.Currency
 		} else {
 			out[i].Cost = nil
 		}

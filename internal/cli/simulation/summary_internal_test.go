@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
@@ -38,7 +37,7 @@ func TestRows(t *testing.T) {
 			Offered: resource.Vector{20}, Waited: time.Duration(unmet) * time.Minute, Launches: 3, Markets: []simulate.Market{{Hours: 2}, {Hours: 3}},
 		}
 	}
-	rows := summaries(scenario{prices: &price.Prices{}, file: config.Simulation{Prices: &config.SimulatedPrices{}}}, []policy{{name: "a"}, {name: "b"}}, [][]simulate.Result{{seed(4, 2), seed(6, 4)}, {seed(1, 1), seed(1, 1)}})
+	rows := summaries(scenario{prices: &price.Prices{Currency: "USD"}}, []policy{{name: "a"}, {name: "b"}}, [][]simulate.Result{{seed(4, 2), seed(6, 4)}, {seed(1, 1), seed(1, 1)}})
 	a := rows[0]
 	if a.Cost.Mean != 5 || a.Unmet.Mean != 3 || a.UnmetShare != 0.3 || a.Used != 0.35 || a.Waited != 240 || a.Hours != 5 || a.Launches != 3 || a.Currency != "USD" {
 		t.Errorf("row %+v", a)

@@ -33,6 +33,20 @@ const (
 	relayConns   = 4
 )
 
+// OwnerSocket is the environment variable with the path at which the process that starts bootstrap serves metrics of its own
+// with ServeParent; empty: none.
+const OwnerSocket = "WEIR_OWNER_METRICS"
+
+// SocketPath returns the path of the metrics of a process, in a data folder; empty if it is longer than a socket can have.
+func SocketPath(data, process string) string {
+	const maxSocketPath = 107 // bytes; of Linux
+	path := filepath.Join(data, "run", process+".metrics")
+	if len(path) > maxSocketPath {
+		return ""
+	}
+	return path
+}
+
 // ServeParent serves the collectors of a process to the one that started it, on a Unix socket at path, until the parts
 // end. The parent reads them with Child. Without a path it does nothing.
 func ServeParent(parts *daemon.Services, path string, content Content, log *slog.Logger) error {
@@ -107,7 +121,7 @@ func serveAt(ctx context.Context, path string, server *http.Server, listener *ne
 	}
 }
 
-// Child reads the metrics that a child process serves with ServeParent at this path. While it serves none, there are
+// Child reads the metrics that another process serves with ServeParent at this path. While it serves none, there are
 // none.
 type Child string
 

@@ -51,7 +51,7 @@ func TestSocketOfAChildIsMadeAgain(t *testing.T) {
 // Without a child, or with nonsense at its socket, its own metrics remain.
 func TestMetricsOfAChild(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "child.metrics")
-	address := start(t, config.Admin{}, Content{Collectors: []prometheus.Collector{gauge("weir_parent", 1)}, Child: Child(path)})
+	address := start(t, config.Admin{}, Content{Collectors: []prometheus.Collector{gauge("weir_parent", 1)}, Children: []Child{Child(path), ""}})
 	metrics := func() string {
 		t.Helper()
 		code, text := get(t, address, "/metrics")

@@ -205,8 +205,10 @@ func (s *handler) metrics() http.HandlerFunc {
 			}
 		}
 		all := prometheus.Gatherers{registry}
-		if s.content.Child != "" {
-			all = append(all, s.content.Child)
+		for _, child := range s.content.Children {
+			if child != "" {
+				all = append(all, child)
+			}
 		}
 		// Without the metrics of a child, those of the daemon remain.
 		return promhttp.HandlerFor(all, promhttp.HandlerOpts{Timeout: readTimeout, ErrorHandling: promhttp.ContinueOnError}), nil

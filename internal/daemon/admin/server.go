@@ -47,7 +47,7 @@ type Content struct {
 	Checks     []Check
 	Collectors []prometheus.Collector
 	Labels     prometheus.Labels    // of each metric of the Collectors
-	Child      Child                // whose metrics are served too; empty: none
+	Children   []Child              // whose metrics are served too
 	More       func(*http.ServeMux) // adds more paths; may be nil
 }
 

@@ -57,7 +57,12 @@ func bigTick(nodes, apps int) api.TickRecord {
 		Result: &api.CaseResult{Target: float64(nodes), Steps: []api.Step{{Rule: api.RuleLimits, Before: float64(nodes) + 2, After: float64(nodes)}}},
 		Detail: &api.TickDetail{Request: request, Refused: "usage is unknown"},
 		Drains: []api.Drain{{State: api.DrainDraining}, {State: api.DrainRepairing}},
-		State:  api.PoolState{Wanted: new(5.0), DecisionState: api.DecisionState{Clock: at}, Backoffs: []api.GroupBackoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}, Groups: map[string]api.GroupState{
+		Cost: &api.Cost{PerHour: 1.5, Parts: []api.CostPart{
+			{Group: "a", Market: "on-demand m5 in z", Cause: api.CostServing, Machines: 3, PerHour: new(1.25)},
+			{Group: "a", Market: "on-demand m5 in z", Cause: api.CostHeld, Rule: "cooldown", Machines: 1, PerHour: new(0.25)},
+			{Group: "a", Market: "spot c5 in z", Cause: api.CostServing, Machines: 2}, {Group: "a", Market: "spot c5 in z", Cause: api.CostRoll, Machines: 1},
+		}},
+		State: api.PoolState{Wanted: new(5.0), DecisionState: api.DecisionState{Clock: at}, Backoffs: []api.GroupBackoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}, Groups: map[string]api.GroupState{
 			"a": {Boots: api.Boots{Times: map[string][]float64{"m5.large eu-1a": {90, 120}}, Failed: 2}}, "b": {},
 		}},
 	}
@@ -92,7 +97,10 @@ func TestMetricsOfATick(t *testing.T) {
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
 		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
 		"boot_seconds{a,all,50}": 90, "boot_seconds{a,m5.large eu-1a,95}": 120, "failed_boots{a}": 2, "failed_boots{b}": 0,
-		"headroom_places{spare,wanted}": 3, "headroom_places{spare,free}": 2, "headroom_places{spare,short}": 0, "drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
+		"headroom_places{spare,wanted}": 3, "headroom_places{spare,free}": 2, "headroom_places{spare,short}": 0,
+		"weir_pool_cost_per_hour{serving,a,on-demand m5 in z}": 1.25, "weir_pool_cost_per_hour{held by cooldown,a,on-demand m5 in z}": 0.25,
+		"weir_pool_machines_without_price{a,spot c5 in z}": 3,
+		"drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
 	} {
 		if v, ok := got[series]; !ok || v != want {
 			t.Errorf("%s = %v, %t, want %v", series, v, ok, want)

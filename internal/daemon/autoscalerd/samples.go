@@ -42,6 +42,9 @@ func tickSamples(r api.TickRecord) []sample {
 	if r.Snapshot.Groups != nil {
 		s.snapshot(r)
 	}
+	if r.Cost != nil {
+		s.cost(*r.Cost)
+	}
 	if r.Case != nil && r.Result != nil && r.Detail != nil {
 		s.decision(*r.Case, *r.Result, *r.Detail)
 		s.signals(r.Case.Input, r.Detail.Apps)
@@ -49,6 +52,24 @@ func tickSamples(r api.TickRecord) []sample {
 		s.drains(r.Drains)
 	}
 	return s.all
+}
+
+// maxCosts bounds the parts of a cost that have series of their own.
+const maxCosts = 500
+
+func (s *samples) cost(c api.Cost) {
+	c = c.AtMost(maxCosts)
+	unpriced := map[[2]string]float64{}
+	for _, p := range c.Parts {
+		if p.PerHour == nil {
+			unpriced[[2]string{p.Group, p.Market}] += p.Machines
+			continue
+		}
+		s.add("weir_pool_cost_per_hour", *p.PerHour, p.Group, p.Market, p.CauseText())
+	}
+	for of, machines := range unpriced {
+		s.add("weir_pool_machines_without_price", machines, of[0], of[1])
+	}
 }
 
 func (s *samples) state(state api.PoolState) {

@@ -155,16 +155,8 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	})
 }
 
-// metricsSocket returns the path at which the autoscaler serves its metrics to bootstrap; empty if the data folder has a
-// longer path than a socket can have.
-func (p Process) metricsSocket() string {
-	const maxSocketPath = 107 // bytes; of Linux
-	path := filepath.Join(p.Data, "run", p.Cluster+"."+p.Pool+".metrics")
-	if len(path) > maxSocketPath {
-		return ""
-	}
-	return path
-}
+// metricsSocket returns the path at which the autoscaler serves its metrics to bootstrap; empty if it would be too long.
+func (p Process) metricsSocket() string { return admin.SocketPath(p.Data, p.Cluster+"."+p.Pool) }
 
 // nameOwner logs which process must run the machines of the pool, if they need one.
 func (p Process) nameOwner(pool config.Pool) {

@@ -54,8 +54,8 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	parts.Run("service manager", func(ctx context.Context) error { return r.process.Notify.Run(ctx, r.alive) })
 	content := admin.Content{
 		Checks: r.checks(), Collectors: []prometheus.Collector{newCollector(r.status, &r.releases.fetches), admin.Certificate(r.bus.Conn())},
-		Labels: prometheus.Labels{"cluster": r.process.Cluster, "pool": r.process.Pool},
-		Child:  admin.Child(r.process.metricsSocket()),
+		Labels:   prometheus.Labels{"cluster": r.process.Cluster, "pool": r.process.Pool},
+		Children: []admin.Child{admin.Child(r.process.metricsSocket()), admin.Child(os.Getenv(admin.OwnerSocket))},
 	}
 	if err := admin.Start(parts, r.admin, content); err != nil {
 		return parts.Stop(err)

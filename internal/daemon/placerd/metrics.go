@@ -23,6 +23,9 @@ func (all placers) collector() *collector {
 	return &collector{metric.NewSet(metric.PlacerPrefix, metric.Placer()), all}
 }
 
+// Collector returns the metrics of a placer of another process than "weir placer".
+func (p *Placer) Collector() prometheus.Collector { return placers{p}.collector() }
+
 // Collect implements prometheus.Collector. A placer that does not respond has its lease only.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)

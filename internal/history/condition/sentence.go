@@ -34,8 +34,14 @@ func Sentence(now time.Time, s *api.Summary, f Facts) string {
 	return strings.Join(parts, " ")
 }
 
-// stop ends a text with one full stop.
-func stop(text string) string { return strings.TrimRight(text, ". ") + "." }
+// stop ends a text with one full stop; a text that is cut ends already.
+func stop(text string) string {
+	text = strings.TrimRight(text, ". ")
+	if strings.HasSuffix(text, "…") {
+		return text
+	}
+	return text + "."
+}
 
 // needText returns the need and its effect: "Apps need 9.12 machines, max_capacity allows 6: stays 6."
 func needText(s api.Summary) string {

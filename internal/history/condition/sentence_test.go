@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -40,12 +41,15 @@ func TestSentence(t *testing.T) {
 		"one machine":  {tick(1, 2, 2, 2), Facts{}, "Apps need 1 machine, min_capacity keeps 2: stays 2."},
 		"at maximum":   {tick(9.12, 6, 6, 6, hold(api.DirectionUp, api.HoldLimit, "max_capacity", "9.12 needed, max_capacity allows 6")), waits, "Apps need 9.12 machines, max_capacity allows 6: stays 6. 5 instances of api wait: no node has so much room now."},
 		"grows":        {tick(5.2, 4, 6, 4), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined."},
+		"from nothing": {tick(3, 0, 3, 2, func(s *api.Summary) { s.Groups = nil }), Facts{}, "Apps need 3 machines: grows from 0 to 3. 2 of 3 joined."},
 		"shrinks":      {tick(2.5, 6, 3, 6, leave), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 3. Next: 2 machines leave (i-1, i-2: scaling down) in 40 s at the latest."},
 		"cooldown":     {tick(2.5, 6, 6, 6, hold(api.DirectionDown, api.HoldCooldown, "down", "changed 20s ago, not lowered for 5m0s")), Facts{}, "Apps need 2.5 machines: stays 6, held: changed 20s ago, not lowered for 5m0s."},
 		"weights":      {tick(8.5, 9, 9, 9, func(s *api.Summary) { s.NodeCounts = map[string]int{"running": 3}; s.Limits.Max = nil }), Facts{}, "Apps need a weight of 8.5: stays 9."},
 		"pinned":       {tick(3, 5, 5, 5, func(s *api.Summary) { s.Pinned = new(5.0) }), Facts{}, "Apps need 3 machines, an operator pinned 5: stays 5."},
 		"paused":       {&api.Summary{At: now, Paused: &api.Note{By: "kim@ops", Why: "network work", Until: now.Add(time.Hour)}}, Facts{}, "Paused by kim@ops: network work; ends in 60 min. Nothing changes until then."},
 		"failed":       {&api.Summary{At: now, Failed: "read groups: timeout"}, Facts{}, "The last tick ended without a decision: read groups: timeout. Targets stay as they are."},
+		"cut": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2, Why: strings.Repeat("no room ", 20)}}},
+			"Apps need 3.38 machines: stays 4. 1 instance of web waits: " + strings.Repeat("no room ", 12) + "no…"},
 		"missing only": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2}}}, "Apps need 3.38 machines: stays 4. 1 instance of web is missing."},
 	} {
 		if got := Sentence(now, test.s, test.f); got != test.want {

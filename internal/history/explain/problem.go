@@ -20,14 +20,11 @@ func Process(now time.Time, p api.Process) string {
 	if p.State == "running" && p.Why == "" {
 		return ""
 	}
-	text, state := p.Title(), p.State
+	text := p.Title()
 	if p.App != "" {
 		text = "signal of app " + text
 	}
-	if state == "backoff" {
-		state = "in backoff"
-	}
-	text += " is " + state + since(now, p.Since)
+	text += " is " + State(p) + since(now, p.Since)
 	if p.Why != "" {
 		text += ": " + p.Why
 	}
@@ -46,6 +43,14 @@ func Process(now time.Time, p api.Process) string {
 		text += fmt.Sprintf("; \"weir signal logs %s\" shows its last output", p.App)
 	}
 	return text
+}
+
+// State returns the state of a process, to put after "is".
+func State(p api.Process) string {
+	if p.State == "backoff" {
+		return "in backoff"
+	}
+	return p.State
 }
 
 // Group describes a group in backoff.

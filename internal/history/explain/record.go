@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -25,13 +26,13 @@ func Record(w io.Writer, r api.TickRecord, now time.Time) {
 		fmt.Fprintln(w, "dry run: no request to the provider")
 	}
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "! %s\n", p)
+		terminal.Problem(w, p)
 	}
 	if r.Configuration != nil {
 		fmt.Fprintf(w, "configuration changed: %s\n", r.Configuration)
 	}
 	if h := r.ConfigurationHold; h != nil && h.Left {
-		fmt.Fprintf(w, "! %s\n", h.Why)
+		terminal.Problem(w, h.Why)
 	}
 	switch {
 	case r.Paused != nil:
@@ -41,7 +42,7 @@ func Record(w io.Writer, r api.TickRecord, now time.Time) {
 		}
 		fmt.Fprintln(w, "without the pause the next tick would do this:")
 	case r.Failed != "":
-		fmt.Fprintf(w, "! ended before a decision: %s\n", r.Failed)
+		terminal.Problem(w, "ended before a decision: "+r.Failed)
 		return
 	case r.Case == nil || r.Result == nil || r.Detail == nil:
 		fmt.Fprintln(w, "! incomplete record: another version of weir wrote it")
@@ -58,6 +59,7 @@ func Record(w io.Writer, r api.TickRecord, now time.Time) {
 	}
 	writeGroups(w, r)
 	writeAccount(w, r.Account)
+	writeCost(w, r.Cost)
 	writeActions(w, r)
 }
 
@@ -209,10 +211,13 @@ func writeActions(w io.Writer, r api.TickRecord) {
 	}
 }
 
-// Number formats a capacity with at most two decimals.
+// Number formats a capacity with at most two decimals. Up to 1e15 it has no exponent.
 func Number(x float64) string {
-	const exact = 1e4 // up to here two decimals have at most six digits
-	if math.Abs(x) >= exact {
+	const exact, long, whole = 1e4, 999999.5, 1e15 // up to the first, two decimals have at most six digits
+	switch size := math.Abs(x); {
+	case size >= long && size < whole:
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	case size >= exact:
 		return Quantity(x)
 	}
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")

@@ -12,7 +12,7 @@ import (
 // Numbers have at most six digits.
 func TestNumber(t *testing.T) {
 	for x, want := range map[float64]string{
-		0: "0", 1.5: "1.5", 2.0 / 3: "0.67", -3.10: "-3.1", 9999.999: "10000", 12345.678: "12345.7", 123456.7: "123457", 1234567: "1.23457e+06", math.Inf(1): "+Inf",
+		0: "0", 1.5: "1.5", 2.0 / 3: "0.67", -3.10: "-3.1", 9999.999: "10000", 12345.678: "12345.7", 123456.7: "123457", 1234567: "1234567", 999999.5: "1000000", 1e15: "1e+15", math.Inf(1): "+Inf",
 	} {
 		if got := Number(x); got != want {
 			t.Errorf("Number(%v) = %s, want %s", x, got, want)

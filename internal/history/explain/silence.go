@@ -29,7 +29,7 @@ func nextTick(now time.Time, p *api.Process) string {
 	case p == nil:
 		return "the pool's bootstrap does not answer, so the autoscaler is not restarted; start it with \"weir up\" or \"weir bootstrap\""
 	case p.State != "running":
-		return fmt.Sprintf("the autoscaler is %s; bootstrap starts it", p.State)
+		return fmt.Sprintf("the autoscaler is %s; bootstrap starts it", State(*p))
 	case p.Alive == nil:
 		return "the autoscaler has just started"
 	case !p.Alive.Overdue:

@@ -28,7 +28,7 @@ func TestOverdue(t *testing.T) {
 		{"a long tick", api.TickRecord{At: ago(110), Every: time.Minute}, silent, ""},
 		{"ticks that take long", api.TickRecord{At: ago(10), Every: time.Second, Took: 6 * time.Second}, silent, ""},
 		{"late and alive", api.TickRecord{At: ago(20), Every: time.Second}, running(&api.Alive{At: ago(1)}), "the autoscaler runs: its tick is long, "},
-		{"not running", api.TickRecord{At: ago(20), Every: time.Second}, &api.Process{State: "backoff"}, "the autoscaler is backoff; bootstrap starts it"},
+		{"not running", api.TickRecord{At: ago(20), Every: time.Second}, &api.Process{State: "backoff"}, "the autoscaler is in backoff; bootstrap starts it"},
 		{"no bootstrap", api.TickRecord{At: ago(20), Every: time.Second}, nil, "bootstrap does not answer"},
 	} {
 		if got := Overdue(now, c.r, c.p); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {

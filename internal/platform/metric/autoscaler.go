@@ -4,7 +4,14 @@ import "slices"
 
 // Autoscaler returns the metrics of how a pool scales.
 func Autoscaler() []Metric {
-	return slices.Concat(autoscalerTicks(), autoscalerCapacity(), autoscalerSignals(), autoscalerWork())
+	return slices.Concat(autoscalerTicks(), autoscalerCapacity(), autoscalerSignals(), autoscalerWork(), poolCost())
+}
+
+func poolCost() []Metric {
+	return []Metric{
+		{"weir_pool_cost_per_hour", Gauge, "currency", list("group", "market", "cause"), "Price of an hour of the machines, by group, market and cause, as of the last tick. The sum is the cost of the pool. Absent: no price file."},
+		{"weir_pool_machines_without_price", Gauge, "machines", list("group", "market"), "Machines whose market has no price, which the cost lacks. Absent: each market has one."},
+	}
 }
 
 func autoscalerTicks() []Metric {

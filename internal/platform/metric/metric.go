@@ -42,7 +42,7 @@ type described struct {
 	kind prometheus.ValueType
 }
 
-// NewSet returns the set of a table. All names of the table begin with the prefix, which the methods omit.
+// NewSet returns the set of a table. Names of the table begin with the prefix, which the methods omit, or are complete there.
 func NewSet(prefix string, table []Metric) *Set {
 	s := &Set{prefix, make(map[string]described, len(table))}
 	for _, m := range table {
@@ -69,6 +69,9 @@ func (s *Set) Emit(ch chan<- prometheus.Metric, name string, value float64, labe
 		return
 	}
 	d, ok := s.known[s.prefix+name]
+	if !ok {
+		d, ok = s.known[name]
+	}
 	if !ok {
 		panic(fmt.Sprintf("metric %s%s is not in the table of package metric", s.prefix, name))
 	}

@@ -2,6 +2,6 @@
 // characters that move the cursor or hide other text, and [Stream] escapes them.
 //
 // [New] makes the stream of a command, [SetColor] applies --color to it, and [Paint] writes in a style. [OneLine]
-// escapes a text that belongs in one line. [Of] and [Width] describe the terminal behind a stream. A Stream may be used
-// concurrently after SetColor.
+// escapes a text that belongs in one line, and [Problem] folds a long one. [Of] and [Width] describe the terminal behind a
+// stream. A Stream may be used concurrently after SetColor.
 package terminal

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
@@ -78,7 +79,7 @@ func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	err := Request(ctx, b.Conn(), names.BootstrapSubject(cluster, pool, "status"), "bootstrap", nil, &s)
 	if err == nil {
 		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: its autoscaler is %s; wait for the first tick, or see \"weir status\"",
-			cluster, pool, s.Autoscaler.State)}
+			cluster, pool, explain.State(s.Autoscaler))}
 	}
 	if _, absent := errors.AsType[*AbsentError](err); !absent {
 		return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet, and its bootstrap does not answer: %v; see its log", cluster, pool, err)}

@@ -42,13 +42,13 @@ func NewNote(now time.Time, by, why string, length time.Duration) (api.Note, err
 	return note, nil
 }
 
-// ParsePin parses "min", "max" or a target of at least 0.
+// ParsePin parses "min", "max" or a target of at least 0. It rejects "+1", which looks like a change.
 func ParsePin(text string) (pin api.Pin, ok bool) {
 	if text == "min" || text == "max" {
 		return api.Pin{Bound: text}, true
 	}
 	x, err := strconv.ParseFloat(text, 64)
-	return api.Pin{Target: x}, err == nil && x >= 0 && x < largestPin
+	return api.Pin{Target: x}, err == nil && x >= 0 && x < largestPin && text[0] != '+'
 }
 
 // Orders writes the orders of one pool. It may be used concurrently.

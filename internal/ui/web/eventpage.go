@@ -2,15 +2,14 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -53,72 +52,9 @@ func newEventFilter(q url.Values) (*eventFilter, time.Duration) {
 // accepts reports whether an event is of the filter. A severity accepts more urgent ones too.
 func (f *eventFilter) accepts(e api.Event) bool {
 	urgency := func(s string) int { return slices.Index(api.Severities(), api.Severity(s)) }
+	app, node := history.EventObject(e)
 	return (f.Kind == "" || f.Kind == string(e.Kind)) && (f.Severity == "" || urgency(string(e.Severity)) >= urgency(f.Severity)) &&
-		(f.App == "" || f.App == eventApp(e)) && (f.Node == "" || f.Node == eventNode(e))
-}
-
-// eventObject has the keys of an event's data that name its objects.
-type eventObject struct {
-	App  string `json:"app"`
-	Node string `json:"node"`
-}
-
-// objectOf returns the objects of an event: of its finding, whose form depends on its kind.
-func objectOf(e api.Event) (o eventObject) {
-	switch d := e.Data.(type) {
-	case api.AppFinding:
-		return eventObject{d.App, d.Node}
-	case api.HealthNotification:
-		return eventObject{Node: d.Node}
-	}
-	if data, err := json.Marshal(e.Data); err == nil {
-		_ = json.Unmarshal(data, &o) // a list of changes names none
-	}
-	return o
-}
-
-func eventApp(e api.Event) string { return objectOf(e).App }
-
-func eventNode(e api.Event) string { return objectOf(e).Node }
-
-// eventText returns an event for people.
-func eventText(e api.Event) string {
-	if n, ok := e.Data.(api.HealthNotification); ok && n.Why != "" {
-		return strings.TrimPrefix(string(n.Action)+": "+n.Why, ": ")
-	}
-	f, ok := e.Data.(api.AppFinding)
-	if !ok || f.App == "" {
-		return e.Text
-	}
-	text := fmt.Sprintf("%s: copy %d ", f.App, f.Index)
-	if f.Count > 0 {
-		text = fmt.Sprintf("%s: %s ", f.App, condition.Count(f.Count, "copy"))
-		if f.Count > 1 {
-			text = fmt.Sprintf("%s: %d copies ", f.App, f.Count)
-		}
-	}
-	switch f.Kind {
-	case api.AppFindingMissing:
-		text += "missing"
-	case api.AppFindingRecovered:
-		text += "runs again"
-	case api.AppFindingStart:
-		text += "start requested"
-	default:
-		return e.Text
-	}
-	if f.Why != "" {
-		text += " (" + string(f.Why) + ")"
-	}
-	return text
-}
-
-// foldedEvent is an event with how often it was repeated.
-type foldedEvent struct {
-	api.Event
-	app, node string
-	count     int
-	first     time.Time
+		(f.App == "" || f.App == app) && (f.Node == "" || f.Node == node)
 }
 
 // maxEvents bounds the rows of the page.
@@ -128,34 +64,25 @@ const maxEvents = 300
 func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, v *listView) error {
 	f, span := newEventFilter(r.URL.Query())
 	now := s.now()
-	var rows []*foldedEvent
-	of := map[string]*foldedEvent{}
+	var fold history.Fold
 	total := 0
 	err := s.details.Events(ctx, name, now.Add(-span), now, func(e api.Event) error {
-		if !f.accepts(e) {
-			return nil
+		if f.accepts(e) {
+			total++
+			fold.Add(e)
 		}
-		total++
-		o := objectOf(e)
-		key := fmt.Sprint(e.Kind, "\x00", e.Name, "\x00", e.Severity, "\x00", o.App, "\x00", o.Node)
-		if one := of[key]; one != nil && (o.App != "" || o.Node != "") {
-			one.count++
-			one.Event = e
-			return nil
-		}
-		one := &foldedEvent{Event: e, app: o.App, node: o.Node, count: 1, first: e.At}
-		of[key], rows = one, append(rows, one)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(rows, func(a, b *foldedEvent) int { return b.At.Compare(a.At) })
+	rows := fold.Rows()
+	slices.Reverse(rows)
 	v.Headline, v.Filter = "Events", f
 	v.Sentence = fmt.Sprintf("%s in the last %s.", condition.Count(total, "event"), condition.Duration(span))
 	t := listSection{ID: "events", Columns: []string{"Last", "Kind", "Severity", "App or node", "What", "Times"}}
 	for _, e := range rows[:min(len(rows), maxEvents)] {
-		t.Rows = append(t.Rows, e.cells(name, now))
+		t.Rows = append(t.Rows, eventCells(e, name, now))
 	}
 	if more := len(rows) - maxEvents; more > 0 {
 		t.Note = fmt.Sprintf("%d older rows are not listed. Choose a shorter time, or a filter.", more)
@@ -166,19 +93,15 @@ func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, 
 	return nil
 }
 
-// cells returns the row of an event.
-func (e *foldedEvent) cells(name Name, now time.Time) []cellView {
+// eventCells returns the row of an event.
+func eventCells(e *history.FoldedEvent, name Name, now time.Time) []cellView {
 	object := text("–")
 	switch {
-	case e.app != "":
-		object = cellView{Text: e.app, Href: name.appHref(e.app)}
-	case e.node != "":
-		object = cellView{Text: e.node, Href: name.nodeHref(e.node)}
+	case e.App != "":
+		object = cellView{Text: e.App, Href: name.appHref(e.App)}
+	case e.Node != "":
+		object = cellView{Text: e.Node, Href: name.nodeHref(e.Node)}
 	}
 	class := map[api.Severity]string{api.SeverityWarning: "warn-text", api.SeverityError: "bad-text"}[e.Severity]
-	times := ""
-	if e.count > 1 {
-		times = fmt.Sprintf("%d times in %s", e.count, condition.Duration(e.At.Sub(e.first)))
-	}
-	return []cellView{momentCell(e.At, now), text(string(e.Kind) + " " + e.Name), {Text: string(e.Severity), Class: class}, object, text(eventText(e.Event)), text(times)}
+	return []cellView{momentCell(e.At, now), text(string(e.Kind) + " " + e.Name), {Text: string(e.Severity), Class: class}, object, text(e.Text), text(e.Times())}
 }

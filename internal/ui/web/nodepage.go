@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -132,8 +133,8 @@ func (s detailPages) timeline(name Name, id string, now time.Time) (out []entryV
 func (s detailPages) nodeEvents(ctx context.Context, name Name, id string, line []entryView, now time.Time) listSection {
 	t := listSection{ID: "timeline", Title: "Timeline of the last day", Columns: []string{"Time", "What", "Details"}, Note: "Nothing happened to this node in the last day."}
 	err := s.details.Events(ctx, name, now.Add(-nodePast), now, func(e api.Event) error {
-		if eventNode(e) == id {
-			line = append(line, entryView{e.At, e.Name, eventText(e)})
+		if _, node := history.EventObject(e); node == id {
+			line = append(line, entryView{e.At, e.Name, history.EventText(e)})
 		}
 		return nil
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -408,6 +409,9 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	}
 	d := drawer{name: name, ring: shown, w: w, at: at, cursor: !q.At.IsZero(), kind: q.Kind}
 	v.Figures = d.figures()
+	if k.last != nil && k.last.Cost != nil && !v.Past {
+		v.Figures = append(v.Figures, costFigure(*k.last.Cost))
+	}
 	v.links(name, q, d, young(r, now, s.store.keep))
 	if shown.Len() == 0 || shown.First().After(w.To) || shown.Last().Before(w.From) {
 		v.Empty = "No tick is recorded in this time."
@@ -420,6 +424,22 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	v.Overlay, v.Cursor = d.overlay(axis), d.line()
 	v.changes(name, shown, w)
 	return v
+}
+
+// costFigure returns the cost of an hour, and what it lacks. If it is unknown in part, the figure is a lower bound.
+func costFigure(c api.Cost) figure {
+	f := figure{"cost", "cost per hour", explain.Money(c.PerHour), c.Currency}
+	unpriced := c.Unpriced()
+	lacks := "no price of " + condition.Count(len(unpriced), "market")
+	switch {
+	case c.Failed != "":
+		f.Value, f.Rest = "–", "the price file cannot be read"
+	case len(unpriced) > 0 && c.PerHour == 0:
+		f.Value, f.Rest = "–", lacks
+	case len(unpriced) > 0:
+		f.Value, f.Rest = "≥ "+f.Value, f.Rest+", "+lacks
+	}
+	return f
 }
 
 // orders adds the forms of the orders that apply now.

@@ -17,6 +17,8 @@ import (
 	scaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	compute "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
+	pricingtypes "github.com/aws/aws-sdk-go-v2/service/pricing/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	queue "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
@@ -134,6 +136,7 @@ func everything(t *testing.T, w *world) {
 		requestCompute(t, w, fleet, none)
 	}
 	describe()
+	requestPrices(t, w)
 	requestQueue(t, w)
 	change(t, w, fleet)
 	describe()
@@ -206,6 +209,21 @@ func requestCompute(t *testing.T, w *world, fleets ...string) {
 		_, err = w.compute.DescribeSpotFleetRequestHistory(ctx, &ec2.DescribeSpotFleetRequestHistoryInput{SpotFleetRequestId: &id, StartTime: new(w.Now().Add(-time.Hour))})
 		answered(t, err, "")
 	}
+}
+
+func requestPrices(t *testing.T, w *world) {
+	t.Helper()
+	ctx := t.Context()
+	_, err := w.compute.DescribeSpotPriceHistory(ctx, &ec2.DescribeSpotPriceHistoryInput{
+		InstanceTypes: []compute.InstanceType{"m5.large"}, ProductDescriptions: []string{"Linux/UNIX"}, StartTime: new(w.Now().Add(-time.Hour)), EndTime: new(w.Now()),
+	})
+	answered(t, err, "")
+	_, err = w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: new("AmazonEC2"), Filters: []pricingtypes.Filter{
+		{Type: pricingtypes.FilterTypeTermMatch, Field: new("instanceType"), Value: new("m5.large")},
+	}})
+	answered(t, err, "")
+	_, err = w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: new("AmazonS4")})
+	answered(t, err, "InvalidParameterException")
 }
 
 func requestQueue(t *testing.T, w *world) {

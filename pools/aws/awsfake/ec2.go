@@ -24,6 +24,7 @@ func ec2Operations() map[string]operation {
 			params: append(listing, "SpotFleetRequestId")},
 		"DescribeSpotFleetRequestHistory": {do: describeFleetHistory,
 			params: append(listing, "SpotFleetRequestId", "StartTime", "EventType")},
+		"DescribeSpotPriceHistory": {do: describeSpotPrices, params: append(listing, "InstanceType.", "ProductDescription.", "StartTime", "EndTime")},
 		"ModifySpotFleetRequest": {do: modifyFleet, write: true, on: "SpotFleetRequestId",
 			params: []string{"SpotFleetRequestId", "TargetCapacity", "ExcessCapacityTerminationPolicy"}},
 	})

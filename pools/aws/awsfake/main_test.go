@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"go.uber.org/goleak"
 
@@ -25,6 +26,7 @@ type world struct {
 	compute *ec2.Client
 	balance *elasticloadbalancingv2.Client
 	queue   *sqs.Client
+	prices  *pricing.Client
 	seen    *recorder
 }
 
@@ -37,7 +39,8 @@ func newWorld(t *testing.T, c awsfake.Config) *world {
 		Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
 		Retryer:     func() aws.Retryer { return aws.NopRetryer{} },
 	}
-	return &world{s, autoscaling.NewFromConfig(config), ec2.NewFromConfig(config), elasticloadbalancingv2.NewFromConfig(config), sqs.NewFromConfig(config), seen}
+	return &world{s, autoscaling.NewFromConfig(config), ec2.NewFromConfig(config), elasticloadbalancingv2.NewFromConfig(config), sqs.NewFromConfig(config),
+		pricing.NewFromConfig(config, func(o *pricing.Options) { o.Region = "us-east-1" }), seen}
 }
 
 // pass advances the time until all requested instances are in service.

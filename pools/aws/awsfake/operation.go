@@ -103,6 +103,10 @@ func services() map[string]service {
 			name: "elasticloadbalancing", operations: balancerOperations(), deniedCode: "AccessDenied",
 			throttled: fault{400, "Throttling", "Rate exceeded"}, denied: deniedText,
 		},
+		pricing: {
+			name: pricing, operations: pricingOperations(), deniedCode: "AccessDeniedException",
+			throttled: fault{400, "ThrottlingException", "Rate exceeded"}, denied: deniedText,
+		},
 		"sqs": {
 			name: "sqs", operations: queueOperations(), deniedCode: "AccessDenied",
 			throttled: fault{400, "ThrottlingException", "Rate exceeded"}, denied: deniedText,

@@ -60,8 +60,8 @@ func (r *recorder) Do(request *http.Request) (*http.Response, error) {
 
 func (r *recorder) remember(request *http.Request, sent string, status int, answer string) {
 	s := exchange{Target: request.Header.Get("X-Amz-Target"), Status: status, Request: sent, Answer: answer}
-	if what, is := strings.CutPrefix(s.Target, "AmazonSQS."); is {
-		s.Service, s.Action = "sqs", what
+	if service, what, is := strings.Cut(s.Target, "."); is {
+		s.Service, s.Action = map[string]string{"AmazonSQS": "sqs", "AWSPriceListService": "pricing"}[service], what
 	} else if form, err := url.ParseQuery(sent); err == nil {
 		s.Action = form.Get("Action")
 		s.Service = map[string]string{"2011-01-01": "autoscaling", "2015-12-01": "elasticloadbalancing", "2016-11-15": "ec2"}[form.Get("Version")]

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -29,8 +30,8 @@ func (s *Server) read(r *http.Request) (incoming, error) {
 		return incoming{service: "ec2"}, refuse("MalformedQueryString", "the body cannot be read: %v", err)
 	}
 	in := incoming{params: params{}}
-	if what, is := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "AmazonSQS."); is {
-		in.service, in.action = "sqs", what
+	if service, what, is := strings.Cut(r.Header.Get("X-Amz-Target"), "."); is {
+		in.service, in.action = map[string]string{"AmazonSQS": "sqs", "AWSPriceListService": pricing}[service], what
 		if err := in.params.json(body); err != nil {
 			return in, refuse("SerializationException", "%v", err)
 		}
@@ -85,6 +86,7 @@ func (s *Server) credentials(r *http.Request, in *incoming) error {
 	switch {
 	case !ok || len(scope) != 5 || scope[0] == "" || !strings.Contains(rest, "Signature="):
 		return &fault{http.StatusForbidden, "MissingAuthenticationToken", "Request is missing Authentication Token"}
+	case in.service == pricing && slices.Contains(pricingRegions, scope[2]):
 	case scope[2] != s.Region():
 		return &fault{http.StatusForbidden, "SignatureDoesNotMatch", fmt.Sprintf("Credential should be scoped to a valid region, not '%s'.", scope[2])}
 	case scope[3] != in.service:
@@ -109,6 +111,12 @@ func (s *Server) write(w http.ResponseWriter, in incoming, id string, answer any
 		if refused {
 			w.Header().Set("X-Amzn-Query-Error", queryCode(f.code)+";Sender")
 			answer = queueFault{Type: "com.amazonaws.sqs#" + f.code, Message: f.message}
+		}
+		body, err = json.Marshal(answer)
+	case pricing:
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		if refused {
+			answer = queueFault{Type: f.code, Message: f.message}
 		}
 		body, err = json.Marshal(answer)
 	case "autoscaling", "elasticloadbalancing":

@@ -10,7 +10,7 @@ import (
 )
 
 // Questions of an operator on call. Each answer is read from the page after at most two clicks from the fleet.
-func TestTenQuestionsInTwoClicks(t *testing.T) {
+func TestQuestionsInTwoClicks(t *testing.T) {
 	t.Parallel()
 	const pool = `//a[text()="checkout-eu1"]`
 	for _, q := range []struct {
@@ -30,6 +30,7 @@ func TestTenQuestionsInTwoClicks(t *testing.T) {
 		{"Which nodes run copies of which version?", []string{pool, `//section[contains(@class, "apps")]//a[text()="payments"]`}, "#copies", []string{"i-on-demand-1", "v1.4.3", "ready", "2 h"}},
 		{"Why is the node repaired, by which action, which attempt, and what is next?", []string{`//a[text()="catalog-ap1"]`, `//ul[@class="states"]//a[contains(., "i-2e9203")]`}, "main",
 			[]string{"Repairing for 24 min: disk read-only; REBOOT, repair 2 is under way", "a1", "still read-only", "ReadonlyFilesystem"}},
+		{"What does the pool cost?", []string{pool}, ".figures", []string{"cost per hour 7.68 USD"}},
 		{"What happened in the last hour?", []string{pool, `//nav[@class="tabs"]/a[text()="Events"]`}, "#events", []string{"decision target", "receipts", "times in"}},
 	} {
 		t.Run(q.question, func(t *testing.T) {

@@ -387,9 +387,14 @@ func (p pool) decide(s *api.Summary, target *float64, joined float64) {
 // parts divides the capacity between the groups.
 func (p pool) parts(s *api.Summary) {
 	k := float64(len(p.groups))
+	s.Cost = &api.Cost{Currency: "USD"}
 	for i, id := range p.groups {
 		part := func(x float64) int { return int(math.Floor((x + k - 1 - float64(i)) / k)) }
 		g := api.GroupSummary{ID: id, Target: part(*s.Target), Exists: float64(part(s.Joined))}
+		if hour := 0.192 * g.Exists; hour > 0 {
+			s.Cost.Parts = append(s.Cost.Parts, api.CostPart{Group: id, Market: "on-demand m5.xlarge in eu-west-1a", Cause: api.CostServing, Machines: g.Exists, PerHour: new(hour)})
+			s.Cost.PerHour += hour
+		}
 		if b := part(*s.Before); b != g.Target {
 			g.Before = b
 			s.Actions = append(s.Actions, api.ActionSummary{Op: api.OpSetTarget, Group: id, Target: g.Target, Calls: 1})

@@ -1,0 +1,108 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/price"
+)
+
+func (cli *tickCommands) costCommand() *cobra.Command {
+	var since time.Duration
+	cmd := &cobra.Command{
+		Use:   "cost [POOL]",
+		Short: "Print what a pool cost, by group, market and cause",
+		Long: `Print what a pool cost, by group, market and cause: the machine-hours of each, and their price.
+
+The causes are serving (the requests of the signals need the machine), waiting to join, draining,
+roll, repair, and held: no request needs the machine, and a rule of the decision keeps it, such as
+cooldown or min_capacity.
+
+The command adds up the summaries of the ticks, which have the prices of their time: prices.table of
+weir.yaml names them. It lists times that the bill lacks, such as a pause. The unit and the minimum
+of a bill of the provider do not count.`,
+		Example: `  weir cost
+  weir cost default --since 30d
+  weir cost --since 30d --output json`,
+		Args: cli.PoolArg,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.cost(ctx, b, since) })
+		},
+	}
+	command.SinceVar(cmd.Flags(), &since, "since", 24*time.Hour, "the ticks since then")
+	cli.OutputFlag(cmd)
+	return cmd
+}
+
+// shownGaps bounds the printed times that a bill lacks.
+const shownGaps = 10
+
+func (cli *tickCommands) cost(ctx context.Context, b *bus.Bus, since time.Duration) error {
+	waiting, handle, cancel := patient(ctx, cli.Timeout)
+	defer cancel()
+	now := time.Now()
+	var billing history.Billing
+	skipped, err := cli.history(b).Summaries(waiting, now.Add(-since), time.Time{}, func(s api.Summary) error {
+		return handle(func() error { billing.Add(s); return nil })
+	})
+	cli.reportSkipped(skipped)
+	if err != nil {
+		return waited(waiting, err)
+	}
+	bill, ok := billing.Bill(now)
+	switch {
+	case !ok:
+		return cli.noTickSince(ctx, b, since)
+	case cli.Output != command.FormTable:
+		return cli.PrintJSON(bill)
+	}
+	var rows [][]string
+	for _, p := range bill.Parts {
+		cost, share := "unknown", ""
+		if p.Cost != nil {
+			cost = explain.Money(*p.Cost)
+			if bill.Cost > 0 {
+				share = fmt.Sprintf("%.1f %%", 100**p.Cost/bill.Cost)
+			}
+		}
+		rows = append(rows, []string{p.Group, p.Market, p.Cause.Text(p.Rule), explain.Money(p.Hours), cost, share})
+	}
+	if rows != nil {
+		cli.PrintTable([]string{"group", "market", "cause", "machine-hours", "cost", "share"}, rows)
+		cli.printTotal(bill)
+	}
+	for _, g := range bill.Gaps[:min(len(bill.Gaps), shownGaps)] {
+		fmt.Fprintf(cli.Stdout, "! %s are not in the bill, from %s to %s: %s\n", seconds.Short(g.To.Sub(g.From).Round(time.Second)), cell.LocalTime(g.From), cell.LocalTime(g.To), g.Why)
+	}
+	if more := len(bill.Gaps) - shownGaps; more > 0 {
+		fmt.Fprintf(cli.Stdout, "! and %d more such times; --output json has all\n", more)
+	}
+	if rows == nil {
+		return errors.New("no machine-hour has a price: name a price file with prices.table in weir.yaml, which \"weir prices\" writes")
+	}
+	return nil
+}
+
+// printTotal prints the sum. Without a price of a market it is a lower bound.
+func (cli *tickCommands) printTotal(bill api.Bill) {
+	least := ""
+	markets, hours := bill.Unpriced()
+	if markets != nil {
+		least = "at least "
+	}
+	fmt.Fprintf(cli.Stdout, "%s%s %s for %s machine-hours, %s to %s\n", least, explain.Money(bill.Cost), bill.Currency, explain.Money(bill.Hours), cell.LocalTime(bill.From), cell.LocalTime(bill.To))
+	if markets != nil {
+		fmt.Fprintf(cli.Stdout, "! %s machine-hours are not in the sum: %s\n", explain.Money(hours), price.Missing(bill.Files, markets...))
+	}
+}

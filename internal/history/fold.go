@@ -1,0 +1,142 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+)
+
+// Fold collects events in the order of their times, and makes one row of the repeated events of one app or node. The zero Fold is empty.
+type Fold struct {
+	rows []*FoldedEvent
+	of   map[foldKey]*FoldedEvent
+}
+
+// FoldedEvent is the last one of equal events, without its data. Its severity is the worst of them.
+type FoldedEvent struct {
+	api.Event
+	App, Node string // may be empty
+	Count     int    // how often it happened
+	First     time.Time
+}
+
+type foldKey struct {
+	kind      api.EventKind
+	name      string
+	severity  api.Severity
+	app, node string
+}
+
+// isCrash reports whether a finding is of a crash. The crashes of all copies of an app are one row.
+func isCrash(f api.AppFinding) bool {
+	return f.App != "" && (f.Kind == api.AppFindingCrashed || f.Kind == api.AppFindingFlapping || f.Kind == api.AppFindingGaveUp)
+}
+
+// Add adds the next event.
+func (f *Fold) Add(e api.Event) {
+	app, node := EventObject(e)
+	one := FoldedEvent{Event: e, App: app, Node: node, Count: 1, First: e.At}
+	one.Text, one.Data = EventText(e), nil
+	key := foldKey{e.Kind, e.Name, e.Severity, app, node}
+	finding, _ := e.Data.(api.AppFinding)
+	if isCrash(finding) {
+		key.name, key.severity, key.node = string(api.AppFindingCrashed), "", ""
+		one.Count = max(one.Count, finding.Count)
+	}
+	before := f.of[key]
+	if before == nil || app == "" && node == "" {
+		if f.of == nil {
+			f.of = map[foldKey]*FoldedEvent{}
+		}
+		f.of[key], f.rows = &one, append(f.rows, &one)
+		return
+	}
+	one.Count, one.First = one.Count+before.Count, before.First
+	if urgency := api.Severities(); slices.Index(urgency, before.Severity) > slices.Index(urgency, one.Severity) {
+		one.Severity = before.Severity
+	}
+	if isCrash(finding) {
+		one.Text = fmt.Sprintf("%s crashed %s%s", app, one.Times(), exitText(finding))
+	}
+	*before = one
+}
+
+// Rows returns the rows, the oldest last event first.
+func (f *Fold) Rows() []*FoldedEvent {
+	slices.SortStableFunc(f.rows, func(a, b *FoldedEvent) int { return a.At.Compare(b.At) })
+	return f.rows
+}
+
+// Times returns how often the event happened, and in what time: "37 times in 2 min". It is empty for an event that is not repeated.
+func (e FoldedEvent) Times() string {
+	if e.Count < 2 {
+		return ""
+	}
+	return fmt.Sprintf("%d times in %s", e.Count, condition.Duration(e.At.Sub(e.First)))
+}
+
+// EventObject returns the app or the node of an event: of its finding, whose form depends on its kind.
+func EventObject(e api.Event) (app, node string) {
+	switch d := e.Data.(type) {
+	case api.AppFinding:
+		return d.App, d.Node
+	case api.HealthNotification:
+		return "", d.Node
+	}
+	var o struct{ App, Node string }
+	if data, err := json.Marshal(e.Data); err == nil {
+		_ = json.Unmarshal(data, &o) // a list of changes names none
+	}
+	return o.App, o.Node
+}
+
+// EventText returns an event as one line for people. The text of an event of the harmonizer has all fields of its finding; this
+// line has those that an operator needs first.
+func EventText(e api.Event) string {
+	if n, ok := e.Data.(api.HealthNotification); ok && n.Why != "" {
+		return strings.TrimPrefix(string(n.Action)+": "+n.Why, ": ")
+	}
+	f, ok := e.Data.(api.AppFinding)
+	if !ok || f.App == "" {
+		return e.Text
+	}
+	object := fmt.Sprintf("%s: copy %d ", f.App, f.Index)
+	switch {
+	case f.Count == 1:
+		object = f.App + ": 1 copy "
+	case f.Count > 1:
+		object = fmt.Sprintf("%s: %d copies ", f.App, f.Count)
+	}
+	why := ""
+	if f.Why != "" {
+		why = " (" + string(f.Why) + ")"
+	}
+	switch f.Kind {
+	case api.AppFindingMissing:
+		return object + "missing" + why
+	case api.AppFindingRecovered:
+		return object + "runs again" + why
+	case api.AppFindingStart:
+		return object + "start requested" + why
+	case api.AppFindingCrashed:
+		return object + "crashed" + exitText(f)
+	case api.AppFindingFlapping:
+		return object + "crashed again" + exitText(f)
+	case api.AppFindingGaveUp:
+		return object + "crashed too often, and is not started again" + exitText(f)
+	}
+	return e.Text
+}
+
+// exitText returns how a copy ended, to append; empty: it is unknown.
+func exitText(f api.AppFinding) string {
+	if f.Detail == "" {
+		return ""
+	}
+	return ", " + strings.Replace(f.Detail, "exit status ", "exit ", 1)
+}

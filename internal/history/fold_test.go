@@ -1,0 +1,63 @@
+package history_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
+)
+
+// Repeated events of one app or node are one row, and all crashes of the copies of an app, with the worst severity. Decisions
+// and orders are rows of their own.
+func TestFoldsRepeatedEvents(t *testing.T) {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	found := func(s int, severity api.Severity, f api.AppFinding) api.Event {
+		return api.Event{At: at.Add(time.Duration(s) * time.Second), Kind: api.EventHarmonizer, Name: string(f.Kind), Severity: severity, Text: f.String(), Data: f}
+	}
+	crash := func(s int, kind api.AppFindingKind, severity api.Severity, index int) api.Event {
+		return found(s, severity, api.AppFinding{Kind: kind, App: "api", Index: index, Why: api.WhyCrashed, Detail: "exit status 1"})
+	}
+	health := func(s int, node string) api.Event {
+		n := api.HealthNotification{HealthFinding: api.HealthFinding{Event: api.HealthNodeSuspect, Node: node, Why: "no heartbeat"}}
+		return api.Event{At: at.Add(time.Duration(s) * time.Second), Kind: api.EventNodeHealth, Name: string(n.Event), Severity: api.SeverityInfo, Text: n.String(), Data: n}
+	}
+	decision := api.Event{At: at, Kind: api.EventDecision, Name: "changed", Severity: api.SeverityInfo, Text: "target 2 -> 3", Data: []api.Change{{}}}
+	var crashes []api.Event
+	for i := range 34 {
+		crashes = append(crashes, crash(i*3, api.AppFindingCrashed, api.SeverityDebug, i%3))
+	}
+	summary := crash(140, api.AppFindingFlapping, api.SeverityWarning, 0)
+	f := summary.Data.(api.AppFinding)
+	f.Count = 2
+	summary.Data = f
+	for name, c := range map[string]struct {
+		events []api.Event
+		want   []string
+	}{
+		"one crash":      {crashes[2:3], []string{"debug api: copy 2 crashed, exit 1 []"}},
+		"crashes":        {slices.Concat(crashes, []api.Event{summary, crash(150, api.AppFindingCrashed, api.SeverityDebug, 1)}), []string{"warning api crashed 37 times in 2 min, exit 1 [37 times in 2 min]"}},
+		"other app":      {[]api.Event{crashes[0], found(1, api.SeverityDebug, api.AppFinding{Kind: api.AppFindingCrashed, App: "web"})}, []string{"debug api: copy 0 crashed, exit 1 []", "debug web: copy 0 crashed []"}},
+		"given up":       {[]api.Event{crash(0, api.AppFindingGaveUp, api.SeverityWarning, 1)}, []string{"warning api: copy 1 crashed too often, and is not started again, exit 1 []"}},
+		"missing":        {[]api.Event{found(0, api.SeverityDebug, api.AppFinding{Kind: api.AppFindingMissing, App: "web", Index: 3, Why: api.WhyNodeLost}), found(9, api.SeverityDebug, api.AppFinding{Kind: api.AppFindingMissing, App: "web", Count: 4})}, []string{"debug web: 4 copies missing [2 times in 9 s]"}},
+		"node":           {[]api.Event{health(0, "i-1"), health(1, "i-2"), health(5, "i-1")}, []string{"info no heartbeat []", "info no heartbeat [2 times in 5 s]"}},
+		"order of last":  {[]api.Event{health(0, "i-1"), crash(2, api.AppFindingCrashed, api.SeverityDebug, 0), health(5, "i-1")}, []string{"debug api: copy 0 crashed, exit 1 []", "info no heartbeat [2 times in 5 s]"}},
+		"decisions":      {[]api.Event{decision, decision}, []string{"info target 2 -> 3 []", "info target 2 -> 3 []"}},
+		"without object": {[]api.Event{found(0, api.SeverityInfo, api.AppFinding{Kind: api.AppFindingComplete}), found(1, api.SeverityInfo, api.AppFinding{Kind: api.AppFindingComplete})}, []string{"info complete []", "info complete []"}},
+		"none":           {},
+	} {
+		var fold history.Fold
+		for _, e := range c.events {
+			fold.Add(e)
+		}
+		var got []string
+		for _, row := range fold.Rows() {
+			got = append(got, fmt.Sprintf("%s %s [%s]", row.Severity, row.Text, row.Times()))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: Rows() = %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -255,16 +255,16 @@ func TestEmergenciesWaitForNoWindow(t *testing.T) {
 	w.reconfigure()
 	w.nodes.change(func(n *nodes) { n.mute["a-5"] = true })
 	web.set(cpus(5*cpusPerNode), nil)
-	var ended string
+	var ended strings.Builder
 	for range 60 {
 		for _, a := range w.tick().Actions {
 			if a.Op == api.OpRemove {
-				ended += a.String()
+				ended.WriteString(a.String())
 			}
 		}
 	}
-	if !strings.Contains(ended, "a-5") {
-		t.Errorf("the machine that never joined stays: %q", ended)
+	if !strings.Contains(ended.String(), "a-5") {
+		t.Errorf("the machine that never joined stays: %q", ended.String())
 	}
 	w.wantTarget(5)
 }

@@ -71,8 +71,9 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	SOAK=$(SOAK) $(GO) test -run '^TestLevelsFollowTheClock$$' -v -timeout 0 ./signals/calendar
 	SOAK=$(SOAK) $(GO) test -run '^TestTwoAutoscalers$$' -v -timeout 0 ./internal/state
 	SOAK=$(SOAK) $(GO) test -run '^TestAutoscaledWorlds$$' -v -timeout 0 ./placer
+	SOAK=$(SOAK) $(GO) test -run '^(TestTable|TestNoiseHasNoSeason)$$' -v -timeout 0 ./signals/forecast
 	RELEASES=$(RELEASES) $(GO) test -run '^(TestBadReleases|TestDamagedRows)$$' -v -timeout 0 ./cmd/weir
-	SOAK=$(SOAK) $(GO) test -run '^(TestConservation|TestSameSeedSameBytes)$$' -v -timeout 0 ./simulate
+	SOAK=$(SOAK) $(GO) test -run '^(TestConservation|TestSameSeedSameBytes|TestForecastInClosedLoop)$$' -v -timeout 0 ./simulate
 	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 	HOSTS=$(HOSTS) $(GO) test -run 'TestThreeHosts$$' -v -timeout 0 ./cmd/weir
 

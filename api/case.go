@@ -32,6 +32,8 @@ type Case struct {
 	State        PoolState     `json:"state,omitzero"`
 	// Disruption is how many more nodes may be out of service; nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
+	// DisruptionLimit is how many nodes may be out of service at a time; 0: any number.
+	DisruptionLimit int `json:"disruption_limit,omitempty"`
 	// Refuse, if not empty, is why no node may be removed.
 	Refuse string `json:"refuse,omitempty"`
 	// Closed is why work of a kind may not begin now: it waits for a window. A kind that it lacks may begin.

@@ -7,6 +7,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
+// AdvisorInput is the opinion of an advisor, a signal that may only raise the request of its app.
+type AdvisorInput struct {
+	Name    string  `json:"name"` // "APP~NAME"
+	Opinion Opinion `json:"opinion"`
+	// HoldFor is how long a value counts after it, unless a newer answer replaces it.
+	HoldFor    time.Duration    `json:"hold_for_ns"`
+	MaxRequest resource.Request `json:"max_request,omitzero"` // as in AppInput
+}
+
 // AppInput is one application of the pool, with the opinion of its signal.
 type AppInput struct {
 	Name string `json:"name"`
@@ -18,6 +27,8 @@ type AppInput struct {
 	// MaxRequest is the maximum that counts of a request of the app's own signal, by kind. A kind
 	// that it lacks has no maximum.
 	MaxRequest resource.Request `json:"max_request,omitzero"`
+	// Raise are the app's advisors, in any order. The larger of the app's request and of each advice counts, kind by kind.
+	Raise []AdvisorInput `json:"raise,omitempty"`
 }
 
 // ChangeBudget limits the changes in one direction within any window of that length. Their sum is at most
@@ -74,7 +85,7 @@ const (
 
 // HeldRequest is the last good value of an app for one resource.
 type HeldRequest struct {
-	App   string        `json:"app"`
+	App   string        `json:"app"` // or the Name of an advisor
 	Kind  resource.Kind `json:"kind"`
 	Value float64       `json:"value"`
 	At    time.Time     `json:"at"`
@@ -180,11 +191,20 @@ type DecisionPolicy struct {
 	LossThreshold int  `json:"instance_loss_threshold,omitempty"`
 }
 
+// ResolvedAdvice is what counts of one advisor.
+type ResolvedAdvice struct {
+	Name    string           `json:"name"`
+	Request resource.Request `json:"request"`        // empty: it raises nothing
+	Held    bool             `json:"held,omitempty"` // from an earlier response
+	Why     string           `json:"why,omitempty"`
+}
+
 // ResolvedRequest is the request that counts for one app.
 type ResolvedRequest struct {
 	App      string           `json:"app"`
-	Source   RequestSource    `json:"source"`
-	Request  resource.Request `json:"request"`
+	Source   RequestSource    `json:"source"`  // of the request before advice
+	Request  resource.Request `json:"request"` // with advice
+	Raise    []ResolvedAdvice `json:"raise,omitempty"`
 	Held     []resource.Kind  `json:"held,omitempty"` // kinds filled from an earlier response
 	Fallback bool             `json:"fallback"`       // another source replaces its own signal, or no source does
 	Why      string           `json:"why,omitempty"`
@@ -197,6 +217,7 @@ const (
 	RuleOpinions    Rule = "opinions"
 	RuleCombine     Rule = "combine"
 	RuleTarget      Rule = "target"
+	RuleAdvisors    Rule = "advisors" // only where an app has an advisor
 	RuleUnknownNeed Rule = "never shrink on ignorance"
 	RulePlaces      Rule = "places"      // only with an answer of the pool's scheduler
 	RuleHealth      Rule = "node health" // only where Input.Barred is not empty
@@ -223,7 +244,7 @@ type DecisionState struct {
 	// it should.
 	Clock       time.Time     `json:"clock,omitzero"`
 	Wall        time.Time     `json:"wall,omitzero"`
-	Held        []HeldRequest `json:"held,omitempty"`         // last good responses, for HoldFor
+	Held        []HeldRequest `json:"held,omitempty"`         // last good responses of apps and advisors
 	UnknownNeed []UnknownNeed `json:"unknown_need,omitempty"` // apps with unknown need
 	// Offset is the part of an operator's offset that the target has after the limits.
 	Offset  float64        `json:"offset,omitempty"`

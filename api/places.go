@@ -21,6 +21,7 @@ const (
 	MaxPlacesText  = 300     // bytes of a text for people, and of a name
 	MaxHeadrooms   = 20      // entries in PlacesQuestion.Headroom
 	MaxHeadroom    = 10_000  // free places of one of them
+	MaxPlacesMoves = 5000    // in Places.Moves
 
 	MaxNeverApps = 1000 // entries in NeverPlaced.Apps
 
@@ -37,6 +38,7 @@ type PlacesQuestion struct {
 	Most  int          `json:"most,omitempty"`  // at most so many of the candidates are wanted; 0 to MaxPlacesLeave
 	// Headroom are the places that are to stay free.
 	Headroom []Headroom `json:"headroom,omitempty"`
+	Moves    bool       `json:"moves,omitempty"` // list where the copies of Gone would go
 }
 
 // Headroom is a number of places of one size that are to stay free. The number is max(Count, Percent), and at most as many as
@@ -117,6 +119,9 @@ type Places struct {
 	// Headroom has an entry for each of the question, in its order. Free places are no copies, and count in none of the numbers
 	// of copies.
 	Headroom []PlacesHeadroom `json:"headroom,omitempty"`
+	// Moves are copies of Gone with their new places, if the question wants them. MovesCount counts all of them.
+	Moves      []PlacesMove `json:"moves,omitempty"`
+	MovesCount int          `json:"moves_count,omitempty"`
 }
 
 // PlacesHeadroom is how much of a Headroom exists: Wanted = Free + Ordered + Short.
@@ -143,6 +148,15 @@ func (h PlacesHeadroom) Text() string {
 		text += ": " + h.Why
 	}
 	return text
+}
+
+// PlacesMove is a copy that loses its node. One of To, Group and Why is set.
+type PlacesMove struct {
+	Copy  string `json:"copy"` // "web/3"
+	From  string `json:"from"`
+	To    string `json:"to,omitempty"`    // the node with room
+	Group string `json:"group,omitempty"` // it waits for a machine of this group
+	Why   string `json:"why,omitempty"`   // why it has no place, for people
 }
 
 // Machines returns New and Probe: the machines that copies need in addition, in order of need.
@@ -283,7 +297,7 @@ func (p Places) Validate(q PlacesQuestion) error {
 		most  int
 	}{
 		{"nodes", p.Nodes, maxPlacesCount}, {"waiting", p.Waiting, maxPlacesCount},
-		{"short_copies", p.ShortCopies, maxPlacesCount}, {"never_copies", p.NeverCopies, maxPlacesCount}, {"stays", p.Stays, len(q.Leave)},
+		{"short_copies", p.ShortCopies, maxPlacesCount}, {"never_copies", p.NeverCopies, maxPlacesCount}, {"moves_count", p.MovesCount, maxPlacesCount}, {"stays", p.Stays, len(q.Leave)},
 	} {
 		if err := placesCount(c.name, c.value, 0, c.most); err != nil {
 			return err
@@ -444,6 +458,16 @@ func (p Places) validateNodes(q PlacesQuestion) error {
 		delete(candidates, s.Node)
 		if err := placesText(fmt.Sprintf("stay[%d].why", i), s.Why); err != nil {
 			return err
+		}
+	}
+	if len(p.Moves) > min(MaxPlacesMoves, p.MovesCount) {
+		return fmt.Errorf("moves: %d of %d, at most %d are allowed", len(p.Moves), p.MovesCount, MaxPlacesMoves)
+	}
+	for i, m := range p.Moves {
+		for _, text := range []string{m.Copy, m.From, m.To, m.Group, m.Why} {
+			if err := placesText(fmt.Sprintf("moves[%d]", i), text); err != nil {
+				return err
+			}
 		}
 	}
 	gone := placesSet(q.Gone)

@@ -28,3 +28,49 @@ type Estimate struct {
 	Mean float64 `json:"mean"`
 	Half float64 `json:"half_width"`
 }
+
+// Replayed is the comparison of a recorded pool with its replay.
+type Replayed struct {
+	Cluster    string    `json:"cluster"`
+	Pool       string    `json:"pool"`
+	From       time.Time `json:"from"`
+	To         time.Time `json:"to"`
+	Ticks      int       `json:"ticks"`       // that were compared
+	Same       int       `json:"same"`        // with the same target and the same targets of all groups
+	SameTarget int       `json:"same_target"` // with the same target
+	SameGroups int       `json:"same_groups"` // with the same targets of all groups
+	Takeovers  int       `json:"takeovers"`   // by another process
+	Skipped    int       `json:"skipped"`     // records without a decision, or that this weir cannot read
+	Notes      []string  `json:"notes,omitempty"`
+}
+
+// ReplayedTick is a tick whose replay decided otherwise.
+type ReplayedTick struct {
+	At             time.Time      `json:"at"`
+	Target         float64        `json:"target"`
+	Replayed       float64        `json:"replayed"`
+	Groups         map[string]int `json:"groups"`
+	ReplayedGroups map[string]int `json:"replayed_groups"`
+	Cause          string         `json:"cause"` // the first difference of what both found
+}
+
+// PolicyCheck compares the recorded policy of a pool with another one, in the same recorded past.
+type PolicyCheck struct {
+	Cluster string         `json:"cluster"`
+	Pool    string         `json:"pool"`
+	From    time.Time      `json:"from"`
+	To      time.Time      `json:"to"`
+	Ticks   int            `json:"ticks"`
+	Numbers []PolicyNumber `json:"numbers"`
+	Notes   []string       `json:"notes,omitempty"` // what the comparison leaves out
+}
+
+// PolicyNumber is one of the numbers of a policy: cost, unmet, wait or disruption. Less is better.
+type PolicyNumber struct {
+	Name   string  `json:"name"`
+	Unit   string  `json:"unit"`
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	Bound  float64 `json:"bound"` // by which part of Before it may be larger
+	Worse  bool    `json:"worse"` // it is larger by more
+}

@@ -20,9 +20,9 @@ type ActionSummary struct {
 // SummaryNotRequested is VerdictNotRequested in a summary, where an empty verdict is VerdictValue.
 const SummaryNotRequested Verdict = "not_requested"
 
-// AppSummaryTick is the request that counted for one app.
+// AppSummaryTick is the request that counted for one app, or what counted of one advisor.
 type AppSummaryTick struct {
-	Name    string         `json:"app"`
+	Name    string         `json:"app"`               // of an advisor: "APP~NAME"
 	Source  RequestSource  `json:"source,omitempty"`  // empty: its own signal
 	Verdict Verdict        `json:"verdict,omitempty"` // of its own signal; empty: Value
 	Request RequestSummary `json:"request"`
@@ -31,6 +31,8 @@ type AppSummaryTick struct {
 	Latency time.Duration `json:"latency_ns,omitempty"`
 	// Shadow is the response of the shadow candidate, in the tick that compares it.
 	Shadow *ShadowSummary `json:"shadow,omitempty"`
+	// Raise are the app's advisors. The Request of the app includes theirs.
+	Raise []AppSummaryTick `json:"raise,omitempty"`
 }
 
 // GroupSummary is the target of one group before and after the decision.
@@ -161,6 +163,8 @@ type Summary struct {
 	NodeCounts map[string]int `json:"node_counts,omitempty"`
 	// Disruption is how many more nodes may be out of service; missing: any number, or no decision.
 	Disruption *int `json:"disruption,omitempty"`
+	// DisruptionLimit is how many nodes may be out of service at a time; missing: any number, or no decision.
+	DisruptionLimit int `json:"disruption_limit,omitempty"`
 	// Nodes are the first nodes that are not steady, in the order of NodeState and id. NodesOmitted counts the others.
 	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
 	NodesOmitted int            `json:"nodes_omitted,omitempty"` // nodes that are not steady and not listed

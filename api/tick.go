@@ -207,6 +207,7 @@ type Drift struct {
 // PlanAnswer is an autoscaler's response to the request for its next plan, compressed by gzip.
 type PlanAnswer struct {
 	Record *TickRecord `json:"record,omitempty"`
+	WhatIf *WhatIf     `json:"what_if,omitempty"` // the change that the record is about; nil: none
 	Error  string      `json:"error,omitempty"`
 }
 

@@ -8,7 +8,7 @@ type DecidedAgain struct {
 	Result CaseResult `json:"result"` // with all steps
 }
 
-// AppColumn has the columns of one app.
+// AppColumn has the columns of one app, or of an advisor, "APP~NAME". The requests of the app include those of its advisors.
 type AppColumn struct {
 	Requests map[string]Column `json:"requests"` // by kind of resource
 	Verdict  []string          `json:"verdict"`  // of its own signal; empty: unknown

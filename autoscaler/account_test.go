@@ -121,7 +121,7 @@ func TestPreviewKeepsAnUnfinishedIntent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.loop.Preview(t.Context()); err != nil {
+	if _, err := w.loop.Preview(t.Context(), api.WhatIf{}); err != nil {
 		t.Fatal(err)
 	}
 	after, err := json.Marshal(w.loop.state())

@@ -266,16 +266,22 @@ func TestWindowThatCannotBeRead(t *testing.T) {
 func TestWhatASignalSees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
+	w.now = w.now.Truncate(time.Minute) // the begin of a slot
 	w.asks(sigproto.DefaultApp, 4)
 	web := w.asks("web", 8)
 	w.config.Apps[0].Parameters = map[string]any{"headroom": 1.5}
+	w.config.Apps[0].Setpoint = 0.7
 	w.config.Apps[0].Windows = []ask.Window{
+		{Name: "slots", Type: metrics.App, Range: window, MaxAge: window, Resolution: time.Minute},
 		{Name: "requests", Type: metrics.App, Range: window, MaxAge: window},
 		{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window},
 		{Name: "instances_expected", Type: metrics.InstanceCounts, Range: window, MaxAge: window, App: "web"},
 	}
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, time.Minute)
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 8}, 0)
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,slots", Value: 2}, 2*time.Minute)
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,slots", Value: 4}, 2*time.Minute-time.Second)
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,slots", Value: 9}, -time.Minute) // in the slot that begins with the tick
 	w.write(metrics.Sample{Type: metrics.App, Name: "other,requests", Value: 1}, 0)
 	for _, d := range []metrics.Dimensions{
 		{"cluster": "here", "pool": "default", "app": "web"}, {"cluster": "here", "pool": "default", "app": "other"},
@@ -287,8 +293,10 @@ func TestWhatASignalSees(t *testing.T) {
 	before := w.now
 	w.tick()
 	want := signals.Input{
-		Now: w.now, Cluster: "here", Pool: "default", App: "web", Parameters: signals.Parameters{"headroom": 1.5},
+		Now: w.now, Cluster: "here", Pool: "default", App: "web", Parameters: signals.Parameters{"headroom": 1.5}, Setpoint: 0.7,
 		Metrics: map[string]signals.Series{
+			"slots":                      {Times: []int64{before.Unix() - 120}, Values: []float64{3}, Counts: []float64{2}},
+			"slots#count":                {Times: []int64{before.Unix() - 120}, Values: []float64{2}},
 			"requests":                   {Times: []int64{before.Unix() - 60, before.Unix()}, Values: []float64{7, 8}},
 			"cpus_allocated":             {Times: []int64{w.now.Unix()}, Values: []float64{3}},
 			"instances_expected|app=web": {Times: []int64{before.Unix()}, Values: []float64{3}},

@@ -48,7 +48,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 	case r.Condition.Unknown != "":
 		c.Refuse = r.Condition.Unknown
 	case budget.Bounded():
-		c.Disruption = new(max(0, budget.Limit-len(budget.Out)))
+		c.Disruption, c.DisruptionLimit = new(max(0, budget.Limit-len(budget.Out))), budget.Limit
 	}
 	return c, account
 }

@@ -65,7 +65,7 @@ func (c Config) Validate() error {
 		errs = append(errs, fmt.Errorf("the default signal is %q of app %q: want a name, of app %s", c.Default.Name, c.Default.App, sigproto.DefaultApp))
 	}
 	seen := map[string]bool{}
-	for _, s := range c.signals() {
+	for _, s := range c.Signals() {
 		if s.App == "" || seen[s.App] {
 			errs = append(errs, fmt.Errorf("app %q: want each to have a name of its own", s.App))
 		}
@@ -80,12 +80,18 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// signals returns all signals, the default one first.
-func (c Config) signals() []ask.Signal { return append([]ask.Signal{c.Default}, c.Apps...) }
+// Signals returns all signals: the default one first, then one for each app, each followed by its advisors.
+func (c Config) Signals() []ask.Signal {
+	all := []ask.Signal{c.Default}
+	for _, s := range c.Apps {
+		all = append(append(all, s), s.Raise...)
+	}
+	return all
+}
 
 // panel returns the configuration of the signals.
 func (c Config) panel() ask.Config {
-	return ask.Config{Cluster: c.Cluster, Pool: c.Pool, Tick: c.Tick, Signals: c.signals()}
+	return ask.Config{Cluster: c.Cluster, Pool: c.Pool, Tick: c.Tick, Signals: c.Signals()}
 }
 
 // writer returns the configuration of the writer.
@@ -94,7 +100,7 @@ func (c Config) writer() apply.Config {
 		Pool: c.Pool, Tick: c.Tick, DryRun: c.DryRun, Drain: c.Drain, Obey: c.Drift != Correct,
 		StepTimeout: c.stepTimeout(), CallTimeout: c.callTimeout(), Parts: c.Parts, Grace: c.Grace, Machines: c.Machines,
 	}
-	for _, s := range c.Apps {
+	for _, s := range c.Signals()[1:] {
 		w.Apps = append(w.Apps, s.App)
 	}
 	return w

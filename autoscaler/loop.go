@@ -167,6 +167,20 @@ func (l *Loop) Reconfigure(c Config) error {
 	}
 }
 
+// Adopt adopts the configuration of the last Reconfigure, if it is not adopted. Run does that by itself; simulations call it.
+func (l *Loop) Adopt(ctx context.Context) error {
+	if err := l.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer l.giveTurn()
+	select {
+	case c := <-l.wanted:
+		l.adopt(c)
+	default:
+	}
+	return nil
+}
+
 // adopt applies a new configuration. State of removed signals is dropped.
 func (l *Loop) adopt(c Config) {
 	l.config = c

@@ -24,16 +24,18 @@ const (
 )
 
 // addPlaces requests from the pool's scheduler where the copies fit, and adds the answer to the case. Without an answer it is
-// unknown where they would go: no node is removed. The exception is a pool whose scheduler has never answered.
-func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r apply.Reading) {
+// unknown where they would go: no node is removed. The exception is a pool whose scheduler has never answered. assumed are nodes of
+// the scheduler that are away by assumption: the answer lists where their copies go.
+func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r apply.Reading, assumed []string) {
 	next := nextMachines(c.State.Groups, config.Machines, r)
 	if world.Places == nil || config.IgnorePlaces {
 		c.State.PlacesAnswered = false
 		return
 	}
 	gone, aside := outsiders(r)
-	q := resolve.Question(*c, next, gone, aside)
+	q := resolve.Question(*c, next, append(gone, assumed...), aside)
 	q.Headroom = config.Headroom
+	q.Moves = len(assumed) > 0
 	ctx, cancel := world.Limit(ctx, min(placesTimeout, config.stepTimeout()))
 	defer cancel()
 	answer, err := world.Places(ctx, q)

@@ -92,6 +92,9 @@ func TestScaleInKeepsTheDisruptionBudget(t *testing.T) {
 		if len(out) > 2 {
 			t.Errorf("out of service: %v, want at most 2 at a time", out)
 		}
+		if c := r.Case; c.Disruption == nil || c.DisruptionLimit != 2 || *c.Disruption > 1 {
+			t.Errorf("the record has %v of %d, want at most 1 of 2: a-1 is repaired", c.Disruption, c.DisruptionLimit)
+		}
 	}
 	w.wantTarget(2)
 }

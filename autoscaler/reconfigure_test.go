@@ -165,7 +165,7 @@ func TestRunReconfigures(t *testing.T) {
 			if err := loop.Reconfigure(c); err != nil {
 				t.Error(err)
 			}
-			if _, err := loop.Preview(t.Context()); err != nil {
+			if _, err := loop.Preview(t.Context(), api.WhatIf{}); err != nil {
 				t.Error(err)
 			}
 		})

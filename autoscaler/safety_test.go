@@ -167,7 +167,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	w.now = w.now.Add(time.Minute)
 	w.clock = func() time.Time { return w.now }
 	n := w.ledger.len()
-	r, err := w.loop.Preview(t.Context())
+	r, err := w.loop.Preview(t.Context(), api.WhatIf{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	if r.Case == nil || w.ledger.len() != n {
 		t.Errorf("preview %+v, %d records more: want a case, and none", r, w.ledger.len()-n)
 	}
-	again, err := w.loop.Preview(t.Context())
+	again, err := w.loop.Preview(t.Context(), api.WhatIf{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestPreviewIsTheNextTick(t *testing.T) {
 	w.tick()
 	w.now = w.now.Add(time.Minute)
 	w.clock = func() time.Time { return w.now }
-	preview, err := w.loop.Preview(t.Context())
+	preview, err := w.loop.Preview(t.Context(), api.WhatIf{})
 	if err != nil {
 		t.Fatal(err)
 	}

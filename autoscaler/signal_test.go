@@ -70,7 +70,7 @@ func (f valueFunc) Value(ctx context.Context, in signals.Input) (resource.Reques
 // serve runs a signal of the SDK at the address of that app.
 func (w *world) serve(app string, s signals.Signal) {
 	c := w.config.Default
-	for _, one := range w.config.Apps {
+	for _, one := range w.config.Signals() {
 		if one.App == app {
 			c = one
 		}

@@ -71,7 +71,7 @@ func TestTargetFollowsASlowSignal(t *testing.T) {
 	if n := mail.count(); n != 4 {
 		t.Errorf("mail was evaluated %d times, want at each of 4 ticks", n)
 	}
-	preview, err := w.loop.Preview(t.Context())
+	preview, err := w.loop.Preview(t.Context(), api.WhatIf{})
 	if err != nil || len(preview.InProgress) != 1 {
 		t.Errorf("preview: under way %+v, %v, want web", preview.InProgress, err)
 	}

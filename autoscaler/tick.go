@@ -117,7 +117,10 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	alive()
 	evaluation := l.signals.Evaluate(ctx, now)
 	alive()
-	p := l.plan(ctx, now, reading, orders, r)
+	p, err := l.plan(ctx, now, reading, orders, &whatIf{}, r)
+	if err != nil {
+		return err
+	}
 	alive()
 	err = l.apply(ctx, now, p, r)
 	r.Account = entries(l.writer.Account(), reading.Found)
@@ -155,11 +158,14 @@ func unknownParts(r *api.TickRecord, reading apply.Reading) {
 }
 
 // plan builds the case of a tick, resolves it, and puts both in the record.
-func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders api.Orders, r *api.TickRecord) apply.Plan {
+func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders api.Orders, w *whatIf, r *api.TickRecord) (apply.Plan, error) {
 	r.Orders = orders.List()
 	ctx, end := l.world.Trace.Begin(ctx, trace.Decide, "")
 	defer end(nil)
 	c, account := l.caseOf(now, reading, orders)
+	if err := w.need(&c); err != nil {
+		return apply.Plan{}, err
+	}
 	r.Snapshot.Others = others(reading.Nodes, c.Nodes)
 	if why := newState(now, orders.StateCreated, reading.Snapshot); why != "" {
 		addProblem(r, errors.New(why))
@@ -167,7 +173,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
 	addProblem(r, err)
 	c.Input.History = history
-	addPlaces(ctx, l.world, l.config, &c, reading)
+	addPlaces(ctx, l.world, l.config, &c, reading, w.gone)
 	addProblem(r, noHeadroom(l.config, c))
 	o := resolve.Resolve(c)
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
@@ -176,7 +182,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	answer := o.Result()
 	r.InProgress = l.signals.InProgress()
 	r.Case, r.Result, r.Detail, r.Drift = &c, &answer, detail(o, committed(account)), reading.Found.Drift
-	return apply.Plan{Case: c, Outcome: o, Account: account, Orders: orders}
+	return apply.Plan{Case: c, Outcome: o, Account: account, Orders: orders}, nil
 }
 
 // apply lets the writer carry out the plan, and records the actions.

@@ -130,8 +130,8 @@ func (s SignalPlan) validateNames() error {
 			errs = append(errs, fmt.Errorf("%s %q: want a word without white space", n.what, n.text))
 		}
 	}
-	if strings.Contains(s.App, candidateMark) {
-		errs = append(errs, fmt.Errorf("app %q holds a %s, which marks the sockets of candidates", s.App, candidateMark))
+	if app, advisor, is := strings.Cut(s.App, candidateMark); is && (app == "" || !isAdvisor(advisor)) {
+		errs = append(errs, fmt.Errorf("app %q holds a %s, which marks the sockets of candidates: want APP, or APP~NAME of an advisor", s.App, candidateMark))
 	}
 	if want := sigproto.Address(s.Namespace, s.Name, s.App); s.Address != want {
 		errs = append(errs, fmt.Errorf("socket @%s: want the documented one, @%s", s.Address, want))
@@ -140,6 +140,11 @@ func (s SignalPlan) validateNames() error {
 		errs = append(errs, fmt.Errorf("socket name %q has %d bytes, at most %d: shorten namespace, name or app", s.Address, n, maxAddress))
 	}
 	return errors.Join(errs...)
+}
+
+// isAdvisor reports whether a word behind the mark is the name of an advisor, and not the number of a candidate.
+func isAdvisor(name string) bool {
+	return strings.Trim(name, "0123456789") != "" && !strings.Contains(name, candidateMark)
 }
 
 func (s SignalPlan) validateShadow() error {

@@ -37,6 +37,8 @@ func TestPlanValidate(t *testing.T) {
 		{"socket of 107 bytes", []bootstrap.SignalPlan{signal(long(107), "shop", "rps", "v1")}, ""},
 		{"socket of 108 bytes", []bootstrap.SignalPlan{signal(long(108), "shop", "rps", "v1")}, "has 108 bytes, at most 107"},
 		{"another socket", with(func(p *bootstrap.SignalPlan) { p.Address = "mine" }), "socket @mine: want the documented one, @shop-rps-web-socket"},
+		{"app of a candidate of an advisor", []bootstrap.SignalPlan{signal("web~x~1", "shop", "rps", "v1")}, "holds a ~"},
+		{"advisor of no app", []bootstrap.SignalPlan{signal("~x", "shop", "rps", "v1")}, "holds a ~"},
 		{"app of a candidate", []bootstrap.SignalPlan{signal("web~1", "shop", "rps", "v1")}, "holds a ~"},
 		{"two words", []bootstrap.SignalPlan{signal("web shop", "shop", "rps", "v1")}, "want a word without white space"},
 		{"no app", []bootstrap.SignalPlan{signal("", "shop", "rps", "v1")}, `app ""`},

@@ -71,6 +71,9 @@ func checkDimensions(d Dimensions) error {
 // Check returns the compiled pattern of a valid query, nil without a pattern. It returns ErrMalformed or ErrPattern
 // for an invalid query.
 func (q Query) Check() (*regexp.Regexp, error) {
+	if !ValidResolution(q.Resolution) {
+		return nil, fmt.Errorf("%w: resolution %v: want whole seconds that divide 24h", ErrMalformed, q.Resolution)
+	}
 	if !q.Regex {
 		return nil, checkIdentity(q.Type, q.Name, q.Dimensions)
 	}

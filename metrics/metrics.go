@@ -53,6 +53,9 @@ type Series struct {
 	Dimensions Dimensions
 	Times      []int64   // unix seconds
 	Values     []float64 // finite
+	// Counts are the numbers of values in the slots of a Query with a Resolution, whole and at least 1. They have the length
+	// of Values; nil: without a Resolution.
+	Counts []float64
 	// Lineage, if not 0, connects windows of one series. Two windows have the same Lineage only if the newer was made
 	// from the older: points added at the end, points removed at the front. 0 promises nothing.
 	Lineage uint64

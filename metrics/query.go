@@ -14,6 +14,10 @@ type Query struct {
 	// From and To are inclusive and count in whole seconds. A point belongs to the window if its second is not before
 	// From's second and not after To's second.
 	From, To time.Time
+	// Resolution, if not 0, divides time into slots of that length, from midnight UTC on. Only slots that begin at From or
+	// later and have ended at To belong to the window. A slot with points is one point of the series: its time is the first
+	// second of the slot, its value the mean of the slot's values. It is a whole number of seconds that divides 24 h.
+	Resolution time.Duration
 	// Regex: Name is a regular expression (RE2, at most MaxPattern bytes) that matches anywhere in the Key of a
 	// stored series, "APP,NAME|DIMENSIONS". It is only for application metrics.
 	Regex bool
@@ -29,6 +33,57 @@ const (
 	// partial result would appear complete.
 	MaxMatches = 10_000
 )
+
+// Seconds returns the first and the last second of the window, in unix seconds. With a Resolution they are those of its
+// slots.
+func (q Query) Seconds() (from, to int64) {
+	if q.Resolution == 0 {
+		return q.From.Unix(), q.To.Unix()
+	}
+	return q.Slot(q.From.Add(q.Resolution - 1).Unix()), q.Slot(q.To.Unix()) - 1
+}
+
+// Slot returns the first second of the slot of a second; without a Resolution that second.
+func (q Query) Slot(second int64) int64 {
+	length := int64(q.Resolution / time.Second)
+	if length == 0 {
+		return second
+	}
+	return second - (second%length+length)%length
+}
+
+// Add adds a value of a second to a series of q. The second is not before those of earlier values. With a Resolution the
+// value counts in the mean and in the count of its slot.
+func (q Query) Add(s *Series, second int64, value float64) {
+	at, n := q.Slot(second), len(s.Times)
+	if q.Resolution == 0 || n == 0 || s.Times[n-1] != at {
+		s.Times, s.Values = append(s.Times, at), append(s.Values, value)
+		if q.Resolution != 0 {
+			s.Counts = append(s.Counts, 1)
+		}
+		return
+	}
+	s.Counts[n-1]++
+	count, mean := s.Counts[n-1], s.Values[n-1]
+	s.Values[n-1] = mean + (value/count - mean/count) // divided first: the difference may overflow
+}
+
+// Fold returns the series of q with these points, which are in order of time; without a Resolution that series.
+func (q Query) Fold(s Series) Series {
+	if q.Resolution == 0 {
+		return s
+	}
+	folded := Series{Name: s.Name, Dimensions: s.Dimensions}
+	for i, second := range s.Times {
+		q.Add(&folded, second, s.Values[i])
+	}
+	return folded
+}
+
+// ValidResolution reports whether a query can have that Resolution.
+func ValidResolution(d time.Duration) bool {
+	return d == 0 || d > 0 && d%time.Second == 0 && 24*time.Hour%d == 0
+}
 
 // Pattern returns the compiled pattern of a Query with Regex. Any error is ErrPattern.
 func (q Query) Pattern() (*regexp.Regexp, error) {

@@ -97,7 +97,7 @@ func (c packer) view(n *node) *fit.Node {
 func (c packer) fill(v *fit.Node, n *node) {
 	*v = fit.Node{
 		ID: n.facts.ID, Group: n.facts.Group, Size: n.facts.Resources, Room: n.room(), Copies: v.Copies[:0],
-		Has:    limiter{c.core}.has(n),
+		Has:    limiter(c).has(n),
 		Closed: n.facts.Draining || n.blocked || n.restored || n.missed > 1,
 	}
 	for s := range n.slots() {
@@ -125,7 +125,7 @@ func (c packer) whyStays(n *node, copies []fit.Copy) string {
 	if n.facts.Tasks-n.facts.BatchTasks > len(n.copies)+len(n.booked) {
 		return "it runs tasks that the scheduler has not received or not placed"
 	}
-	if why := (limiter{c.core}).whyTaken(n); why != "" {
+	if why := limiter(c).whyTaken(n); why != "" {
 		return why
 	}
 	first := "" // of the unknown apps, in order of name
@@ -182,7 +182,7 @@ func (c packer) waiting(now time.Time, leaving []string) (all []fit.Copy) {
 		if live, _ := c.live(now, s); live || seen[s] || !c.rows.startable(s) {
 			continue
 		}
-		if one := c.copyFor(s); (limiter{c.core}).useless(one.Limits) == 0 {
+		if one := c.copyFor(s); limiter(c).useless(one.Limits) == 0 {
 			all = append(all, one)
 		}
 	}

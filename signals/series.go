@@ -9,9 +9,13 @@ import (
 
 // Series is a window of one metric, oldest point first. Times and Values have the same length. Values are finite. The
 // zero Series is empty.
+//
+// With a resolution in the pool's file, a point is a slot of that length: its time is the first second of the slot, its value
+// the mean of the slot's values, and its count their number. The newest slot has ended. A slot without a value is missing.
 type Series struct {
 	Times  []int64 // unix seconds
 	Values []float64
+	Counts []float64 // of the length of Values; nil: without a resolution
 }
 
 // Len returns the number of points.
@@ -92,5 +96,9 @@ func (s Series) Rate() (float64, bool) {
 // Since returns the points at t or later. It shares the memory of s.
 func (s Series) Since(t time.Time) Series {
 	first := sort.Search(len(s.Times), func(i int) bool { return !time.Unix(s.Times[i], 0).Before(t) })
-	return Series{Times: s.Times[first:], Values: s.Values[first:]}
+	since := Series{Times: s.Times[first:], Values: s.Values[first:]}
+	if s.Counts != nil {
+		since.Counts = s.Counts[first:]
+	}
+	return since
 }

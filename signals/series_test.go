@@ -67,6 +67,10 @@ func TestSince(t *testing.T) {
 			t.Errorf("%s: Since = %+v, want %v", test.name, got, test.want)
 		}
 	}
+	slots := Series{Times: s.Times, Values: s.Values, Counts: s.Values}
+	if got := slots.Since(time.Unix(s.Times[1], 0)); !cmp.Equal(s.Values[1:], got.Counts) {
+		t.Errorf("Since has the counts %v, want %v", got.Counts, s.Values[1:])
+	}
 	if newest, ok := s.Newest(); !ok || !newest.Equal(time.Unix(1020, 0)) {
 		t.Errorf("Newest = %v, %v", newest, ok)
 	}

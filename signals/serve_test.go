@@ -61,7 +61,7 @@ func serve(t *testing.T, s Signal) (address string) {
 func client(t *testing.T, address string) *sigproto.Client {
 	c := sigproto.NewClient(sigproto.ClientConfig{
 		Address: address,
-		Hello:   sigproto.Hello{Parameters: map[string]any{"a": 1.0}, Cluster: "c", Pool: "p"},
+		Hello:   sigproto.Hello{Parameters: map[string]any{"a": 1.0}, Cluster: "c", Pool: "p", Setpoint: 0.7},
 	})
 	t.Cleanup(func() { _ = c.Close() })
 	return c
@@ -83,7 +83,10 @@ func TestServe(t *testing.T) {
 	for range 3 {
 		got, err := c.Evaluate(soon(t), sigproto.Evaluation{
 			Timestamp: 1700000120,
-			Series:    []sigproto.Series{{Name: "m|app=web", Times: []int64{1700000000}, Values: []float64{1.5}}},
+			Series: []sigproto.Series{
+				{Name: "m|app=web", Times: []int64{1700000000}, Values: []float64{1.5}},
+				{Name: "m|app=web#count", Times: []int64{1700000000}, Values: []float64{4}},
+			},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -93,8 +96,11 @@ func TestServe(t *testing.T) {
 			t.Errorf("response (-want +got):\n%s", diff)
 		}
 		wantIn := Input{
-			Now: time.Unix(1700000120, 0).UTC(), Cluster: "c", Pool: "p", App: "web", Parameters: Parameters{"a": 1.0},
-			Metrics: map[string]Series{"m|app=web": {Times: []int64{1700000000}, Values: []float64{1.5}}},
+			Now: time.Unix(1700000120, 0).UTC(), Cluster: "c", Pool: "p", App: "web", Setpoint: 0.7, Parameters: Parameters{"a": 1.0},
+			Metrics: map[string]Series{
+				"m|app=web":       {Times: []int64{1700000000}, Values: []float64{1.5}, Counts: []float64{4}},
+				"m|app=web#count": {Times: []int64{1700000000}, Values: []float64{4}},
+			},
 		}
 		if diff := cmp.Diff(wantIn, <-inputs); diff != "" {
 			t.Errorf("input (-want +got):\n%s", diff)

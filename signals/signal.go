@@ -2,6 +2,7 @@ package signals
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ type Input struct {
 	Cluster    string
 	Pool       string
 	App        string            // the application that the signal serves
+	Setpoint   float64           // share of its capacity that the pool should use: capacity = request / Setpoint; 0: unknown
 	Parameters Parameters        // from the pool's file
 	Metrics    map[string]Series // by key, see the package comment
 }
@@ -32,12 +34,20 @@ func newInput(app string, hello sigproto.Hello, e sigproto.Evaluation) Input {
 		Now:        time.Unix(e.Timestamp, 0).UTC(),
 		Cluster:    hello.Cluster,
 		Pool:       hello.Pool,
-		App:        appOf(app),
+		Setpoint:   hello.Setpoint,
+		App:        sigproto.AppOf(app),
 		Parameters: hello.Parameters,
 		Metrics:    make(map[string]Series, len(e.Series)),
 	}
 	for _, s := range e.Series {
 		in.Metrics[s.Name] = Series{Times: s.Times, Values: s.Values}
+	}
+	for _, s := range e.Series {
+		name, counts := strings.CutSuffix(s.Name, sigproto.CountSuffix)
+		if of, ok := in.Metrics[name]; counts && ok && slices.Equal(of.Times, s.Times) {
+			of.Counts = s.Values
+			in.Metrics[name] = of
+		}
 	}
 	return in
 }
@@ -53,10 +63,4 @@ func toWire(r resource.Request) sigproto.Resources {
 	return sigproto.Resources{
 		CPUs: value(resource.CPUs), Mem: value(resource.Mem), Disk: value(resource.Disk), GPUs: value(resource.GPUs),
 	}
-}
-
-// appOf returns the app in the third argument. A second process for an app on one host gets APP~1, for its own socket.
-func appOf(argument string) string {
-	app, _, _ := strings.Cut(argument, "~")
-	return app
 }

@@ -18,6 +18,18 @@ func Address(namespace, name, app string) string {
 	return namespace + "-" + name + "-" + app + "-socket"
 }
 
+// advisorMark stands between the app and the name of an advisor.
+const advisorMark = "~"
+
+// AdvisorApp returns the app part of an advisor's address: "APP~NAME".
+func AdvisorApp(app, name string) string { return app + advisorMark + name }
+
+// AppOf returns the application in the third argument of a signal. It has more parts for an advisor, and for a second process.
+func AppOf(argument string) string {
+	app, _, _ := strings.Cut(argument, advisorMark)
+	return app
+}
+
 // Listen opens a signal's end on the abstract socket with that name, behind a [Guard]. It fails while another process
 // listens there.
 func Listen(address string) (net.Listener, error) {

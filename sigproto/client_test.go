@@ -30,13 +30,13 @@ var sample = Evaluation{
 }
 
 const (
-	goldenHello = `{"parameters":{"cluster":"everywhere-prod","headroom":1.2,"pool":"default"},"cluster":"everywhere-prod","pool":"default"}`
+	goldenHello = `{"parameters":{"cluster":"everywhere-prod","headroom":1.2,"pool":"default"},"cluster":"everywhere-prod","pool":"default","setpoint":0.7}`
 	goldenBody  = `{"metrics":{"cpus_allocated":[[1700000000,12.5],[1700000060,13]],"empty":[],` +
 		`"queue|app=\"web\"":[[0,-0.25],[1700000060,1e+300]]},"timestamp":1700000120}`
 	goldenAnswer = "\x01" + `{"Resources":{"cpus":4.5,"mem":0,"disk":null,"gpus":null}}`
 )
 
-var sampleHello = Hello{Parameters: map[string]any{"headroom": 1.2}, Cluster: "everywhere-prod", Pool: "default"}
+var sampleHello = Hello{Parameters: map[string]any{"headroom": 1.2}, Cluster: "everywhere-prod", Pool: "default", Setpoint: 0.7}
 
 // peer is a signal whose messages a test writes directly.
 type peer struct {

@@ -11,8 +11,8 @@
 //
 // in UTF-8, without a NUL at the end, at most 107 bytes after the first (Python: sock.bind("\0" + name); Go:
 // net.Listen("unix", "@"+name)). The arguments are used in the name unchanged. A signal that needs its application
-// takes APP up to the first "~". A second process for an application on one host gets APP~1, so that it has its own
-// socket.
+// takes APP up to the first "~". An advisor gets APP~NAME. A second process for an application on one host gets APP~1 or
+// APP~NAME~1, so that it has its own socket.
 //
 // The signal has 10 seconds to listen. If there are not exactly three arguments, or the name would be too long, it
 // writes its usage to standard error and exits with code 2. If it cannot listen, for example because the name is in
@@ -39,10 +39,12 @@
 // terminator and no reply. The autoscaler sends the first LENGTH when the signal has read the hello, so reading it by
 // one recv works. Another implementation of the autoscaler's end may not wait:
 //
-//	{"parameters":{...,"cluster":"C","pool":"P"},"cluster":"C","pool":"P"}
+//	{"parameters":{...,"cluster":"C","pool":"P"},"cluster":"C","pool":"P","setpoint":0.7}
 //
 // The parameters are the author's own, of any JSON type. They include cluster and pool. The two keys at the top level
-// have the same values, for readers of another convention. All of them may be missing. null is the same as missing.
+// have the same values, for readers of another convention. The setpoint is the share of its capacity that the pool should
+// use, a number above 0: the pool's capacity is the sum of the requests divided by it. A new setpoint comes in the hello of
+// a new connection. All keys may be missing. null is the same as missing.
 //
 // A read may return a part of the hello, a part of a character, or the hello and the following LENGTH. A signal
 // collects bytes and finds the end of the JSON value (count braces and brackets outside of strings, with escapes). The
@@ -86,7 +88,10 @@
 // NAME is the metric's name without the preceding application: for the metric that "weir metrics get" shows as
 // "web,requests", app web gets "requests". Dimensions other than cluster and pool follow, sorted by name:
 // "instances_expected|app=web", "cpus|az=a,type=m5". TIME and NOW are whole unix seconds between -10^15 and 10^15.
-// VALUE is a finite number. The points of a series are sorted from oldest to newest; points with equal times are sorted
+// VALUE is a finite number. With a resolution in the pool's file, a point is a slot of that length: TIME is the first second
+// of the slot, a multiple of the resolution, and VALUE is the mean of its values. Only slots that have ended are sent, and
+// none without a value. A second series, "NAME#count" (with dimensions "cpus|az=a#count"), has their number at the same
+// times. The points of a series are sorted from oldest to newest; points with equal times are sorted
 // by value. A series may be empty, and so may "metrics". No key repeats in an object. NOW is the time of the decision,
 // in place of the clock. A point may be later than NOW.
 //

@@ -8,6 +8,9 @@ const (
 	maxAnswer          = 4096    // bytes of the second ACK and the response that we send
 )
 
+// CountSuffix ends the name of the series with the counts of another series, of a window with a resolution.
+const CountSuffix = "#count"
+
 // The two bytes of an ACK.
 const (
 	ackGood    = 0x01

@@ -13,6 +13,9 @@ type Hello struct {
 	Parameters map[string]any
 	Cluster    string
 	Pool       string
+	// Setpoint is the share of its capacity that the pool should use, above 0: capacity = request / setpoint. 0: it was not
+	// sent.
+	Setpoint float64
 	// Unknown holds the unknown keys of a received hello. It is not sent.
 	Unknown []string
 }
@@ -21,6 +24,7 @@ type helloJSON struct {
 	Parameters map[string]any `json:"parameters"`
 	Cluster    string         `json:"cluster"`
 	Pool       string         `json:"pool"`
+	Setpoint   float64        `json:"setpoint,omitempty"`
 }
 
 // encode returns the hello as JSON. The parameters must be of JSON types.
@@ -28,7 +32,7 @@ func (h Hello) encode() ([]byte, error) {
 	parameters := make(map[string]any, len(h.Parameters)+2)
 	maps.Copy(parameters, h.Parameters)
 	parameters["cluster"], parameters["pool"] = h.Cluster, h.Pool
-	data, err := json.Marshal(helloJSON{Parameters: parameters, Cluster: h.Cluster, Pool: h.Pool})
+	data, err := json.Marshal(helloJSON{Parameters: parameters, Cluster: h.Cluster, Pool: h.Pool, Setpoint: h.Setpoint})
 	if err != nil {
 		return nil, fmt.Errorf("encode the parameters: %w", err)
 	}
@@ -50,6 +54,8 @@ func parseHello(data []byte) (Hello, error) {
 			return dec.Decode(&out.Cluster)
 		case "pool":
 			return dec.Decode(&out.Pool)
+		case "setpoint":
+			return decodeSetpoint(dec, &out.Setpoint)
 		}
 		out.Unknown = append(out.Unknown, key)
 		return skip(dec)
@@ -64,6 +70,16 @@ func parseHello(data []byte) (Hello, error) {
 		return Hello{}, err
 	}
 	return out, nil
+}
+
+func decodeSetpoint(dec *json.Decoder, into *float64) error {
+	if err := dec.Decode(into); err != nil {
+		return err
+	}
+	if *into < 0 {
+		return fmt.Errorf("is %v, want a number above 0", *into)
+	}
+	return nil
 }
 
 // take moves a string from the parameters to its field.

@@ -92,6 +92,9 @@ func TestHelloForms(t *testing.T) {
 	}{
 		{"design document", `{"parameters":{"a":1},"cluster":"c","pool":"p"}`, Hello{Parameters: map[string]any{"a": 1.0}, Cluster: "c", Pool: "p"}, ""},
 		{"code of Clusterman", `{"parameters": {"cluster": "c", "pool": "p"}}`, Hello{Parameters: map[string]any{}, Cluster: "c", Pool: "p"}, ""},
+		{"with a setpoint", `{"parameters":{},"setpoint":0.7}`, Hello{Parameters: map[string]any{}, Setpoint: 0.7}, ""},
+		{"setpoint below 0", `{"setpoint":-1}`, Hello{}, "setpoint: is -1"},
+		{"setpoint is a text", `{"setpoint":"a"}`, Hello{}, "setpoint: "},
 		{"nothing", `{}`, Hello{}, ""},
 		{"nulls", `{"parameters":{"a":null,"cluster":null,"pool":"p"},"cluster":null}`, Hello{Parameters: map[string]any{"a": nil}, Pool: "p"}, ""},
 		{"white space", " \r\n\t{ }", Hello{}, ""},

@@ -15,6 +15,7 @@ import (
 // machines are the machines of a run, and the reports of their nodes. The loop may use them concurrently.
 type machines struct {
 	scenario *Scenario
+	now      time.Time // of the latest advance
 	end      time.Time // of the run
 	groups   []*group
 	nodes    []*Node // those that have joined, in the order in which they did
@@ -52,16 +53,23 @@ type warning struct {
 
 func newMachines(s *Scenario) *machines {
 	m := &machines{
-		scenario: s, end: s.Start.Add(time.Duration(s.Ticks) * s.Pool.Tick), byID: map[string]*Node{}, cordons: map[string]bool{}, bill: newBill(s),
+		scenario: s, now: s.Start, end: s.at(s.Ticks), byID: map[string]*Node{}, cordons: map[string]bool{}, bill: newBill(s),
 	}
 	for _, g := range s.Groups {
-		started := false
+		started, first := false, 0
 		c := cloud.New(cloud.Config{
 			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
 			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot}, Weight: g.Weight}},
 			JoinAfter: func(id string) time.Duration {
 				m.bill.launch()
+				number := -1
 				if !started {
+					number, first = first, first+1
+				}
+				if s.past != nil {
+					return s.past.joins(g, id, m.now, number)
+				}
+				if number >= 0 {
 					return 0 // the machines of the start have joined
 				}
 				return max(g.Pending, g.Launch.at(draw(s.Seed, "launch", id)))
@@ -83,8 +91,25 @@ func (m *machines) provider() pools.Static {
 	return all
 }
 
+// group returns the group with that id; nil: there is none.
+func (m *machines) group(id string) *group {
+	if i := slices.IndexFunc(m.groups, func(g *group) bool { return g.ID == id }); i >= 0 {
+		return m.groups[i]
+	}
+	return nil
+}
+
+// groupOf returns the group of a machine that has joined.
+func (m *machines) groupOf(id string) string {
+	if n := m.byID[id]; n != nil {
+		return n.Group
+	}
+	return ""
+}
+
 // advance moves the machines to a time.
 func (m *machines) advance(now time.Time) {
+	m.now = now
 	for _, g := range m.groups {
 		g.cloud.Advance(now)
 	}

@@ -2,13 +2,17 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/signals/builtin"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -80,6 +84,12 @@ type direct struct {
 
 func (d direct) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
 	s := d.world.scenario
+	if s.past != nil {
+		return s.past.answer(d.app)
+	}
+	if d.world.silent {
+		return sigproto.Response{}, errors.New("the scenario lets the signals fail")
+	}
 	need := s.Work.Requests(d.world.now.Add(-s.Delay), d.app)
 	factor := s.Headroom
 	if factor == 0 {
@@ -89,6 +99,32 @@ func (d direct) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Respons
 }
 
 func (direct) Close() error { return nil }
+
+// schedule is an advisor that is a calendar. Its windows have the newest need of its app.
+type schedule struct {
+	direct
+	spec ask.RequestSpec
+}
+
+func (s schedule) Evaluate(ctx context.Context, _ sigproto.Evaluation) (sigproto.Response, error) {
+	now := s.world.now
+	in := signals.Input{Now: now, Parameters: s.spec.Parameters, Setpoint: s.spec.Setpoint, Metrics: map[string]signals.Series{}}
+	need := s.world.scenario.Work.Requests(now.Add(-s.world.scenario.Delay), s.app)
+	for _, k := range resource.Kinds() {
+		if x, requested := need.Get(k); requested {
+			in.Metrics[k.String()+"_expected"] = signals.Series{Times: []int64{now.Unix()}, Values: []float64{x}}
+		}
+	}
+	ctx, explanation := signals.WithExplanation(ctx)
+	request, err := builtin.Calendar{}.Value(ctx, in)
+	switch {
+	case errors.Is(err, signals.ErrNoOpinion):
+		return sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: strings.TrimSuffix(err.Error(), ": "+signals.ErrNoOpinion.Error())}, nil
+	case err != nil:
+		return sigproto.Response{}, err
+	}
+	return sigproto.Response{Verdict: sigproto.VerdictValue, Resources: resources(request, 1), Explanation: explanation()}, nil
+}
 
 // resources returns a request times a factor, as on the wire.
 func resources(r resource.Request, factor float64) (out sigproto.Resources) {

@@ -15,8 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/price/spending"
-	"github.com/weirkeeper/weirkeeper/metrics/memory"
+	metrics "github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -34,6 +35,7 @@ type world struct {
 	result   Result
 	targets  map[string]int // of the groups, by the last tick
 	failed   error          // of the sink
+	silent   bool           // the signals fail
 	works    time.Time      // when the work changes by itself, as of the last Step; zero: never
 }
 
@@ -65,10 +67,11 @@ func newWorld(s *Scenario) *world {
 	for _, e := range s.Events {
 		w.schedule(e)
 	}
+	w.events = append(w.events, w.pastLosses()...)
 	slices.SortStableFunc(w.events, func(a, b moment) int { return a.at.Compare(b.at) })
 	listing := ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
 	own := map[string]bool{}
-	for _, a := range append([]ask.Signal{s.Pool.Default}, s.Pool.Apps...) {
+	for _, a := range append(s.past.signals(), s.Pool.Signals()...) {
 		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
 		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
 	}
@@ -82,16 +85,29 @@ func newWorld(s *Scenario) *world {
 			return new(spending.Of(s.Prices, nodes, quarantined, r))
 		}
 	}
+	var memory apply.Memory = forgetful{}
+	var drains drain.Records = records{}
+	var health autoscaler.Health
+	if p := s.past; p != nil {
+		memory, drains, health = p, leaving{all: p.drainsOfStart()}, p
+		places = func(_ context.Context, q api.PlacesQuestion) (api.Places, error) {
+			return p.places(w.machines.groupOf, q)
+		}
+	}
 	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
 		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
-		Dial: func(e ask.Endpoint, _ ask.RequestSpec) ask.Client {
-			if own[e.Address] {
-				return direct{w, e.Address}
+		Dial: func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
+			app := sigproto.AppOf(e.Address)
+			if !own[app] {
+				app = ""
 			}
-			return direct{w, ""}
+			if sigproto.AppOf(e.Address) != e.Address {
+				return schedule{direct{w, app}, r}
+			}
+			return direct{w, app}
 		},
-		Metrics: &memory.Store{Keep: keepMetrics}, Ledger: w, Memory: forgetful{}, Orders: w.orders, Lease: lease{}, Records: records{},
-		Places: places, Cost: cost, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
+		Metrics: &metrics.Store{Keep: keepMetrics}, Ledger: w, Memory: memory, Orders: w.orders, Lease: lease{}, Records: drains,
+		Health: health, Places: places, Cost: cost, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
 }
@@ -101,8 +117,8 @@ const keepMetrics = 7*24*time.Hour + time.Hour
 
 // schedule adds the moments of an event.
 func (w *world) schedule(e Event) {
-	set := func(stock float64, lost bool, orders *api.Orders) func() {
-		return func() { w.apply(e, stock, lost, orders) }
+	set := func(stock float64, lost bool, orders *api.Orders, silent bool) func() {
+		return func() { w.apply(e, stock, lost, orders, silent) }
 	}
 	stock := math.Inf(1)
 	if e.Stock != nil {
@@ -112,14 +128,17 @@ func (w *world) schedule(e Event) {
 		stock = 0
 	}
 	at := w.scenario.Start.Add(e.At)
-	w.events = append(w.events, moment{at, set(stock, e.Lost, e.Orders)})
+	w.events = append(w.events, moment{at, set(stock, e.Lost, e.Orders, true)})
 	if e.For > 0 {
-		w.events = append(w.events, moment{at.Add(e.For), set(math.Inf(1), false, nil)})
+		w.events = append(w.events, moment{at.Add(e.For), set(math.Inf(1), false, nil, false)})
 	}
 }
 
 // apply makes the changes of an event now.
-func (w *world) apply(e Event, stock float64, lost bool, orders *api.Orders) {
+func (w *world) apply(e Event, stock float64, lost bool, orders *api.Orders, silent bool) {
+	if e.Silent {
+		w.silent = silent
+	}
 	if e.Orders != nil {
 		w.orders.now = orders
 	}
@@ -145,31 +164,53 @@ func (w *world) run(ctx context.Context) error {
 	if err := w.settle(ctx, true); err != nil {
 		return err
 	}
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
 	if err := w.loop.Open(ctx); err != nil {
 		return err
 	}
-	for range s.Ticks {
+	for k := range s.Ticks {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if err := w.settle(ctx, true); err != nil { // the loop reads the work of now
+		if err := w.until(ctx, s.at(k)); err != nil {
 			return err
 		}
-		if err := w.loop.Tick(ctx, w.now); err != nil {
+		if err := w.tick(ctx); err != nil {
 			return err
 		}
-		w.result.Ticks++
-		if w.failed != nil {
-			return w.failed
-		}
-		w.tend = time.Time{}
-		if err := w.settle(ctx, false); err != nil {
+	}
+	return w.until(ctx, s.at(s.Ticks))
+}
+
+// tick runs one tick, and counts it.
+func (w *world) tick(ctx context.Context) error {
+	if err := errors.Join(w.configure(ctx), w.arrive(ctx)); err != nil {
+		return err
+	}
+	if err := w.settle(ctx, true); err != nil { // the loop reads the work of now
+		return err
+	}
+	w.restrict()
+	err := w.loop.Tick(ctx, w.now)
+	w.release()
+	if err != nil {
+		return err
+	}
+	w.result.Ticks++
+	if w.failed != nil {
+		return w.failed
+	}
+	w.tend = time.Time{}
+	return w.settle(ctx, false)
+}
+
+// until visits all moments until the next tick.
+func (w *world) until(ctx context.Context, tick time.Time) error {
+	for w.now.Before(tick) {
+		if err := w.visit(ctx, w.next(tick)); err != nil {
 			return err
-		}
-		for next := s.Start.Add(time.Duration(w.result.Ticks) * s.Pool.Tick); w.now.Before(next); {
-			if err := w.visit(ctx, w.next(next)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

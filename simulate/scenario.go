@@ -34,6 +34,16 @@ type Scenario struct {
 	Billing price.Billing
 	// Sink receives the record of each tick, and keeps no part of it; nil: no receiver. Its error ends the run.
 	Sink func(api.TickRecord) error
+
+	past *past // nil: there is no recording
+}
+
+// at returns the time of a tick; after the last one, the end.
+func (s *Scenario) at(k int) time.Time {
+	if s.past != nil {
+		return s.past.at(k)
+	}
+	return s.Start.Add(time.Duration(k) * s.Pool.Tick)
 }
 
 // Group is a group of equal machines.
@@ -61,6 +71,7 @@ type Event struct {
 	Group, Zone string
 	Stock       *float64 // the provider has no more weight than that
 	Lost        bool     // all machines disappear, and the provider has none
+	Silent      bool     // the signals fail
 	// Orders are the operators' orders. Those of a later event count alone.
 	Orders *api.Orders
 }
@@ -120,8 +131,8 @@ func (e Event) validate(groups []Group) error {
 	if e.At < 0 || e.For < 0 {
 		return fmt.Errorf("at %v for %v: want at least 0", e.At, e.For)
 	}
-	if e.Stock == nil && !e.Lost && e.Orders == nil {
-		return errors.New("it changes nothing: want a stock, a loss or orders")
+	if e.Stock == nil && !e.Lost && !e.Silent && e.Orders == nil {
+		return errors.New("it changes nothing: want a stock, a loss, failing signals or orders")
 	}
 	if e.Stock != nil && !(*e.Stock >= 0) {
 		return fmt.Errorf("stock is %v: want at least 0", *e.Stock)

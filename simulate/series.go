@@ -26,6 +26,8 @@ type Series struct {
 	kinds  []resource.Kind
 	usable resource.Vector // of the nodes of the last Step
 	ends   time.Time       // of the next Linger; zero: none
+
+	lingers func(*Node) time.Duration // in place of Linger; nil: all nodes have it
 }
 
 // point is what an app needs from a time on.
@@ -166,6 +168,9 @@ func (s *Series) Step(now time.Time, nodes []*Node) Load {
 // lingering returns what a cordoned node still does.
 func (s *Series) lingering(now time.Time, n *Node) resource.Vector {
 	end := n.Cordoned.Add(s.Linger)
+	if s.lingers != nil {
+		end = n.Cordoned.Add(s.lingers(n))
+	}
 	if !now.Before(end) {
 		return resource.Vector{}
 	}
@@ -197,6 +202,36 @@ func (s *Series) Next(now time.Time) time.Time {
 		}
 	}
 	return next
+}
+
+// WriteCSV writes the points as ReadSeries reads them.
+func (s *Series) WriteCSV(to io.Writer) error {
+	head := []string{"time", "app"}
+	for _, k := range s.kinds {
+		head = append(head, k.String())
+	}
+	type row struct {
+		app string
+		point
+	}
+	var rows []row
+	for _, app := range s.names {
+		for _, p := range s.apps[app] {
+			rows = append(rows, row{app, p})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b row) int { return a.at.Compare(b.at) })
+	out := csv.NewWriter(to)
+	err := out.Write(head)
+	for _, r := range rows {
+		cells := []string{r.at.UTC().Format(time.RFC3339Nano), r.app}
+		for _, k := range s.kinds {
+			cells = append(cells, strconv.FormatFloat(r.need[k], 'f', -1, 64))
+		}
+		err = errors.Join(err, out.Write(cells))
+	}
+	out.Flush()
+	return errors.Join(err, out.Error())
 }
 
 // columns of a series, of which time is required.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // Config is the signals of one pool, with the limits of their evaluation.
@@ -11,7 +12,7 @@ type Config struct {
 	Cluster string
 	Pool    string
 	Tick    time.Duration // positive
-	Signals []Signal      // the default signal first, then one for each app
+	Signals []Signal      // the default signal first, then one for each app, each followed by its advisors
 }
 
 // Timeout returns how long a tick waits for its signals: half a tick, within limits, so that a
@@ -26,9 +27,9 @@ func (c Config) limit(s Signal) time.Duration { return max(s.TimeLimit, c.Timeou
 // outlasts reports whether an evaluation of s may outlast the tick that began it.
 func (c Config) outlasts(s Signal) bool { return s.TimeLimit > c.Timeout() }
 
-// Signal is the signal of one app.
+// Signal is the signal of one app, or an advisor.
 type Signal struct {
-	App        string
+	App        string // of an advisor: sigproto.AdvisorApp
 	Namespace  string
 	Name       string // empty: the app has no signal of its own
 	Version    string // pinned release
@@ -38,15 +39,25 @@ type Signal struct {
 	MaxRequest resource.Request // as in api.AppInput
 	Windows    []Window         // for processes whose Endpoint has no Request
 	Parameters map[string]any
+	Setpoint   float64  // of the pool; 0: unknown
+	Raise      []Signal // the app's advisors; the Panel does not read it
 }
+
+// advises reports whether the signal is an advisor.
+func (s Signal) advises() bool { return sigproto.AppOf(s.App) != s.App }
 
 // configured reports whether the app has a signal of its own.
 func (s Signal) configured() bool { return s.Name != "" }
+
+// Spec returns the content of its requests by the configuration.
+func (s Signal) Spec() RequestSpec {
+	return RequestSpec{Windows: s.Windows, Parameters: s.Parameters, Setpoint: s.Setpoint}
+}
 
 // spec returns the content of a request to the process at e.
 func (s Signal) spec(e Endpoint) RequestSpec {
 	if e.Request != nil {
 		return *e.Request
 	}
-	return RequestSpec{s.Windows, s.Parameters}
+	return s.Spec()
 }

@@ -100,7 +100,7 @@ func (p *Panel) Compare(ctx context.Context, tick *Shadows) []api.ShadowRecord {
 // Opinions are the newest opinions of all signals.
 type Opinions struct {
 	Default api.Opinion
-	Apps    []api.AppInput // in the order of the configuration
+	Apps    []api.AppInput // in the order of the configuration, with their advisors
 	// Short describes a window of usage without its beginning, in a request whose response counts;
 	// empty: all windows are complete.
 	Short string
@@ -113,6 +113,11 @@ func (p *Panel) Opinions() Opinions {
 	o := Opinions{Default: standby.opinion}
 	counts := len(apps) == 0
 	for _, s := range apps {
+		if s.advises() { // an advisor without a whole window advises less
+			of := &o.Apps[len(o.Apps)-1]
+			of.Raise = append(of.Raise, api.AdvisorInput{Name: s.App, Opinion: s.opinion, HoldFor: s.HoldFor, MaxRequest: s.MaxRequest})
+			continue
+		}
 		o.Apps = append(o.Apps, api.AppInput{
 			Name: s.App, Configured: s.configured(), Opinion: s.opinion, HoldFor: s.HoldFor, MaxRequest: s.MaxRequest,
 		})

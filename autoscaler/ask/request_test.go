@@ -4,7 +4,9 @@ import "testing"
 
 func TestRequestSpecsAreEqual(t *testing.T) {
 	t.Parallel()
-	q := func(windows []Window, parameters map[string]any) RequestSpec { return RequestSpec{windows, parameters} }
+	q := func(windows []Window, parameters map[string]any) RequestSpec {
+		return RequestSpec{windows, parameters, 0.7}
+	}
 	nested := func(x any) map[string]any { return map[string]any{"a": map[string]any{"b": []any{x}}} }
 	tests := []struct {
 		name string
@@ -15,6 +17,8 @@ func TestRequestSpecsAreEqual(t *testing.T) {
 		{"equal", q([]Window{{Name: "m"}}, nested(1.5)), q([]Window{{Name: "m"}}, nested(1.5)), true},
 		{"another value", q(nil, nested(1.5)), q(nil, nested(2.5)), false},
 		{"another range", q([]Window{{Name: "m", Range: 1}}, nil), q([]Window{{Name: "m", Range: 2}}, nil), false},
+		{"another resolution", q([]Window{{Name: "m"}}, nil), q([]Window{{Name: "m", Resolution: 1}}, nil), false},
+		{"another setpoint", q(nil, nil), RequestSpec{Setpoint: 0.8}, false},
 		{"no parameters", q(nil, nested(1.5)), q(nil, nil), false},
 	}
 	for _, test := range tests {

@@ -25,7 +25,11 @@ type Window struct {
 	// an empty one is. Only for type metrics.App.
 	Regex  bool
 	Range  time.Duration
-	MaxAge time.Duration // of the newest point; an older one is stale
+	MaxAge time.Duration // of the newest point, or of the end of the newest slot; an older one is stale
+	// Resolution is that of metrics.Query. Each series then has another one beside it, with the counts.
+	Resolution time.Duration
+	// Optional is set if the request is sent without the window while it is stale or unknown.
+	Optional bool
 }
 
 // windowReader reads the windows of one moment. It reads each one once, even if several requests
@@ -55,7 +59,7 @@ func newWindowReader(ctx context.Context, c Config, ports Ports, now time.Time) 
 }
 
 // series reads the windows of an app. A window that cannot be read, is empty, or has a too old
-// newest point is an error, because unknown is not empty. A regular expression without a match is
+// newest point is an error, because unknown is not empty; an optional one is left out. A regular expression without a match is
 // an empty window. short describes a window of usage that does not reach back to its beginning, if
 // there is one. If two windows have a series of the same name, the later one counts.
 func (r *windowReader) series(app string, windows []Window) (out []sigproto.Series, short string, err error) {
@@ -63,23 +67,34 @@ func (r *windowReader) series(app string, windows []Window) (out []sigproto.Seri
 	for _, w := range windows {
 		series, err := r.window(r.config.query(app, w, r.now))
 		if err != nil {
-			return nil, "", fmt.Errorf("window of %s is unknown: %w", w.Name, err)
+			err = fmt.Errorf("window of %s is unknown: %w", w.Name, err)
+		} else {
+			err = fresh(series, w, r.now)
 		}
-		if err := fresh(series, w, r.now); err != nil {
+		switch {
+		case err != nil && w.Optional:
+			continue
+		case err != nil:
 			return nil, "", err
 		}
 		if short == "" && w.Type == metrics.System {
 			short = r.tooShort(series, w)
 		}
 		before := len(out)
-		for _, one := range series {
-			shown := sigproto.Series{Name: w.shownName(app, one), Times: one.Times, Values: one.Values, Lineage: one.Lineage}
+		add := func(shown sigproto.Series) {
 			if i, ok := places[shown.Name]; ok && i < before {
 				out[i] = shown
-				continue
+				return
 			}
 			places[shown.Name] = len(out)
 			out = append(out, shown)
+		}
+		for _, one := range series {
+			name := w.shownName(app, one)
+			add(sigproto.Series{Name: name, Times: one.Times, Values: one.Values, Lineage: one.Lineage})
+			if one.Counts != nil {
+				add(sigproto.Series{Name: name + sigproto.CountSuffix, Times: one.Times, Values: one.Counts, Lineage: one.Lineage})
+			}
 		}
 	}
 	return out, short, nil
@@ -87,7 +102,7 @@ func (r *windowReader) series(app string, windows []Window) (out []sigproto.Seri
 
 // query returns the query of a window to the store.
 func (c Config) query(app string, w Window, now time.Time) metrics.Query {
-	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now, Regex: w.Regex}
+	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now, Regex: w.Regex, Resolution: w.Resolution}
 	if w.Regex {
 		q.Prefix = metrics.AppName(app, "")
 		return q
@@ -127,7 +142,7 @@ func splitName(configured string) (name string, d metrics.Dimensions) {
 
 // window returns the series that match q. It waits for a read of q in progress.
 func (r *windowReader) window(q metrics.Query) ([]metrics.Series, error) {
-	key := fmt.Sprintf("%s|%t|%s|%s|%d", q.Type, q.Regex, q.Prefix, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano())
+	key := fmt.Sprintf("%s|%t|%s|%s|%d|%d", q.Type, q.Regex, q.Prefix, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano(), q.Resolution)
 	r.mu.Lock()
 	once, ok := r.reads[key]
 	if !ok {
@@ -151,8 +166,8 @@ func fresh(series []metrics.Series, w Window, now time.Time) error {
 			newest = t
 		}
 	}
-	// A point's time has no fraction of a second.
-	if newest.IsZero() || now.Sub(newest) > w.MaxAge+time.Second {
+	// A point's time has no fraction of a second. A slot ends with its last second.
+	if newest.IsZero() || now.Sub(newest)-w.Resolution > w.MaxAge+time.Second {
 		return &staleError{metric: w.Name, newest: newest, window: w, now: now}
 	}
 	return nil
@@ -170,7 +185,7 @@ func (e *staleError) Error() string {
 	if e.newest.IsZero() {
 		return fmt.Sprintf("%s has no point in the last %v", e.metric, e.window.Range)
 	}
-	age := e.now.Sub(e.newest).Round(time.Second)
+	age := (e.now.Sub(e.newest) - e.window.Resolution).Round(time.Second)
 	return fmt.Sprintf("newest point of %s is %v old, at most %v is allowed", e.metric, age, e.window.MaxAge)
 }
 
@@ -184,7 +199,7 @@ func (r *windowReader) tooShort(series []metrics.Series, w Window) string {
 		}
 	}
 	reach := r.now.Sub(oldest)
-	if reach+2*r.config.Tick+time.Second >= w.Range {
+	if reach+2*r.config.Tick+w.Resolution+time.Second >= w.Range {
 		return ""
 	}
 	return fmt.Sprintf("%s reaches back %v of %v: what was used before is unknown", w.Name, reach.Round(time.Second), w.Range)

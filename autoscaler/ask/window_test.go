@@ -31,6 +31,8 @@ func TestQuery(t *testing.T) {
 		{"of an app, with dimensions", Window{Type: metrics.App, Name: "boost|cluster=c,zone=a=b"},
 			metrics.Query{Name: "web,boost", Dimensions: metrics.Dimensions{"cluster": "c", "zone": "a=b"}}},
 		{"of an app, with a bar in its name", Window{Type: metrics.App, Name: "a|b"}, metrics.Query{Name: "web,a|b"}},
+		{"with a resolution", Window{Type: metrics.App, Name: "requests", Resolution: 5 * time.Second},
+			metrics.Query{Name: "web,requests", Resolution: 5 * time.Second}},
 		{"pattern", Window{Type: metrics.App, Name: "^web,(a|b=)", Regex: true},
 			metrics.Query{Name: "^web,(a|b=)", Regex: true, Prefix: "web,"}},
 		{"system", Window{Type: metrics.System, Name: "cpus_allocated"}, metrics.Query{Name: "cpus_allocated", Dimensions: pool()}},
@@ -133,6 +135,8 @@ func TestSeries(t *testing.T) {
 		{"the later window counts", []Window{pattern("req", 0), exact}, []sigproto.Series{shown(a, 5, 1), shown(b, 2)}, ""},
 		{"of others", []Window{pattern("webb|other", 1)}, nil, "webb|other has no point in the last 1m0s"},
 		{"nothing", []Window{exact, pattern("nothing", 1)}, nil, "nothing has no point in the last 1m0s"},
+		{"nothing, of an optional window", []Window{exact, {Name: "nothing", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute, Optional: true}},
+			[]sigproto.Series{shown(a, 5, 1)}, ""},
 	}
 	r := newWindowReader(t.Context(), Config{Cluster: "here", Pool: "default"}, Ports{Limit: context.WithTimeout, Metrics: store}, now)
 	for _, test := range tests {

@@ -18,18 +18,25 @@ type combined struct {
 	left      string // out of the request, for people
 }
 
-// combine joins the requests of the apps, which are sorted by name, into one. The default signal's
+// combine joins the requests of the apps, which are sorted by name, into one, with or without advice. The default signal's
 // request is for the whole pool. If it counts, the larger of it and the others counts, kind by
 // kind, never the sum.
-func combine(apps []api.ResolvedRequest, standby api.Opinion, how api.Combine) combined {
+func combine(apps []api.ResolvedRequest, standby api.Opinion, how api.Combine, advised bool) combined {
 	c := combined{how: how, byDefault: len(apps) == 0 && standby.Verdict == api.VerdictValue}
 	for _, r := range apps {
+		var own resource.Request
 		switch r.Source {
 		case api.FromSignal, api.FromHeld:
-			c.names = append(c.names, r.App)
-			c.own = merge(c.own, r.Request, how)
+			own = r.Request
 		case api.FromDefault:
 			c.byDefault = true
+		}
+		if advised {
+			own = raised(own, r.Raise)
+		}
+		if !own.IsEmpty() {
+			c.names = append(c.names, r.App)
+			c.own = merge(c.own, own, how)
 		}
 	}
 	c.request = c.own

@@ -21,12 +21,13 @@ func Decide(in api.DecisionInput) Decision {
 	}
 	standby := checked(in.Default)
 	apps, held := resolve(in, now, standby)
-	requested := combine(apps, standby, in.Policy.Combine).without(in.Places)
+	requested := combine(apps, standby, in.Policy.Combine, false).without(in.Places)
+	advised := combine(apps, standby, in.Policy.Combine, true).without(in.Places)
 	s.Held, s.UnknownNeed = held, unknownNeeds(apps, s.UnknownNeed, now)
 	d := Decision{
 		Target:  t,
-		Request: requested.request,
-		Apps:    apps,
+		Request: advised.request,
+		Apps:    withAdvice(apps),
 		Steps: []api.Step{
 			{Rule: api.RuleOpinions, Before: t, After: t, Why: opinionsWhy(apps, standby)},
 			{Rule: api.RuleCombine, Before: t, After: t, Why: requested.why()},
@@ -40,6 +41,9 @@ func Decide(in api.DecisionInput) Decision {
 		return d
 	}
 	d.apply(target(in, requested))
+	if hasAdvisors(apps) {
+		d.apply(advisors(d.Target, target(in, advised), apps))
+	}
 	d.apply(keepWhileUnknown(t, d.Target, s.UnknownNeed, now, in.Policy.UnknownNeedMax))
 	if in.Places != nil {
 		d.apply(places(t, d.Target, in.Staying, *in.Places))

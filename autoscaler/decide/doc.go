@@ -10,6 +10,7 @@
 //	opinions   which signal counts for each app, and its request
 //	combine    many requests become one
 //	target     the request becomes a target capacity
+//	advisors   the request with advice, if its target is higher
 //	ignorance  a pool with unknown need does not shrink, or not for long
 //	places     nor below the nodes whose copies have no other place; it grows for
 //	           copies without a place

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// resolve returns the request that counts for each app, sorted by name, and the values to store for
+// resolve returns the request that counts for each app, without advice, sorted by name, and the values to store for
 // the next tick. now is the rules' monotonic clock. standby is the default signal's opinion,
 // checked.
 func resolve(in api.DecisionInput, now time.Time, standby api.Opinion) ([]api.ResolvedRequest, []api.HeldRequest) {
@@ -28,6 +28,11 @@ func resolve(in api.DecisionInput, now time.Time, standby api.Opinion) ([]api.Re
 		}
 		resolved[i] = settle(app, own, standby, past)
 		held = append(held, past.held(app.Name)...)
+		for _, a := range app.Raise {
+			advice, past := settleAdvice(a, lastResponses[a.Name], in.Now, now)
+			resolved[i].Raise = append(resolved[i].Raise, advice)
+			held = append(held, past.held(a.Name)...)
+		}
 	}
 	return resolved, held
 }
@@ -93,19 +98,19 @@ func settle(app api.AppInput, own, standby api.Opinion, past memory) api.Resolve
 	r.Fallback = r.Source == api.FromNone || app.Configured && lost
 	if r.Source == api.FromSignal || r.Source == api.FromHeld {
 		var over string
-		if r.Request, over = boundRequest(app, r.Request); over != "" {
+		if r.Request, over = boundRequest(app.MaxRequest, r.Request); over != "" {
 			r.Why = strings.TrimPrefix(r.Why+"; "+over, "; ")
 		}
 	}
 	return r
 }
 
-// boundRequest returns r with at most MaxRequest of each kind, and the reduced kinds, or an empty string.
-func boundRequest(a api.AppInput, r resource.Request) (bounded resource.Request, over string) {
+// boundRequest returns r with at most that much of each kind, and the reduced kinds, or an empty string.
+func boundRequest(limits, r resource.Request) (bounded resource.Request, over string) {
 	var cut []string
 	for _, k := range resource.Kinds() {
 		x, ok := r.Get(k)
-		if most, limited := a.MaxRequest.Get(k); ok && limited && x > most {
+		if most, limited := limits.Get(k); ok && limited && x > most {
 			r = r.With(k, most)
 			cut = append(cut, fmt.Sprintf("%s is above max_request, %s counts", amount(k, x), amount(k, most)))
 		}

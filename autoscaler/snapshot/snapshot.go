@@ -55,6 +55,35 @@ func (s *Snapshot) Refresh(facts []api.NodeFacts, only map[string]bool) *Snapsho
 	return out
 }
 
+// Without returns the snapshot as if these instances did not exist. Joined ones count as lost.
+func (s *Snapshot) Without(away map[string]bool) *Snapshot {
+	out := *s
+	out.Groups, out.Fulfilled, out.Joined = slices.Clone(s.Groups), 0, 0
+	for i := range out.Groups {
+		g := &out.Groups[i]
+		g.Instances = slices.DeleteFunc(slices.Clone(g.Instances), func(i pools.Instance) bool { return away[i.ID] })
+		out.Fulfilled += g.Fulfilled()
+	}
+	out.Nodes, out.Totals, out.Allocated = make([]pools.Node, 0, len(s.Nodes)), resource.Vector{}, resource.Vector{}
+	for _, n := range s.Nodes {
+		switch id := n.Instance.ID; {
+		case away[id] && n.State.Joined():
+			out.Lost++
+		case away[id]:
+		case n.State.Joined():
+			out.addUsage(n.Facts, s.Quarantined(id))
+			if !s.Quarantined(id) {
+				out.Joined += n.Instance.Weight
+			}
+			fallthrough
+		default:
+			out.Nodes = append(out.Nodes, n)
+		}
+	}
+	out.Silent = slices.DeleteFunc(slices.Clone(s.Silent), func(id string) bool { return away[id] })
+	return &out
+}
+
 // Group returns the group for calls to the provider.
 func (s *Snapshot) Group(id string) (pools.Group, bool) {
 	for _, g := range s.groups {

@@ -73,6 +73,7 @@ func stateRows() map[string]stateRow {
 		"resume":  {"0 continues with its next tick; it was paused", noTickYet, noTickYet, "0 continues with its next tick; it was paused"},
 		"offset":  order, "pool target": order,
 		"pool decide":     {"0 ticks would have decided otherwise", noTickYet, noTickYet, "0 ticks would have decided otherwise"},
+		"simulate init":   {"1 no tick of the", noTickYet, noTickYet, "1 no tick of the"},
 		"pool groups":     {"0 red    local  1       1          1    4", noTickYet, noTickYet, noHolder},
 		"pool list":       {"0 paused  ", "0 default  no tick", "0 default  no tick", "0 default  "},
 		"pool roll":       {"0 would replace", noTickYet, noTickYet, noHolder},
@@ -101,6 +102,7 @@ func stateRows() map[string]stateRow {
 		"nats streams":   {"0 0 streams created", "0 0 streams created", "0 11 streams created", "0 0 streams created"},
 		"metrics put":    {"0 1 values written for app web", noStore, noStore, noStore},
 		"metrics get":    {"0 web,a", noStore, noStore, noStore},
+		"signal try":     {"1 web,none of type app_metrics has no complete slot of 5m", noStore, noStore, noStore},
 		"metrics import": {"0 values written", noStore, noStore, noStore},
 
 		"node status": health("0 mode observe"), "node history": health("0 No resources found"), "node check": health("0 NODE_STATUS_POLLING"),

@@ -60,12 +60,12 @@ func TestDashboardOfFaults(t *testing.T) {
 	if got := b.Text(`.ranges [aria-current]`); got != "since the pool exists" {
 		t.Errorf("the page of a new pool shows %q, want the time since the pool exists", got)
 	}
-	b.Shot("up-pool")
+	b.Shots("up-pool")
 	b.Run(chromedp.Click(".changes tbody a", chromedp.ByQuery), chromedp.WaitVisible(".waterfall", chromedp.ByQuery))
 	if got := b.Text(".waterfall .changed:last-child"); !strings.Contains(got, "max_capacity allows 20") {
 		t.Errorf("the deciding rule is %q", got)
 	}
-	b.Shot("up-decision")
+	b.Shots("up-decision")
 
 	d := &dashboardNumbers{T: t, u: u, address: address, token: token, from: began, to: time.Now()}
 	d.compare()

@@ -37,7 +37,7 @@ const (
 var steps = [...]struct{ until, command string }{
 	{"ready in", "weir app set web --instances 2 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'"},
 	{"web 2/2", "weir app set web --instances 20"},
-	{"pool 2 -> 5", "weir explain | head -16"},
+	{"pool 2 -> 5", "weir explain | head -19"},
 	{"web 20/20", "weir app set web --instances 2"},
 	{"pool 2 -> 2, 2 joined; web 2/2", "weir status | head -4"},
 }

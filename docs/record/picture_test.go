@@ -91,4 +91,10 @@ func TestRecordedPicture(t *testing.T) {
 			t.Errorf("docs/terminal.svg has no command %q: run \"make record\"", step.command)
 		}
 	}
+	said := func(text string) bool {
+		return slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, text) })
+	}
+	if !said("Apps need 5 machines: grows from 2 to 5.") || said("wanted") {
+		t.Error("docs/terminal.svg has words of an older version: run \"make record\"")
+	}
 }

@@ -58,7 +58,7 @@ var house = []room{
 	{"nodehealth", floors{rules: "judge", machinery: "replay senlin", loop: ".", adapter: "events probes workflow"}},
 	{"harmonizer", floors{vocabulary: "message", rules: "wheel queue known apps cloudfoundry cloudfoundry/shadow cloudfoundry/report", machinery: "replay", loop: ".", adapter: "cloudfoundry/bulkapi cloudfoundry/varz natsbus rowfile", support: "cloudfoundry/bulkapi/bulktest"}},
 	{"bootstrap", floors{vocabulary: "release release/keyfile release/shareddir", machinery: "supervise/... control", loop: ".", adapter: "release/s3store"}},
-	{"signals", floors{ground: "python", rules: "calendar", loop: ". builtin plugin signaltest"}},
+	{"signals", floors{ground: "python", rules: "calendar forecast", loop: ". builtin plugin signaltest"}},
 	{"autoscaler", floors{rules: "decide shadow", machinery: "resolve snapshot ask", loop: ". apply"}},
 	{"placer", floors{loop: ".", support: "schedulertest"}},
 	{"agent", floors{contracts: ". wire metadata measure readiness", support: "forgertest"}},
@@ -82,7 +82,7 @@ var pure = []string{
 	"api", "autoscaler/decide", "autoscaler/resolve", "autoscaler/shadow", "harmonizer/apps", "harmonizer/known", "harmonizer/queue", "harmonizer/cloudfoundry/report",
 	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/price", "internal/price/spending", "internal/ui/web/plot",
 	"internal/ui/web/series", "internal/history/condition", "nodehealth/judge", "pools/disruption", "pools/fit", "pools/liveness", "pools/plan",
-	"signals/calendar",
+	"signals/calendar", "signals/forecast",
 }
 
 // limit restricts the imports of packages beyond their floors. Of the house, the packages of from import only those of

@@ -79,7 +79,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
 		(&versionCommands{cli}).versionCommand(), simulation.Command(cli), prices.Command(cli),
 	)
 	root.AddCommand(pool.Commands(cli)...)
-	root.AddCommand(cluster.Commands(cli)...)
+	root.AddCommand(cluster.Commands(cli, simulation.Compare)...)
 	root.AddCommand(daemons.Commands(cli)...)
 	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)
 	sortIntoGroups(root)

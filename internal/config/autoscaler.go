@@ -21,6 +21,9 @@ const defaultPeriod = 10 * time.Minute
 // holdPeriods is how many periods an app's last value stays usable.
 const holdPeriods = 3
 
+// advisorPeriods is how many periods an advisor's last value counts: until the next one is due, and held for one period more.
+const advisorPeriods = 2
+
 // defaultOrphan is how long an instance may run before its node joins, in seconds.
 const defaultOrphan = 1800
 
@@ -63,25 +66,40 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		Default: ask.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
 			Period: s.AutoscaleSig.Every(defaultPeriod), TimeLimit: s.AutoscaleSig.TimeLimit, Windows: windows(s.AutoscaleSig.Metrics),
-			Parameters: s.AutoscaleSig.Parameters,
+			Parameters: s.AutoscaleSig.Parameters, Setpoint: setpoint(s, p),
 		},
 	}
 	for _, signal := range p.Signals {
-		period := signal.Every(defaultPeriod)
-		if signal.Name == "" { // the app uses the default signal and is evaluated with it
-			period = c.Default.Period
+		one := signal.evaluated(c.Default)
+		one.HoldFor = signal.hold(one.Period)
+		for _, a := range signal.advisors() {
+			advisor := a.evaluated(c.Default)
+			advisor.HoldFor = advisorPeriods * advisor.Period
+			one.Raise = append(one.Raise, advisor)
 		}
-		c.Apps = append(c.Apps, ask.Signal{
-			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
-			Period: period, TimeLimit: signal.TimeLimit, HoldFor: signal.hold(period),
-			MaxRequest: signal.MaxRequest.request(), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
-		})
+		c.Apps = append(c.Apps, one)
 	}
 	c.Tick = tickOf(s, p)
 	if lease := Lease(s, p); lease != 0 && lease < callsInLease*longestCall {
 		c.CallTimeout = lease / callsInLease
 	}
 	return c
+}
+
+// evaluated returns how the loop evaluates a signal or an advisor.
+func (s Signal) evaluated(standby ask.Signal) ask.Signal {
+	period := s.Every(defaultPeriod)
+	if s.Name == "" { // the app uses the default signal and is evaluated with it
+		period = standby.Period
+	}
+	one := ask.Signal{
+		App: s.App, Namespace: s.Namespace, Name: s.Name, Version: s.Pin(), Period: period, TimeLimit: s.TimeLimit,
+		MaxRequest: s.MaxRequest.request(), Windows: windows(s.Metrics), Parameters: s.Parameters, Setpoint: standby.Setpoint,
+	}
+	for i := range one.Windows { // at_least of a calendar needs none
+		one.Windows[i].Optional = s.isCalendar()
+	}
+	return one
 }
 
 // machines returns what one machine of each group offers, by the file.
@@ -118,9 +136,16 @@ func shortestPeriodOf(s Service, p Pool) time.Duration {
 	return shortest
 }
 
-// tickOf returns the tick of a pool. The files may have mistakes in other values.
+// tickOf returns the tick of a pool. The files may have mistakes in other values. Advisors count here only: the period of the
+// limits is that of the signals, so that an advisor cannot shorten it.
 func tickOf(s Service, p Pool) time.Duration {
-	return firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, shortestPeriodOf(s, p))
+	shortest := shortestPeriodOf(s, p)
+	for _, signal := range p.Signals {
+		for _, a := range signal.Raise {
+			shortest = min(shortest, a.Every(defaultPeriod))
+		}
+	}
+	return firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, shortest)
 }
 
 // either returns the value from the pool's file or, if it is missing, from the service file.
@@ -150,10 +175,14 @@ func defaultRole(s Service, p Pool) string {
 	return firstOf(p.Autoscaling.DefaultSignalRole, s.Autoscaling.DefaultSignalRole)
 }
 
+func setpoint(s Service, p Pool) float64 {
+	return *either(s, p, func(a Autoscaling) *float64 { return a.Setpoint })
+}
+
 func policy(s Service, p Pool) api.DecisionPolicy {
 	margin := *either(s, p, func(a Autoscaling) *float64 { return a.Margin })
 	d := api.DecisionPolicy{
-		Setpoint:   *either(s, p, func(a Autoscaling) *float64 { return a.Setpoint }),
+		Setpoint:   setpoint(s, p),
 		MarginUp:   margin,
 		MarginDown: margin,
 		Combine:    api.CombineSum,
@@ -205,7 +234,7 @@ func windows(list []Metric) []ask.Window {
 	for _, m := range list {
 		out = append(out, ask.Window{
 			Name: m.Name, Type: metrics.Type(m.Type), App: m.App, Regex: m.Regex,
-			Range: m.Window(), MaxAge: m.Age(),
+			Range: m.Window(), MaxAge: m.Age(), Resolution: m.Resolution,
 		})
 	}
 	return out
@@ -233,12 +262,12 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	fallbackSignal.RequestConfig, fallbackSignal.TimeLimit = encodeRequestSpec(loop.Default), loop.Default.TimeLimit
 	fallbackSignal.Limits, fallbackSignal.Environment = s.AutoscaleSig.Limits.limits(), variables(s.AutoscaleSig.Environment)
 	plan.Signals = append(plan.Signals, fallbackSignal)
-	for i, signal := range p.Signals {
+	for _, signal := range p.each() {
 		if signal.Name == "" {
 			continue
 		}
 		one := signal.plan()
-		one.RequestConfig, one.TimeLimit = encodeRequestSpec(loop.Apps[i]), loop.Apps[i].TimeLimit
+		one.RequestConfig, one.TimeLimit = encodeRequestSpec(signal.evaluated(loop.Default)), signal.TimeLimit
 		plan.Signals = append(plan.Signals, one)
 	}
 	return plan
@@ -247,7 +276,7 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 // encodeRequestSpec returns the request of a signal as JSON. It travels to the autoscaler together with the signal's
 // address.
 func encodeRequestSpec(s ask.Signal) string {
-	text, err := json.Marshal(ask.RequestSpec{Windows: s.Windows, Parameters: s.Parameters})
+	text, err := json.Marshal(s.Spec())
 	if err != nil {
 		return "" // Validate has encoded the parameters; an empty text means those of the files
 	}

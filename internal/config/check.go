@@ -197,7 +197,8 @@ func (c *checker) checkLeaf(node ast.Node, t reflect.Type, path string) bool {
 	return true
 }
 
-// checkFree checks a value that may have any keys for duplicate keys.
+// checkFree checks a value that may have any keys for duplicate keys. It records the lines of keys and entries, which the
+// program of the value may refuse.
 func (c *checker) checkFree(node ast.Node, path string) bool {
 	if c.indirect(node, path) {
 		return false
@@ -205,12 +206,17 @@ func (c *checker) checkFree(node ast.Node, path string) bool {
 	if list, ok := node.(*ast.SequenceNode); ok {
 		usable := true
 		for i, item := range list.Values {
-			usable = c.checkFree(item, fmt.Sprintf("%s[%d]", path, i)) && usable
+			at := fmt.Sprintf("%s[%d]", path, i)
+			c.lines[at] = strictyaml.LineOf(item)
+			usable = c.checkFree(item, at) && usable
 		}
 		return usable
 	}
 	pairs, _ := mappingOf(node)
-	usable := c.visitPairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) bool { return c.checkFree(pair.Value, at) })
+	usable := c.visitPairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) bool {
+		c.lines[at] = strictyaml.LineOf(pair.Key)
+		return c.checkFree(pair.Value, at)
+	})
 	return len(usable) == len(pairs)
 }
 

@@ -49,7 +49,8 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute, FailedBoots: 3, Grace: 5 * time.Minute,
 		Default: ask.Signal{
 			App: "__default__", Namespace: "weir", Name: "default", Period: 10 * time.Minute,
-			Windows: []ask.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
+			Windows:  []ask.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
+			Setpoint: 0.7,
 		},
 	}
 	got := Autoscaler(load(t, "", goodPool))
@@ -85,8 +86,11 @@ autoscale_signals:
       - {name: cpus_allocated, type: system_metrics, minute_range: 20}
       - {name: instances_expected, type: instance_counts, minute_range: 10, app: web}
     parameters: [{headroom: 1.2, zone: a}, {zone: b}]
-  - {app: api, name: rps, version: v2, hold_for: 7s, time_limit: 15s, max_request: {cpus: 40, mem: 1000000}, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m}]}
-  - {app: idle}
+  - {app: api, name: rps, version: v2, hold_for: 7s, time_limit: 15s, max_request: {cpus: 40, mem: 1000000}, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m, resolution: 30s}]}
+  - app: idle
+    raise:
+      - {name: calendar, kind: builtin, period: 30s, max_request: {cpus: 40}, parameters: {time_zone: Europe/Berlin, periods: [{name: p, days: daily, from: "08:00", for: 1h, at_least: {cpus: 4}}]}}
+      - {namespace: shop, name: forecast, version: v3, period: 1m, required_metrics: [{name: load, type: app_metrics, range: 1m}], shadow: {version: v4}}
 `))
 	want := autoscaler.Config{
 		Cluster: "prod", Pool: "default", Tick: 20 * time.Second,
@@ -103,7 +107,7 @@ autoscale_signals:
 		Default: ask.Signal{
 			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second, TimeLimit: 25 * time.Second,
 			Windows:    []ask.Window{{Name: "cpus_allocated", Type: metrics.System, Range: 2 * time.Minute, MaxAge: time.Minute}},
-			Parameters: map[string]any{"a": uint64(1)},
+			Parameters: map[string]any{"a": uint64(1)}, Setpoint: 0.5,
 		},
 		Apps: []ask.Signal{
 			{
@@ -112,14 +116,31 @@ autoscale_signals:
 					{Name: "cpus_allocated", Type: metrics.System, Range: 20 * time.Minute, MaxAge: 20 * time.Minute},
 					{Name: "instances_expected", Type: metrics.InstanceCounts, App: "web", Range: 10 * time.Minute, MaxAge: 10 * time.Minute},
 				},
-				Parameters: map[string]any{"headroom": 1.2, "zone": "b"},
+				Parameters: map[string]any{"headroom": 1.2, "zone": "b"}, Setpoint: 0.5,
 			},
 			{
 				App: "api", Namespace: "default", Name: "rps", Version: "v2", Period: 20 * time.Second, TimeLimit: 15 * time.Second, HoldFor: 7 * time.Second,
 				MaxRequest: resource.Request{}.With(resource.CPUs, 40).With(resource.Mem, 1e6),
-				Windows:    []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}},
+				Windows:    []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute, Resolution: 30 * time.Second}},
+				Setpoint:   0.5,
 			},
-			{App: "idle", Namespace: "default", Period: 30 * time.Second, HoldFor: 90 * time.Second},
+			{
+				App: "idle", Namespace: "default", Period: 30 * time.Second, HoldFor: 90 * time.Second, Setpoint: 0.5,
+				Raise: []ask.Signal{
+					{
+						App: "idle~calendar", Namespace: "default", Name: "calendar", Period: 30 * time.Second, HoldFor: time.Minute,
+						MaxRequest: resource.Request{}.With(resource.CPUs, 40), Setpoint: 0.5, Parameters: map[string]any{
+							"time_zone": "Europe/Berlin", "periods": []any{map[string]any{
+								"name": "p", "days": "daily", "from": "08:00", "for": "1h", "at_least": map[string]any{"cpus": uint64(4)},
+							}},
+						},
+					},
+					{
+						App: "idle~forecast", Namespace: "shop", Name: "forecast", Version: "v3", Period: time.Minute, HoldFor: 2 * time.Minute,
+						Windows: []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}}, Setpoint: 0.5,
+					},
+				},
+			},
 		},
 	}
 	if diff := cmp.Diff(want, got, byEquality); diff != "" {
@@ -173,7 +194,7 @@ func TestBootstrap(t *testing.T) {
 	}
 	question := &ask.RequestSpec{
 		Windows:    []ask.Window{{Name: "m", Type: metrics.System, Range: time.Minute, MaxAge: time.Minute}},
-		Parameters: map[string]any{"headroom": 2.0, "zones": []any{"a", "b"}},
+		Parameters: map[string]any{"headroom": 2.0, "zones": []any{"a", "b"}}, Setpoint: 0.7,
 	}
 	if diff := cmp.Diff(question, asked); diff != "" {
 		t.Errorf("the request spec of web's signal (-want +got):\n%s", diff)
@@ -213,8 +234,10 @@ func TestSignalForWholePool(t *testing.T) {
 	const one = "autoscale_signal:\n  name: rps\n  branch_or_tag: v1\n  period_minutes: 5\n  required_metrics: [{name: m, type: system_metrics, minute_range: 10}]\n"
 	p := mustReadPool(t, goodPool+one)
 	want := []Signal{{
-		App: "default", Namespace: "default", Name: "rps", BranchOrTag: "v1", PeriodMin: 5,
-		Metrics: []Metric{{Name: "m", Type: "system_metrics", RangeMin: 10}},
+		App: "default", Program: Program{
+			Namespace: "default", Name: "rps", BranchOrTag: "v1", PeriodMin: 5,
+			Metrics: []Metric{{Name: "m", Type: "system_metrics", RangeMin: 10}},
+		},
 	}}
 	if diff := cmp.Diff(want, p.Signals); diff != "" || p.Signal != nil {
 		t.Errorf("signals, with %v beside them (-want +got):\n%s", p.Signal, diff)

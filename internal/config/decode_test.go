@@ -45,7 +45,7 @@ func TestWrongForm(t *testing.T) {
 		{"unknown nested key", goodPool + "autoscaling:\n  setpont: 0.7\n", "FILE:5: autoscaling.setpont: no such key; did you mean setpoint? " +
 			"(allowed: budgets, combine, configuration_grace, cooldown, default_signal_role, drift, excluded_resources, failed_boots, ignorance_max, instance_loss_threshold, killable_nodes_prioritizing_v2, lease, margin_down, margin_up, orphan_instance_uptime_threshold_seconds, places, prevent_scale_down_after_capacity_loss, setpoint, target_capacity_margin, tick)"},
 		{"unknown key in a list", goodPool + "autoscale_signals:\n  - app: web\n    nam: rps\n", "FILE:6: autoscale_signals[0].nam: no such key; did you mean name? " +
-			"(allowed: app, branch_or_tag, distinct_app, environment, hold_for, internal, kind, limits, max_request, name, namespace, parameters, period, period_minutes, required_metrics, shadow, time_limit, version)"},
+			"(allowed: app, branch_or_tag, distinct_app, environment, hold_for, internal, kind, limits, max_request, name, namespace, parameters, period, period_minutes, raise, required_metrics, shadow, time_limit, version)"},
 		{"name of a field that no file sets", goodPool + "-: default\ndocument: 1\n", "FILE:4: -: no such key (allowed: " + topKeys + ")\nFILE:5: document: no such key (allowed: " + topKeys + ")"},
 		{"unknown key of a thousand letters", goodPool + long + ": 1\n", "FILE:4: " + long[:200] + "...: no such key (allowed: " + topKeys + ")"},
 		{"list for a key", goodPool + "? [a]\n: 1\n", "FILE:5: found an invalid key for this map"},

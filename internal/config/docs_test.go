@@ -50,6 +50,17 @@ func TestDocumentedPolicies(t *testing.T) {
 	}
 }
 
+// TestDocumentedForecast loads the signals of docs/guide-forecast.md.
+func TestDocumentedForecast(t *testing.T) {
+	blocks := documented(t, "guide-forecast.md")
+	if len(blocks) != 1 {
+		t.Fatalf("the page has %d YAML blocks, want one", len(blocks))
+	}
+	if _, err := readPool(t, goodPool+blocks[0]); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestDocumentedFiles loads the files of docs/configuration.md.
 func TestDocumentedFiles(t *testing.T) {
 	blocks := documented(t, "configuration.md")

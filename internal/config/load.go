@@ -163,8 +163,10 @@ func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 		return Pool{}, doc.complete(err)
 	}
 	for i := range p.Signals {
-		if p.Signals[i].Namespace == "" {
-			p.Signals[i].Namespace = p.Name
+		s := &p.Signals[i]
+		s.Namespace = firstOf(s.Namespace, p.Name)
+		for j := range s.Raise {
+			s.Raise[j].Namespace = firstOf(s.Raise[j].Namespace, p.Name)
 		}
 	}
 	return p, doc.complete(p.Validate())

@@ -78,7 +78,9 @@ func TestLoadFromAPipe(t *testing.T) {
 func TestLoadServiceAlone(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no file", "", ""},
-		{"default signal of another name", "autoscale_signal:\n  name: rps\n", `DIR/weir.yaml:2: autoscale_signal.name: is "rps": weir ships default, instance_count, pending; of a release, the version is missing`},
+		{"default signal of another name", "autoscale_signal:\n  name: rps\n", `DIR/weir.yaml:2: autoscale_signal.name: is "rps": weir ships calendar, default, forecast, instance_count, pending; of a release, the version is missing`},
+		{"a calendar", "autoscale_signal:\n  name: calendar\n", "DIR/weir.yaml:2: autoscale_signal.name: is calendar, which has no opinion outside of its periods, so the pool would never shrink: list it in raise of an app"},
+		{"a forecast", "autoscale_signal:\n  name: forecast\n", "DIR/weir.yaml:2: autoscale_signal.name: is forecast, which has no opinion without a season, so the pool would never shrink: list it in raise of an app"},
 		{"its period", "autoscale_signal:\n  period: 1ms\n", "DIR/weir.yaml:2: autoscale_signal.period: is 1ms: want 100ms to 8760h"},
 		{"its time limit", "autoscale_signal:\n  period: 1m\n  time_limit: 2m\n", "DIR/weir.yaml:3: autoscale_signal.time_limit: is 2m: want 500ms to the period of the signal, 1m"},
 		{"its windows", "autoscale_signal:\n  required_metrics:\n  - {name: m, type: x, range: 1m}\n",

@@ -22,12 +22,12 @@ func Parts(s Service, p Pool) map[string]string {
 	for _, g := range p.Groups {
 		parts["group "+groupName(g)] = partText(chosen(g.Keys, g.Value))
 	}
-	for _, signal := range p.Signals {
+	for _, signal := range p.each() {
 		if signal.Name != "" { // else the app uses the default signal
 			parts["signal of app "+signal.App] = signal.Namespace + "/" + signal.Name + "@" + signal.Pin()
 		}
 		addMetrics(parts, "app "+signal.App, signal.Metrics)
-		signal.Namespace, signal.Name, signal.Version, signal.BranchOrTag, signal.Metrics = "", "", "", "", nil
+		signal.Namespace, signal.Name, signal.Version, signal.BranchOrTag, signal.Metrics, signal.Raise = "", "", "", "", nil, nil
 		parts["app "+signal.App] = partText(shownSection(reflect.ValueOf(signal), document{}, ""))
 	}
 	standby := s.AutoscaleSig

@@ -31,6 +31,11 @@ func Policy(text []byte) (api.Case, error) {
 		ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(doc, path)...)
 		ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(doc, path)...)
 		ps = append(ps, s.MaxRequest.problems(doc, path+".max_request")...)
+		for j, a := range s.Raise {
+			at := fmt.Sprintf("%s.raise[%d]", path, j)
+			ps = append(ps, periodOf(a.Period, a.PeriodMin).problems(doc, at)...)
+			ps = append(ps, a.MaxRequest.problems(doc, at+".max_request")...)
+		}
 	}
 	if err := ps.OrNil(); err != nil {
 		return api.Case{}, err
@@ -38,7 +43,11 @@ func Policy(text []byte) (api.Case, error) {
 	loop := Autoscaler(Service{}.withDefaults(), p)
 	c := api.Case{Limits: loop.Prune, OrphansAfter: loop.OrphansAfter, Input: api.DecisionInput{Policy: loop.Policy}}
 	for _, s := range loop.Apps {
-		c.Input.Apps = append(c.Input.Apps, api.AppInput{Name: s.App, Configured: s.Name != "", HoldFor: s.HoldFor, MaxRequest: s.MaxRequest})
+		app := api.AppInput{Name: s.App, Configured: s.Name != "", HoldFor: s.HoldFor, MaxRequest: s.MaxRequest}
+		for _, a := range s.Raise {
+			app.Raise = append(app.Raise, api.AdvisorInput{Name: a.App, HoldFor: a.HoldFor, MaxRequest: a.MaxRequest})
+		}
+		c.Input.Apps = append(c.Input.Apps, app)
 	}
 	return c, nil
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -146,8 +147,51 @@ func (p Pool) withDefaults() Pool {
 	p.Signal, p.OldSignal = nil, nil
 	for i := range p.Signals {
 		p.Signals[i] = p.Signals[i].withDefaults()
+		p.Signals[i].Raise = slices.Clone(p.Signals[i].Raise)
 	}
 	return p
+}
+
+// each returns all signals with their paths: one for each app, each followed by its advisors.
+func (p Pool) each() iter.Seq2[string, Signal] {
+	return func(yield func(string, Signal) bool) {
+		for i, s := range p.Signals {
+			path := p.signalPath(i)
+			if !yield(path, s) {
+				return
+			}
+			for j, a := range s.advisors() {
+				if !yield(fmt.Sprintf("%s.raise[%d]", path, j), a) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Programs returns the programs of all signals and advisors, by app: of an advisor "APP~NAME".
+func (p Pool) Programs() map[string]Program {
+	all := map[string]Program{}
+	for _, s := range p.each() {
+		all[s.App] = s.Program
+	}
+	return all
+}
+
+// program returns the program of the signal of an app, or of an advisor; nil: the file has none.
+func (p Pool) program(app string) *Program {
+	for i := range p.Signals {
+		s := &p.Signals[i]
+		if s.App == app {
+			return &s.Program
+		}
+		for j := range s.Raise {
+			if sigproto.AdvisorApp(s.App, s.Raise[j].Name) == app {
+				return &s.Raise[j]
+			}
+		}
+	}
+	return nil
 }
 
 // pin completes the file's signals. Metrics and periods come from the file, so a pin for an app that the file lacks
@@ -158,13 +202,12 @@ func (p Pool) pin(pins []Pin) error {
 		if pin.App == sigproto.DefaultApp { // the service file's
 			continue
 		}
-		i := slices.IndexFunc(p.Signals, func(s Signal) bool { return s.App == pin.App })
-		if i < 0 {
+		s := p.program(pin.App)
+		if s == nil {
 			ps = append(ps, p.document.problem("autoscale_signals", fmt.Sprintf(
 				"has no entry for app %q, which the environment gives %s/%s@%s: add one with its required_metrics", pin.App, pin.Namespace, pin.Name, pin.Version)))
 			continue
 		}
-		s := &p.Signals[i]
 		if s.Pin() == "" && s.Kind != kindBuiltin {
 			s.Version = pin.Version
 		}
@@ -232,6 +275,8 @@ func (p Pool) signalProblems() Problems {
 			ps = append(ps, d.problem(path+".app", fmt.Sprintf("%q has a signal already: one signal for each app", s.App)))
 		}
 		apps[s.App] = true
+	}
+	for path, s := range p.each() {
 		if s.Name == "" {
 			continue
 		}

@@ -6,11 +6,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // kindBuiltin is the kind of a signal that weir ships. It has no version.
@@ -146,8 +150,85 @@ func (s Signal) builtinProblems(d document, path string) Problems {
 			ps = append(ps, d.problem(path+"."+key, "is not for kind builtin, whose version is that of weir: remove it"))
 		}
 	}
+	if err := builtin.Check(s.Name, s.Parameters); err != nil {
+		for line := range strings.SplitSeq(err.Error(), "\n") {
+			ps = append(ps, d.problem(path+".parameters", line))
+		}
+	}
+	if why, only := onlyAdvises(s.Name); only && sigproto.AppOf(s.App) == s.App {
+		ps = append(ps, d.problem(path+".name", why))
+	}
+	if s.isCalendar() {
+		ps = append(ps, s.calendarProblems(d, path)...)
+	}
+	if s.isForecast() {
+		ps = append(ps, s.forecastProblems(d, path)...)
+	}
 	return append(ps, s.addressProblems(d, path)...)
 }
+
+// onlyAdvises returns whether a shipped signal can be an advisor only, and the problem of another use.
+func onlyAdvises(name string) (why string, only bool) {
+	without := map[string]string{"calendar": "outside of its periods", "forecast": "without a season"}[name]
+	return fmt.Sprintf("is %s, which has no opinion %s, so the pool would never shrink: list it in raise of an app", name, without), without != ""
+}
+
+// calendarProblems checks the parameters of the calendar.
+func (s Program) calendarProblems(d document, path string) (ps Problems) {
+	c, problems := calendar.Decode(s.Parameters, time.LoadLocation)
+	for _, p := range problems {
+		ps = append(ps, d.problem(path+".parameters."+p.Path, p.What))
+	}
+	if problems == nil && c.NeedsRequest() && len(s.Metrics) == 0 {
+		ps = append(ps, d.problem(path+".required_metrics", "is missing: times and plus need windows of KIND_expected or KIND_allocated, such as cpus_expected"))
+	}
+	return ps
+}
+
+// forecastProblems checks the window of the forecast.
+func (s Program) forecastProblems(d document, path string) (ps Problems) {
+	name, _ := s.Parameters["metric"].(string)
+	name, _, _ = strings.Cut(name, "|") // a series of a window
+	windows := 0
+	for i, m := range s.Metrics {
+		if name != "" && name != m.Name && !m.Regex {
+			continue
+		}
+		windows++
+		at := fmt.Sprintf("%s.required_metrics[%d]", path, i)
+		if m.Window() < builtin.LeastHistory {
+			ps = append(ps, d.problem(at+".range", fmt.Sprintf("is %s: want at least %s for a forecast, best 672h", seconds.Short(m.Window()), seconds.Short(builtin.LeastHistory))))
+		}
+		if m.Resolution <= 0 || m.Resolution > builtin.CoarsestSlot {
+			ps = append(ps, d.problem(at+".resolution", fmt.Sprintf("is %s: want 5m for a forecast, at most %s", seconds.Short(m.Resolution), seconds.Short(builtin.CoarsestSlot))))
+		}
+	}
+	switch {
+	case len(s.Metrics) == 0: // a problem of every signal
+	case windows == 0:
+		ps = append(ps, d.problem(path+".parameters.metric", fmt.Sprintf("is %q: want the name of one of required_metrics", name)))
+	case windows > 1 && name == "":
+		ps = append(ps, d.problem(path+".parameters.metric", "is missing: name one of required_metrics"))
+	}
+	return ps
+}
+
+// Calendars returns the calendars of the pool, by app: of an advisor "APP~NAME". Validate has accepted the file.
+func (p Pool) Calendars() map[string]calendar.Calendar {
+	all := map[string]calendar.Calendar{}
+	for _, s := range p.each() {
+		if s.isCalendar() {
+			all[s.App], _ = calendar.Decode(s.Parameters, time.LoadLocation)
+		}
+	}
+	return all
+}
+
+// isCalendar reports whether the program is the shipped calendar, which reads no window.
+func (s Program) isCalendar() bool { return s.Kind == kindBuiltin && s.Name == "calendar" }
+
+// isForecast reports whether the program is the shipped forecast.
+func (s Program) isForecast() bool { return s.Kind == kindBuiltin && s.Name == "forecast" }
 
 // processProblems checks kind and shadow.
 func (s Signal) processProblems(d document, path string) Problems {

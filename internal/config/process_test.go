@@ -41,7 +41,7 @@ func TestBuiltinSignals(t *testing.T) {
 	}
 	for _, c := range []struct{ name, keys, want string }{
 		{"good", "name: pending, kind: builtin", ""},
-		{"not shipped", "name: rps, kind: builtin", `FILE:5: autoscale_signals[0].name: is "rps": weir ships default, instance_count, pending`},
+		{"not shipped", "name: rps, kind: builtin", `FILE:5: autoscale_signals[0].name: is "rps": weir ships calendar, default, forecast, instance_count, pending`},
 		{"with a version", "name: pending, kind: builtin, version: v1", "FILE:5: autoscale_signals[0].version: is not for kind builtin, whose version is that of weir: remove it"},
 		{"with a shadow", "name: pending, kind: builtin, shadow: {version: v1}", "FILE:5: autoscale_signals[0].shadow: is not for kind builtin, whose version is that of weir: remove it"},
 	} {

@@ -195,6 +195,12 @@ func TestMetrics(t *testing.T) {
 	const at = "FILE:5: autoscale_signals[0].required_metrics[0]"
 	for _, c := range []struct{ metric, want string }{
 		{"name: m, type: system_metrics, range: 20m, max_age: 1m", ""},
+		{"name: m, type: system_metrics, range: 672h, resolution: 5m, max_age: 10m", ""},
+		{"name: m, type: system_metrics, range: 672h, resolution: 7m", at + ".resolution: is 7m: want whole seconds that divide a day, such as 5m"},
+		{"name: m, type: system_metrics, range: 672h, resolution: 0s", at + ".resolution: is 0s: want whole seconds that divide a day, such as 5m"},
+		{"name: m, type: system_metrics, range: 9m, resolution: 5m", at + ".resolution: is 5m: the range has less than two of these slots"},
+		{"name: m, type: system_metrics, range: 20m, resolution: 5m, max_age: 4m",
+			at + ".max_age: is 4m: want at least the resolution, 5m, because a slot is sent after its end"},
 		{"name: m, type: app_metrics, minute_range: 20", ""},
 		{"name: m, type: instance_counts, range: 1m, app: web", ""},
 		{"type: system_metrics, range: 1m", at + ".name: is missing: want the metric's name"},

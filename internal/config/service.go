@@ -257,9 +257,12 @@ func (s Service) Validate() error {
 }
 
 func (s Default) problems(d document, path string) Problems {
+	why, only := onlyAdvises(s.Name)
 	switch {
 	case s.Version != "" && s.BranchOrTag != "":
 		return Problems{d.problem(path+".version", "conflicts with branch_or_tag: keep one")}
+	case s.Pin() == "" && only:
+		return Problems{d.problem(path+".name", why)}
 	case s.Pin() == "" && !slices.Contains(builtin.Names(), s.Name):
 		return Problems{d.problem(path+".name", fmt.Sprintf("is %q: weir ships %s; of a release, the version is missing", s.Name, strings.Join(builtin.Names(), ", ")))}
 	case s.Pin() != "":

@@ -127,19 +127,15 @@ func completePool(p Pool) Pool {
 	p.Signals = slices.Clone(p.Signals)
 	for i := range p.Signals {
 		s := &p.Signals[i]
+		s.Raise = slices.Clone(s.Raise)
+		for j := range s.Raise {
+			s.Raise[j] = s.Raise[j].complete()
+		}
 		if s.Name == "" {
 			continue // the default signal has these values
 		}
-		if s.Period == 0 && s.PeriodMin == 0 {
-			s.Period = defaultPeriod
-		}
+		s.Program = s.Program.complete()
 		s.HoldFor = s.hold(s.Every(defaultPeriod))
-		s.Limits = s.Limits.complete()
-		if s.Shadow != nil && s.Shadow.Tolerance == nil {
-			shadow := *s.Shadow
-			shadow.Tolerance = new(defaultTolerance)
-			s.Shadow = &shadow
-		}
 	}
 	if p.Health != nil {
 		health := *p.Health
@@ -152,6 +148,20 @@ func completePool(p Pool) Pool {
 	p.Ledger.Summaries.MaxAge = firstOf(p.Ledger.Summaries.MaxAge, streams.SummaryAge)
 	p.Ledger.Summaries.MaxBytes = firstOf(p.Ledger.Summaries.MaxBytes, Size(streams.SummaryBytes))
 	return p
+}
+
+// complete returns the program with defaults.
+func (s Program) complete() Program {
+	if s.Period == 0 && s.PeriodMin == 0 {
+		s.Period = defaultPeriod
+	}
+	s.Limits = s.Limits.complete()
+	if s.Shadow != nil && s.Shadow.Tolerance == nil {
+		shadow := *s.Shadow
+		shadow.Tolerance = new(defaultTolerance)
+		s.Shadow = &shadow
+	}
+	return s
 }
 
 // complete returns the limits with defaults.

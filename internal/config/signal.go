@@ -20,7 +20,17 @@ import (
 
 // Signal is one app's signal in a pool file.
 type Signal struct {
-	App         string        `yaml:"app"`
+	App     string `yaml:"app"`
+	Program `yaml:",inline"`
+	HoldFor time.Duration `yaml:"hold_for"` // default: three periods
+	// Internal is Clusterman's key for its signal of pending pods. Here it selects the shipped signal "pending".
+	Internal bool `yaml:"internal"`
+	// Raise are advisors: signals that may only raise the app's request.
+	Raise []Program `yaml:"raise"`
+}
+
+// Program is the program of a signal, with its requests.
+type Program struct {
 	Namespace   string        `yaml:"namespace"` // default: the pool's name
 	Name        string        `yaml:"name"`      // empty: the app uses the default signal
 	Version     string        `yaml:"version"`
@@ -28,7 +38,6 @@ type Signal struct {
 	Period      time.Duration `yaml:"period"`
 	PeriodMin   int           `yaml:"period_minutes"`
 	TimeLimit   time.Duration `yaml:"time_limit"`  // of one evaluation; default: half a tick, 500 ms to 10 s
-	HoldFor     time.Duration `yaml:"hold_for"`    // default: three periods
 	MaxRequest  Amounts       `yaml:"max_request"` // upper bound of its answer
 	Metrics     []Metric      `yaml:"required_metrics"`
 	Parameters  Parameters    `yaml:"parameters"`
@@ -37,8 +46,14 @@ type Signal struct {
 	Limits      Process       `yaml:"limits"`
 	Environment []string      `yaml:"environment"` // names of variables passed on from bootstrap's environment
 	Shadow      *Shadow       `yaml:"shadow"`
-	// Internal is Clusterman's key for its signal of pending pods. Here it selects the shipped signal "pending".
-	Internal bool `yaml:"internal"`
+}
+
+// advisors returns the app's advisors as signals of their own.
+func (s Signal) advisors() (all []Signal) {
+	for _, a := range s.Raise {
+		all = append(all, Signal{App: sigproto.AdvisorApp(s.App, a.Name), Program: a})
+	}
+	return all
 }
 
 // withDefaults returns s with Internal expanded.
@@ -101,8 +116,11 @@ type Metric struct {
 	Range    time.Duration `yaml:"range"`
 	RangeMin int           `yaml:"minute_range"`
 	MaxAge   time.Duration `yaml:"max_age"` // default: the range
-	App      string        `yaml:"app"`     // instance_counts only: this app, not the whole pool
-	Regex    bool          `yaml:"regex"`   // app_metrics only: name is a regular expression over the stored keys, "APP,NAME|DIMENSIONS"
+	// Resolution divides the range into slots from midnight UTC on. Each slot is one point, the mean of its values. Default:
+	// all points.
+	Resolution time.Duration `yaml:"resolution"`
+	App        string        `yaml:"app"`   // instance_counts only: this app, not the whole pool
+	Regex      bool          `yaml:"regex"` // app_metrics only: name is a regular expression over the stored keys, "APP,NAME|DIMENSIONS"
 }
 
 // Parameters are sent to the signal unchanged. The file has a map, or a list of maps of which later ones win.
@@ -146,7 +164,21 @@ func (m Metric) problems(d document, path string) Problems {
 		ps = append(ps, d.problem(path+".range", "is missing: want a duration such as 20m, or minute_range"))
 	}
 	ps = append(ps, window.problems(d, path)...)
+	ps = append(ps, m.resolutionProblems(d, path)...)
 	return append(ps, span{key: "max_age", value: m.MaxAge, least: time.Second}.problems(d, path)...)
+}
+
+func (m Metric) resolutionProblems(d document, path string) Problems {
+	switch r := m.Resolution; {
+	case r == 0 && !d.given(path+".resolution"):
+	case r <= 0 || !metrics.ValidResolution(r):
+		return Problems{d.problem(path+".resolution", fmt.Sprintf("is %s: want whole seconds that divide a day, such as 5m", seconds.Short(r)))}
+	case m.Window() < 2*r:
+		return Problems{d.problem(path+".resolution", fmt.Sprintf("is %s: the range has less than two of these slots", seconds.Short(r)))}
+	case m.Age() < r:
+		return Problems{d.problem(path+".max_age", fmt.Sprintf("is %s: want at least the resolution, %s, because a slot is sent after its end", seconds.Short(m.MaxAge), seconds.Short(r)))}
+	}
+	return nil
 }
 
 func (m Metric) patternProblems(d document, path string) Problems {
@@ -197,9 +229,28 @@ func (p Parameters) problems(d document, path string) Problems {
 
 func (s Signal) problems(d document, path string) Problems {
 	ps := nameProblem(d, path+".app", s.App)
-	ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(d, path)...)
-	ps = append(ps, timeLimitProblems(d, path, s.TimeLimit, s.Every(defaultPeriod))...)
 	ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(d, path)...)
+	seen := map[string]bool{}
+	for i, a := range s.advisors() {
+		at := fmt.Sprintf("%s.raise[%d]", path, i)
+		ps = append(ps, a.programProblems(d, at)...)
+		switch {
+		case a.Name == "":
+			ps = append(ps, d.problem(at+".name", "is missing: want the name of the advisor's signal"))
+		case strings.Trim(a.Name, "0123456789") == "":
+			ps = append(ps, d.problem(at+".name", fmt.Sprintf("is %q: want a name that is not a number", a.Name)))
+		case seen[a.Name]:
+			ps = append(ps, d.problem(at+".name", fmt.Sprintf("%q is an advisor of the app already: an app has one advisor of a name", a.Name)))
+		}
+		seen[a.Name] = true
+	}
+	return append(ps, s.programProblems(d, path)...)
+}
+
+// programProblems checks everything but the app of a signal or an advisor; path is its.
+func (s Signal) programProblems(d document, path string) Problems {
+	ps := append(Problems{}, periodOf(s.Period, s.PeriodMin).problems(d, path)...)
+	ps = append(ps, timeLimitProblems(d, path, s.TimeLimit, s.Every(defaultPeriod))...)
 	ps = append(ps, s.MaxRequest.problems(d, path+".max_request")...)
 	ps = append(ps, metricProblems(d, path, s.Metrics)...)
 	ps = append(ps, s.Parameters.problems(d, path)...)
@@ -220,8 +271,8 @@ func (s Signal) problems(d document, path string) Problems {
 		ps = append(ps, s.releaseProblems(d, path)...)
 		ps = append(ps, s.processProblems(d, path)...)
 	}
-	// Clusterman's form of one signal may have no windows.
-	if len(s.Metrics) == 0 && strings.HasPrefix(path, "autoscale_signals") {
+	// Clusterman's form of one signal may have no windows. The calendar reads its parameters.
+	if len(s.Metrics) == 0 && strings.HasPrefix(path, "autoscale_signals") && !s.isCalendar() {
 		ps = append(ps, d.problem(path+".required_metrics", "is missing: a signal needs at least one window"))
 	}
 	return ps
@@ -266,7 +317,7 @@ func (s Signal) invalidKey() string {
 }
 
 // Pin returns the pinned version from either key.
-func (s Signal) Pin() string {
+func (s Program) Pin() string {
 	if s.Version != "" {
 		return s.Version
 	}
@@ -274,7 +325,7 @@ func (s Signal) Pin() string {
 }
 
 // Every returns the period, or def without one.
-func (s Signal) Every(def time.Duration) time.Duration { return orDefault(s.Period, s.PeriodMin, def) }
+func (s Program) Every(def time.Duration) time.Duration { return orDefault(s.Period, s.PeriodMin, def) }
 
 // Every returns the period, or def without one.
 func (s Default) Every(def time.Duration) time.Duration { return orDefault(s.Period, s.PeriodMin, def) }
@@ -319,8 +370,8 @@ func shortTimeLimits(s Service, p Pool, errService, errPool error) Problems {
 		}
 	}
 	check(s.document, "autoscale_signal", s.AutoscaleSig.TimeLimit, errService)
-	for i, signal := range p.Signals {
-		check(p.document, p.signalPath(i), signal.TimeLimit, errPool)
+	for path, signal := range p.each() {
+		check(p.document, path, signal.TimeLimit, errPool)
 	}
 	return ps
 }

@@ -101,13 +101,15 @@ type SimulatedInterruptions struct {
 
 // SimulatedEvent is a change from outside.
 type SimulatedEvent struct {
-	At    time.Duration   `yaml:"at"`
-	For   time.Duration   `yaml:"for"` // 0: until the end
-	Group string          `yaml:"group"`
-	Zone  string          `yaml:"zone"`
-	Stock *float64        `yaml:"stock"`
-	Lost  bool            `yaml:"lost"`
-	Order *SimulatedOrder `yaml:"order"`
+	At    time.Duration `yaml:"at"`
+	For   time.Duration `yaml:"for"` // 0: until the end
+	Group string        `yaml:"group"`
+	Zone  string        `yaml:"zone"`
+	Stock *float64      `yaml:"stock"`
+	Lost  bool          `yaml:"lost"`
+	// SignalsFail lets all signals fail.
+	SignalsFail bool            `yaml:"signals_fail"`
+	Order       *SimulatedOrder `yaml:"order"`
 }
 
 // SimulatedOrder is an order of an operator.

@@ -107,6 +107,9 @@ func decidedEntries(s api.Summary) []entry {
 			text += " (" + string(a.Source) + ")"
 		}
 		out = append(out, entry{"signal of app " + a.Name, text, ""})
+		for _, advisor := range a.Raise {
+			out = append(out, entry{"advisor " + advisor.Name, cmp.Or(string(advisor.Verdict), string(api.VerdictValue)), ""})
+		}
 	}
 	for _, g := range s.Groups {
 		text := strconv.Itoa(g.Target)
@@ -126,6 +129,9 @@ func detailEntries(s api.Summary) []entry {
 	}
 	for _, a := range s.Apps {
 		out = append(out, entry{"request of app " + a.Name, a.Request.String(), ""})
+		for _, advisor := range a.Raise {
+			out = append(out, entry{"advice of " + advisor.Name, advisor.Request.String(), ""})
+		}
 	}
 	for _, h := range s.Holds {
 		out = append(out, entry{map[api.Direction]string{api.DirectionUp: "growth", api.DirectionDown: "shrinking"}[h.Direction] + " held by " + h.Name, h.Why, ""})

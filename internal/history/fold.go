@@ -13,8 +13,14 @@ import (
 
 // Fold collects events in the order of their times, and makes one row of the repeated events of one app or node. The zero Fold is empty.
 type Fold struct {
-	rows []*FoldedEvent
-	of   map[foldKey]*FoldedEvent
+	// Most bounds the rows of events without an app or a node, of which none are joined: the newest stay. 0: all stay.
+	Most int
+	// Left is how many rows Most has left out.
+	Left int
+
+	rows   []*FoldedEvent
+	single []*FoldedEvent // without an app or a node
+	of     map[foldKey]*FoldedEvent
 }
 
 // FoldedEvent is the last one of equal events, without its data. Its severity is the worst of them.
@@ -48,8 +54,12 @@ func (f *Fold) Add(e api.Event) {
 		key.name, key.severity, key.node = string(api.AppFindingCrashed), "", ""
 		one.Count = max(one.Count, finding.Count)
 	}
+	if app == "" && node == "" {
+		f.addSingle(&one)
+		return
+	}
 	before := f.of[key]
-	if before == nil || app == "" && node == "" {
+	if before == nil {
 		if f.of == nil {
 			f.of = map[foldKey]*FoldedEvent{}
 		}
@@ -66,10 +76,20 @@ func (f *Fold) Add(e api.Event) {
 	*before = one
 }
 
-// Rows returns the rows, the oldest last event first.
+// addSingle adds a row of its own. Rows are left out in blocks, so that each is moved at most once.
+func (f *Fold) addSingle(e *FoldedEvent) {
+	if f.Most > 0 && len(f.single) == 2*f.Most {
+		f.Left += f.Most
+		f.single = f.single[:copy(f.single, f.single[f.Most:])]
+	}
+	f.single = append(f.single, e)
+}
+
+// Rows returns the rows, the oldest last event first. There may be up to twice Most without an app or a node.
 func (f *Fold) Rows() []*FoldedEvent {
-	slices.SortStableFunc(f.rows, func(a, b *FoldedEvent) int { return a.At.Compare(b.At) })
-	return f.rows
+	all := slices.Concat(f.rows, f.single)
+	slices.SortStableFunc(all, func(a, b *FoldedEvent) int { return a.At.Compare(b.At) })
+	return all
 }
 
 // Times returns how often the event happened, and in what time: "37 times in 2 min". It is empty for an event that is not repeated.
@@ -87,6 +107,8 @@ func EventObject(e api.Event) (app, node string) {
 		return d.App, d.Node
 	case api.HealthNotification:
 		return "", d.Node
+	case nil:
+		return "", ""
 	}
 	var o struct{ App, Node string }
 	if data, err := json.Marshal(e.Data); err == nil {

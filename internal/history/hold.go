@@ -116,6 +116,10 @@ func verdictText(v api.Verdict) string {
 func (h *holds) addRules() {
 	for _, s := range h.r.Result.Steps {
 		switch s.Rule {
+		case api.RuleAdvisors:
+			if s.After > s.Before && s.Before < h.r.Case.Input.Capacity.Target {
+				h.addHold(api.DirectionDown, api.HoldInRule, string(s.Rule), s.Why)
+			}
 		case api.RuleUnknownNeed:
 			if s.After > s.Before {
 				h.addHold(api.DirectionDown, api.HoldIgnorance, string(s.Rule), s.Why)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -33,6 +34,19 @@ func ReadRecord(data []byte) (api.TickRecord, error) {
 		err = fmt.Errorf("read a record of the ledger of schema %d: this weir reads schema %d; use the newer weir", r.Schema, resolve.Schema)
 	}
 	return r, err
+}
+
+// ReadPrinted is ReadRecord of a record as a command prints it: its durations may be in seconds.
+func ReadPrinted(line []byte) (api.TickRecord, error) {
+	var of struct {
+		EverySeconds json.RawMessage `json:"every_seconds"`
+	}
+	if err := json.Unmarshal(line, &of); err == nil && of.EverySeconds != nil {
+		if line, err = seconds.Back[api.TickRecord](line); err != nil {
+			return api.TickRecord{}, fmt.Errorf("read the durations of the record: %w", err)
+		}
+	}
+	return ReadRecord(line)
 }
 
 // readSummary decodes a stored summary. It accepts keys of later versions, and rejects a summary with another schema.

@@ -79,7 +79,7 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 	step := decidingStep(r.Result.Steps)
 	s.Rule, s.Why, s.Request = step.Rule, decide.OneLine(step.Why), new(requestSummary(r.Detail.Request))
 	s.Offered, s.Setpoint = new(requestSummary(resource.Of(in.Capacity.Totals))), in.Policy.Setpoint
-	s.Disruption = r.Case.Disruption
+	s.Disruption, s.DisruptionLimit = r.Case.Disruption, r.Case.DisruptionLimit
 	addApps(s, r)
 	exists, held := map[string]float64{}, plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, g := range r.Snapshot.Groups {
@@ -100,6 +100,9 @@ func addApps(s *api.Summary, r api.TickRecord) {
 	opinions, shadows := map[string]api.Opinion{}, map[string]*api.ShadowSummary{}
 	for _, app := range r.Case.Input.Apps {
 		opinions[app.Name] = app.Opinion
+		for _, a := range app.Raise {
+			opinions[a.Name] = a.Opinion
+		}
 	}
 	for _, c := range r.Shadows {
 		shadows[c.App] = &api.ShadowSummary{
@@ -107,15 +110,26 @@ func addApps(s *api.Summary, r api.TickRecord) {
 			Compared: c.Compared, Difference: decide.OneLine(c.Difference),
 		}
 	}
+	summary := func(name string, source api.RequestSource, request resource.Request) api.AppSummaryTick {
+		if source == api.FromSignal {
+			source = ""
+		}
+		own := opinions[name]
+		return api.AppSummaryTick{
+			Name: name, Source: source, Verdict: shortVerdict(own.Verdict), Request: requestSummary(request),
+			Version: decide.OneLine(own.Version), Latency: own.Latency.Round(time.Microsecond), Shadow: shadows[name],
+		}
+	}
 	for _, app := range r.Detail.Apps {
-		own := opinions[app.App]
-		one := api.AppSummaryTick{
-			Name: app.App, Source: app.Source, Verdict: shortVerdict(own.Verdict), Request: requestSummary(app.Request),
-			Version: decide.OneLine(own.Version), Latency: own.Latency.Round(time.Microsecond), Shadow: shadows[app.App],
+		one := summary(app.App, app.Source, app.Request)
+		for _, a := range app.Raise {
+			source := api.FromSignal
+			if a.Held {
+				source = api.FromHeld
+			}
+			one.Raise = append(one.Raise, summary(a.Name, source, a.Request))
 		}
-		if one.Source == api.FromSignal {
-			one.Source = ""
-		}
+		one.Raise = firstOf(s, one.Raise)
 		s.Apps = append(s.Apps, one)
 	}
 }

@@ -228,6 +228,7 @@ func TestEachHoldIsNamed(t *testing.T) {
 func TestSummary(t *testing.T) {
 	c := steady(7)
 	c.Input.Policy.Limits.Max = 8
+	c.Disruption, c.DisruptionLimit = new(2), 3
 	r := record(c)
 	r.Actions = []api.Action{
 		{Op: api.OpSetTarget, Group: "blue", Target: 4}, {Op: api.OpDrain, Group: "blue", Node: "i-1"},
@@ -240,6 +241,7 @@ func TestSummary(t *testing.T) {
 		Schema: SummarySchema, Pool: "web", At: noon, Took: 80 * time.Millisecond, Every: 10 * time.Second, Before: new(6.0), Target: new(8.0), Wanted: new(8.0), Unlimited: new(10.000000000000002),
 		Joined: 6, Exists: 6, Limits: &api.LimitsSummary{Min: 1, Max: new(100.0)}, Rule: api.RuleLimits, Request: list(7),
 		Offered: &api.RequestSummary{new(6.0), new(0.0), new(0.0), new(0.0)}, Setpoint: 0.7,
+		Disruption: new(2), DisruptionLimit: 3,
 		Why:    "10 needed, max_capacity allows 8, -> 8",
 		Apps:   []api.AppSummaryTick{{Name: "web", Request: *list(7), Version: "v1", Latency: 12 * time.Millisecond, Shadow: &api.ShadowSummary{Version: "v2", Request: *list(9), Compared: true, Difference: "cpus 9 instead of 7"}}},
 		Groups: []api.GroupSummary{{ID: "blue", Before: 3, Target: 4, Exists: 3}, {ID: "green", Before: 3, Target: 4, Exists: 3}},

@@ -26,7 +26,7 @@
 //	state                       sealed: the state between two ticks
 //	health                      sealed: the state of the node-health loop
 //	drain.NODE                  sealed: a api.Drain, in JSON
-//	trial.APP                   a api.Trial
+//	trial.APP                   a api.Trial; of an advisor trial.APP/NAME
 //	seen.SOURCE.DIGEST          a release.Seen, of one release.SeenKey
 //	alarm                       an integrity.Alarm: the damaged and lost keys that the pool found
 //	order.pause                 a api.Note

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -13,7 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
-// Trials stores the trials of one pool's shadows in the pool's bucket: each app's last one at "trial.APP".
+// Trials stores the trials of one pool's shadows in the pool's bucket: the last one of each app at "trial.APP", and
+// of each advisor at "trial.APP/NAME".
 type Trials struct{ bucket *bucket }
 
 var _ bootstrap.Trials = (*Trials)(nil)
@@ -42,7 +44,7 @@ func (t *Trials) Load(ctx context.Context) ([]api.Trial, error) {
 		if err := json.Unmarshal(entry.Value, &trial); err != nil {
 			return err
 		}
-		if trialPrefix+trial.App != entry.Name {
+		if trialKey(trial.App) != entry.Name {
 			return fmt.Errorf("it belongs to app %q", trial.App)
 		}
 		trials = append(trials, trial)
@@ -59,5 +61,8 @@ func (t *Trials) Save(ctx context.Context, trial api.Trial) error {
 	if err != nil {
 		return fmt.Errorf("encode trial of %s: %w", trial.App, err)
 	}
-	return t.bucket.put(ctx, trialPrefix+trial.App, data)
+	return t.bucket.put(ctx, trialKey(trial.App), data)
 }
+
+// trialKey returns the key of an app, or of an advisor, "APP~NAME". A key cannot have its mark.
+func trialKey(app string) string { return trialPrefix + strings.ReplaceAll(app, "~", "/") }

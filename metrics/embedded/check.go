@@ -22,5 +22,5 @@ func CheckSamples(now time.Time, samples []metrics.Sample) error {
 	return nil
 }
 
-// Second returns the second of a time, within the bounds.
-func Second(t time.Time) int64 { return min(max(t.Unix(), minSecond), maxSecond) }
+// Second returns a second within the bounds.
+func Second(s int64) int64 { return min(max(s, minSecond), maxSecond) }

@@ -83,7 +83,8 @@ func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series,
 	}
 	request := windowRequest{
 		Type: q.Type, Name: q.Name, Dimensions: q.Dimensions,
-		From: Second(q.From), To: Second(q.To), Regex: q.Regex, Prefix: q.Prefix,
+		From: Second(q.From.Unix()), To: Second(q.To.Unix()), Regex: q.Regex, Prefix: q.Prefix,
+		Resolution: int64(q.Resolution / time.Second),
 	}
 	g := windowAssembly{query: q}
 	for {
@@ -180,6 +181,9 @@ func (g *windowAssembly) addSeries(s metrics.Series) error {
 	if !g.query.Regex && s.Name != g.query.Name {
 		return fmt.Errorf("%w: a series of the name %.200q", ErrBadAnswer, s.Name)
 	}
+	if (s.Counts != nil) != (g.query.Resolution != 0) {
+		return fmt.Errorf("%w: the resolution of %.200q", ErrBadAnswer, s.Name)
+	}
 	id := metrics.Identify(s.Name, s.Dimensions)
 	order := 1
 	if len(g.series) > 0 {
@@ -196,6 +200,6 @@ func (g *windowAssembly) addSeries(s metrics.Series) error {
 	if order < 0 || s.Times[0] <= end.Times[len(end.Times)-1] {
 		return fmt.Errorf("%w: %.200q is out of order", ErrBadAnswer, id.Key())
 	}
-	end.Times, end.Values = append(end.Times, s.Times...), append(end.Values, s.Values...)
+	end.Times, end.Values, end.Counts = append(end.Times, s.Times...), append(end.Values, s.Values...), append(end.Counts, s.Counts...)
 	return nil
 }

@@ -28,8 +28,9 @@ func decodePage(data []byte) (Page, error) {
 // pageDecoder decodes from the front of rest. After an error its methods return zero values. A count is refused if
 // the remaining bytes cannot hold it.
 type pageDecoder struct {
-	rest []byte
-	err  error
+	rest   []byte
+	err    error
+	counts bool // its series have counts
 }
 
 func (d *pageDecoder) fail(format string, args ...any) {
@@ -39,8 +40,9 @@ func (d *pageDecoder) fail(format string, args ...any) {
 }
 
 func (d *pageDecoder) page() Page {
-	if version := d.byte(); version != pageVersion {
-		d.fail("version %d, want %d", version, pageVersion)
+	version := d.byte()
+	if d.counts = version == countsVersion; version != pageVersion && !d.counts {
+		d.fail("version %d, want %d or %d", version, pageVersion, countsVersion)
 	}
 	var p Page
 	switch more := d.byte(); more {
@@ -86,6 +88,16 @@ func (d *pageDecoder) series() metrics.Series {
 		if i > 0 && s.Times[i] == s.Times[i-1] && s.Values[i] < s.Values[i-1] {
 			d.fail("values of second %d are not in order", s.Times[i])
 		}
+	}
+	if d.counts {
+		s.Counts = make([]float64, n)
+	}
+	for i := range s.Counts {
+		count := d.uvarint()
+		if count < 1 || count > maxPoints {
+			d.fail("a count of %d points", count)
+		}
+		s.Counts[i] = float64(count)
 	}
 	return s
 }

@@ -50,6 +50,7 @@ type windowRequest struct {
 	To         int64              `json:"to"`   // inclusive
 	Regex      bool               `json:"regex,omitempty"`
 	Prefix     string             `json:"prefix,omitempty"`
+	Resolution int64              `json:"resolution,omitempty"` // seconds
 	After      *Cursor            `json:"after,omitempty"`
 }
 
@@ -57,6 +58,7 @@ func (r windowRequest) query() metrics.Query {
 	return metrics.Query{
 		Type: r.Type, Name: r.Name, Dimensions: r.Dimensions,
 		From: time.Unix(r.From, 0), To: time.Unix(r.To, 0), Regex: r.Regex, Prefix: r.Prefix,
+		Resolution: time.Duration(r.Resolution) * time.Second,
 	}
 }
 
@@ -134,10 +136,14 @@ func encodeWrites(samples []metrics.Sample, limit int) ([][]byte, error) {
 	return append(requests, append(body, tail...)), nil
 }
 
-const pageVersion = 0x02
+// The version of a page: without and with the counts of a resolution.
+const pageVersion, countsVersion = 0x02, 0x03
 
 func encodePage(p Page) []byte {
 	b := []byte{pageVersion, 0}
+	if len(p.Series) > 0 && p.Series[0].Counts != nil {
+		b[0] = countsVersion
+	}
 	if p.Next != nil {
 		b[1] = 1
 		b = appendString(b, p.Next.Name)
@@ -162,6 +168,9 @@ func appendSeries(b []byte, s metrics.Series) []byte {
 	}
 	for _, v := range s.Values {
 		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	for _, n := range s.Counts {
+		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return b
 }

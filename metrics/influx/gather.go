@@ -240,7 +240,7 @@ func (w *window) answer() []metrics.Series {
 	var out []metrics.Series
 	for _, l := range lines {
 		order(l.Series)
-		out = append(out, l.Series)
+		out = append(out, w.Fold(l.Series))
 	}
 	return out
 }

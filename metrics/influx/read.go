@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/influxdata/influxdb-client-go/v2/api"
 	"github.com/influxdata/influxdb-client-go/v2/domain"
@@ -26,8 +25,9 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: query: %w", err)
 	}
+	from, to := q.Seconds()
 	query := boundedQuery{
-		Query: q, pattern: pattern, from: second(q.From), to: second(q.To),
+		Query: q, pattern: pattern, from: second(from), to: second(to),
 		maxPoints: s.config.MaxPoints, maxSeries: s.config.MaxSeries,
 	}
 	// An empty dimension matches everything.
@@ -115,5 +115,5 @@ func (s *Store) query(ctx context.Context, query boundedQuery, f flux) (*window,
 	return w, nil
 }
 
-// second returns the second of a time, within the bounds.
-func second(t time.Time) int64 { return min(max(t.Unix(), metrics.MinSecond), maxSecond) }
+// second returns a second within the bounds.
+func second(s int64) int64 { return min(max(s, metrics.MinSecond), maxSecond) }

@@ -128,7 +128,7 @@ func (m *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 		if !s.matches(q, pattern) {
 			continue
 		}
-		if window := s.window(q.From, q.To); len(window.Times) > 0 {
+		if window := q.Fold(s.window(q.Seconds())); len(window.Times) > 0 {
 			out = append(out, window)
 		}
 		if q.Regex && len(out) > metrics.MaxMatches {
@@ -153,8 +153,8 @@ func (s *memorySeries) matches(q metrics.Query, pattern *regexp.Regexp) bool {
 	return true
 }
 
-func (s *memorySeries) window(from, to time.Time) metrics.Series {
-	first, end := s.from(from.Unix()*1000), s.from((to.Unix()+1)*1000)
+func (s *memorySeries) window(from, to int64) metrics.Series {
+	first, end := s.from(from*1000), s.from((to+1)*1000)
 	n := max(0, end-first)
 	out := metrics.Series{Name: s.name, Dimensions: maps.Clone(s.dimensions), Times: make([]int64, n), Values: make([]float64, n)}
 	for i := range n {

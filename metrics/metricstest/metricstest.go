@@ -46,6 +46,8 @@ func Run(t *testing.T, open func(t *testing.T) metrics.Store) {
 		"answers are theirs":  testAnswers,
 		"a window backwards":  testBackwards,
 		"seconds are floored": testFloor,
+		"resolution":          testResolution,
+		"many slots":          testManySlots,
 		"regular expression":  testRegex,
 		"bad expression":      testBadRegex,
 		"too many matches":    testManyMatches,
@@ -104,7 +106,7 @@ func (s suite) want(t *testing.T, q metrics.Query, want ...metrics.Series) {
 // equal treats nil dimensions and empty dimensions as equal.
 func equal(a, b metrics.Series) bool {
 	return a.Name == b.Name && maps.Equal(a.Dimensions, b.Dimensions) &&
-		slices.Equal(a.Times, b.Times) && slices.Equal(a.Values, b.Values)
+		slices.Equal(a.Times, b.Times) && slices.Equal(a.Values, b.Values) && slices.Equal(a.Counts, b.Counts)
 }
 
 // line returns a series with these values, each that many seconds after the base.
@@ -306,6 +308,60 @@ func testManySeries(t *testing.T, s suite) {
 	}
 	s.write(t, samples...)
 	s.want(t, s.all("m", nil), want...)
+}
+
+// testResolution: the mean and the number of the points of each whole slot.
+func testResolution(t *testing.T, s suite) {
+	const slot = 5 * time.Minute
+	begin := s.base.Truncate(slot).Add(-slot) // of the first of four slots; the third has no point
+	at := func(d metrics.Dimensions, after time.Duration, value float64) metrics.Sample {
+		return metrics.Sample{Type: metrics.App, Name: "web,m", Dimensions: d, Time: begin.Add(after), Value: value}
+	}
+	zone := metrics.Dimensions{"zone": "a"}
+	s.write(t, at(nil, 0, 1), at(nil, time.Minute, 2), at(nil, slot-time.Millisecond, 6),
+		at(nil, slot, -4), at(nil, slot+500*time.Millisecond, 8), at(nil, slot+750*time.Millisecond, 2), at(nil, 3*slot, 5),
+		at(zone, slot, math.MaxFloat64), at(zone, slot+time.Second, math.MaxFloat64))
+	line := func(d metrics.Dimensions, points ...[3]float64) metrics.Series {
+		out := metrics.Series{Name: "web,m", Dimensions: d}
+		for _, p := range points {
+			out.Times = append(out.Times, begin.Unix()+int64(p[0]*slot.Seconds()))
+			out.Values, out.Counts = append(out.Values, p[1]), append(out.Counts, p[2])
+		}
+		return out
+	}
+	q := metrics.Query{Type: metrics.App, Name: "web,m", From: begin, To: begin.Add(4 * slot), Resolution: slot}
+	large := line(zone, [3]float64{1, math.MaxFloat64, 2})
+	all := line(nil, [3]float64{0, 3, 3}, [3]float64{1, 2, 3}, [3]float64{3, 5, 1})
+	s.want(t, q, all, large)
+	pattern := q
+	pattern.Name, pattern.Prefix, pattern.Regex = "^web,m$", "web,", true
+	s.want(t, pattern, all)
+	q.From, q.To = begin.Add(time.Second), begin.Add(4*slot-time.Second) // without the slots that these cut
+	s.want(t, q, line(nil, [3]float64{1, 2, 3}), large)
+	q.To = begin.Add(slot)
+	s.want(t, q)
+}
+
+// testManySlots: more slots than one message of a store has, some with many points.
+func testManySlots(t *testing.T, s suite) {
+	var want []metrics.Series
+	for i := range 30 {
+		d := metrics.Dimensions{"app": fmt.Sprintf("app-%02d", i)}
+		line := metrics.Series{Name: "m", Dimensions: d}
+		var samples []metrics.Sample
+		for second := range 2000 {
+			line.Times = append(line.Times, s.base.Unix()+int64(second))
+			line.Values, line.Counts = append(line.Values, float64(second)), append(line.Counts, 2)
+			for _, part := range []time.Duration{0, 500 * time.Millisecond} {
+				samples = append(samples, s.sampleAt("m", d, time.Duration(second)*time.Second+part, float64(second)-1+4*part.Seconds()))
+			}
+		}
+		s.write(t, samples...)
+		want = append(want, line)
+	}
+	q := s.all("m", nil)
+	q.Resolution = time.Second
+	s.want(t, q, want...)
 }
 
 func testConcurrent(t *testing.T, s suite) {

@@ -92,6 +92,7 @@ type key struct {
 	regex      bool
 	prefix     string
 	length     int64 // seconds
+	resolution time.Duration
 }
 
 func keyOf(q metrics.Query) key {
@@ -102,7 +103,7 @@ func keyOf(q metrics.Query) key {
 	}
 	return key{
 		kind: q.Type, name: q.Name, dimensions: string(d), regex: q.Regex, prefix: q.Prefix,
-		length: q.To.Unix() - q.From.Unix(),
+		length: q.To.Unix() - q.From.Unix(), resolution: q.Resolution,
 	}
 }
 
@@ -124,11 +125,10 @@ func (c *Cache) window(q metrics.Query) *window {
 
 // read answers a query that has the window's turn.
 func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics.Series, error) {
-	r := reading{
-		from: q.From.Unix(), to: q.To.Unix(), lineage: &c.lineage,
-		overlap: int64(c.config.Overlap / time.Second), full: int64(c.config.Full / time.Second),
-	}
-	r.since = w.since(r)
+	// The overlap has at least a slot, so that successive slots have no gap.
+	r := reading{lineage: &c.lineage, overlap: int64(max(c.config.Overlap, q.Resolution) / time.Second), full: int64(c.config.Full / time.Second)}
+	r.from, r.to = q.Seconds()
+	r.since = max(r.from, q.Slot(w.since(r)))
 	earlierUnknown, err := c.readSince(ctx, w, q, r)
 	if err == nil && earlierUnknown && !r.whole() {
 		r.since = r.from
@@ -137,7 +137,7 @@ func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics
 	if err != nil {
 		return nil, err
 	}
-	if w.to, w.answered = r.to, true; r.whole() {
+	if w.from, w.to, w.answered = r.from, r.to, true; r.whole() {
 		w.filled, w.full = true, r.to
 	}
 	return w.answer(), nil

@@ -18,10 +18,10 @@ type given struct{ series, copied metrics.Series }
 
 // TestAnswersEqualTheStores: writes are late, but at most the overlap behind the last point of their series. After an
 // outage the newest point is written first. An answer always equals the store's answer, its points never change, and
-// its lineages are true.
+// its lineages are true. So it is with slots of a resolution, longer and shorter than the overlap.
 func TestAnswersEqualTheStores(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		store := &watched{}
+		store := &watched{resolution: time.Duration(rapid.SampledFrom([]int{0, 10, 60}).Draw(rt, "resolution")) * time.Second}
 		w := &writing{t: t, store: store, c: cache(t, store, windows.Config{Overlap: overlap * time.Second, Full: full * time.Second})}
 		w.ask(rt, 0)
 		rt.Repeat(map[string]func(*rapid.T){
@@ -91,6 +91,7 @@ func (w *writing) outage(rt *rapid.T) {
 	}
 	put(w.t, w.store, to, [2]float64{float64(w.now), 1})
 	back := w.now
+	w.now += int64(w.store.resolution.Seconds()) // then the slot of that point has ended
 	for range rapid.IntRange(1, 2).Draw(rt, "parts") {
 		w.ask(rt, w.now)
 		w.now += rapid.Int64Range(0, full/3).Draw(rt, "later")
@@ -102,7 +103,7 @@ func (w *writing) outage(rt *rapid.T) {
 
 // compare queries cache and store, and checks the answer against its promises and earlier ones.
 func compare(t *testing.T, rt *rapid.T, c *windows.Cache, store *watched, second int64, answers []given) (got []metrics.Series, all []given) {
-	want, got := ask(t, store, second), ask(t, c, second)
+	want, got := askBy(t, store, second, store.resolution), askBy(t, c, second, store.resolution)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metrics.Series{}, "Lineage"), cmpopts.EquateEmpty()); diff != "" {
 		rt.Fatalf("window at %d (-store +cache):\n%s", second, diff)
 	}
@@ -118,7 +119,7 @@ func compare(t *testing.T, rt *rapid.T, c *windows.Cache, store *watched, second
 	}
 	for _, s := range got {
 		copied := s
-		copied.Times, copied.Values = slices.Clone(s.Times), slices.Clone(s.Values)
+		copied.Times, copied.Values, copied.Counts = slices.Clone(s.Times), slices.Clone(s.Values), slices.Clone(s.Counts)
 		answers = append(answers, given{s, copied})
 	}
 	return got, answers[max(0, len(answers)-15):]
@@ -131,7 +132,8 @@ func follows(a, b metrics.Series) bool {
 	}
 	for gone := range len(a.Times) + 1 {
 		kept := len(a.Times) - gone
-		if kept <= len(b.Times) && slices.Equal(a.Times[gone:], b.Times[:kept]) && slices.Equal(a.Values[gone:], b.Values[:kept]) {
+		if kept <= len(b.Times) && slices.Equal(a.Times[gone:], b.Times[:kept]) && slices.Equal(a.Values[gone:], b.Values[:kept]) &&
+			(a.Counts == nil || slices.Equal(a.Counts[gone:], b.Counts[:kept])) {
 			return true
 		}
 	}

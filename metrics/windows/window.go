@@ -16,7 +16,7 @@ type window struct {
 	turn     chan struct{} // capacity 1
 	answered bool          // at least once
 	filled   bool          // all was read, and no later reading contradicts it
-	to       int64         // end of the last answered query
+	from, to int64         // of the last answered query
 	full     int64         // end of the last query that read everything
 	columns  []*column     // in order of identity, not empty
 }
@@ -35,7 +35,7 @@ func (r reading) whole() bool { return r.since == r.from }
 // query. If points arrive later than that, it is the overlap before the last point of the series that is furthest
 // behind. A window without series is read whole, at no cost.
 func (w *window) since(r reading) int64 {
-	if !w.filled || len(w.columns) == 0 || r.to < w.to || r.to-w.full >= r.full {
+	if !w.filled || len(w.columns) == 0 || r.from < w.from || r.to < w.to || r.to-w.full >= r.full {
 		return r.from
 	}
 	known := w.to
@@ -100,7 +100,7 @@ func (w *window) answer() []metrics.Series {
 	return out
 }
 
-// column is one series of a window: times[head:] and values[head:]. The elements below the slices' length are never
+// column is one series of a window: times[head:], values[head:] and, with a resolution, counts[head:]. The elements below the slices' length are never
 // changed, because answers share them. The elements between length and capacity belong to the column.
 type column struct {
 	metrics.Identity
@@ -110,6 +110,7 @@ type column struct {
 	head       int
 	times      []int64
 	values     []float64
+	counts     []float64 // nil: without a resolution
 
 	gap     int64 // points after this second may be missing
 	watched int64 // end of the query from which on missing points are no longer awaited
@@ -119,7 +120,7 @@ type column struct {
 func newColumn(id metrics.Identity, s metrics.Series, lineage uint64) *column {
 	return &column{
 		Identity: id, name: s.Name, dimensions: s.Dimensions, lineage: lineage,
-		times: slices.Clip(s.Times), values: slices.Clip(s.Values),
+		times: slices.Clip(s.Times), values: slices.Clip(s.Values), counts: slices.Clip(s.Counts),
 	}
 }
 
@@ -130,10 +131,14 @@ func (c *column) isSeries(s metrics.Series) bool {
 func (c *column) empty() bool { return c.head == len(c.times) }
 
 func (c *column) series() metrics.Series {
-	return metrics.Series{
+	s := metrics.Series{
 		Name: c.name, Dimensions: c.dimensions, Lineage: c.lineage,
 		Times: slices.Clip(c.times[c.head:]), Values: slices.Clip(c.values[c.head:]),
 	}
+	if c.counts != nil {
+		s.Counts = slices.Clip(c.counts[c.head:])
+	}
+	return s
 }
 
 // drop removes the points before from.
@@ -175,23 +180,28 @@ func (c *column) replace(s metrics.Series, r reading) (lost bool) {
 	cut := c.head + sort.Search(len(c.times)-c.head, func(i int) bool { return c.times[c.head+i] >= r.since })
 	known := len(c.times) - cut
 	same := known <= len(s.Times) &&
-		slices.Equal(c.times[cut:], s.Times[:known]) && slices.Equal(c.values[cut:], s.Values[:known])
+		slices.Equal(c.times[cut:], s.Times[:known]) && slices.Equal(c.values[cut:], s.Values[:known]) &&
+		(c.counts == nil || slices.Equal(c.counts[cut:], s.Counts[:known]))
 	if same {
-		c.appendPoints(s.Times[known:], s.Values[known:])
+		c.appendPoints(s, known)
 		return false
 	}
 	c.lineage = r.lineage.Add(1)
 	c.move(cut, len(s.Times))
-	c.appendPoints(s.Times, s.Values)
+	c.appendPoints(s, 0)
 	return len(s.Times) < known
 }
 
-// appendPoints appends points, in new memory if there is no room.
-func (c *column) appendPoints(times []int64, values []float64) {
-	if len(c.times)+len(times) > min(cap(c.times), cap(c.values)) {
-		c.move(len(c.times), len(times))
+// appendPoints appends the points of s from that index on, in new memory if there is no room.
+func (c *column) appendPoints(s metrics.Series, from int) {
+	more := len(s.Times) - from
+	if len(c.times)+more > min(cap(c.times), cap(c.values)) || c.counts != nil && len(c.counts)+more > cap(c.counts) {
+		c.move(len(c.times), more)
 	}
-	c.times, c.values = append(c.times, times...), append(c.values, values...)
+	c.times, c.values = append(c.times, s.Times[from:]...), append(c.values, s.Values[from:]...)
+	if c.counts != nil && more > 0 {
+		c.counts = append(c.counts, s.Counts[from:]...)
+	}
 }
 
 // move copies the points from head to end to new memory, with room for more plus a quarter of the total. So a point
@@ -201,5 +211,8 @@ func (c *column) move(end, more int) {
 	room := live + more + (live+more)/4
 	c.times = append(make([]int64, 0, room), c.times[c.head:end]...)
 	c.values = append(make([]float64, 0, room), c.values[c.head:end]...)
+	if c.counts != nil {
+		c.counts = append(make([]float64, 0, room), c.counts[c.head:end]...)
+	}
 	c.head = 0
 }

@@ -41,6 +41,8 @@ type watched struct {
 	asked  []time.Duration // lengths of the reads, in order
 	fail   error
 	hidden string // key of the hidden series
+
+	resolution time.Duration // of the queries of a property
 }
 
 func (w *watched) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
@@ -76,7 +78,14 @@ func put(t testing.TB, store metrics.Store, zone string, points ...[2]float64) {
 // ask returns the window of ten minutes that ends at a second.
 func ask(t testing.TB, store metrics.Store, second int64) []metrics.Series {
 	t.Helper()
-	series, err := store.Window(t.Context(), window(second))
+	return askBy(t, store, second, 0)
+}
+
+func askBy(t testing.TB, store metrics.Store, second int64, resolution time.Duration) []metrics.Series {
+	t.Helper()
+	q := window(second)
+	q.Resolution = resolution
+	series, err := store.Window(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}

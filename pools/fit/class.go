@@ -61,12 +61,13 @@ func classes(copies []Copy, unit resource.Vector) []*class {
 // in reports whether the copies may be on machines of a group.
 func (c *class) in(group string) bool { return c.group == "" || c.group == group }
 
-// assign removes the first copies of the class, and counts them for the machines of a need.
-func (c *class) assign(need *api.PlacesNeed, n int) {
-	c.copies = c.copies[n:]
+// assign removes the first copies of the class, counts them for the machines of a need, and returns them.
+func (c *class) assign(need *api.PlacesNeed, n int) (taken []*Copy) {
+	taken, c.copies = c.copies[:n], c.copies[n:]
 	if c.headroom > 0 {
 		need.Places += n
 	} else {
 		need.Copies += n
 	}
+	return taken
 }

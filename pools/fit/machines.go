@@ -17,6 +17,7 @@ type machines struct {
 	kinds []*kind
 	needs []api.PlacesNeed
 	steps int
+	move  func(to api.PlacesMove, copies ...*Copy)
 }
 
 // kind is a kind of machine of known size.
@@ -27,9 +28,9 @@ type kind struct {
 }
 
 // machinesOf returns as many machines of each kind of known size as n returns.
-func machinesOf(kinds []api.PlacesKind, n func(api.PlacesKind) int) *machines {
-	m := &machines{}
-	for _, k := range kinds {
+func (s *solver) machinesOf(n func(api.PlacesKind) int) *machines {
+	m := &machines{move: s.move}
+	for _, k := range s.Question.Kinds {
 		if !k.Unknown && n(k) > 0 {
 			m.kinds = append(m.kinds, &kind{PlacesKind: k, left: n(k)})
 		}
@@ -179,7 +180,7 @@ func (m *machines) use(k *kind, what load, machines int) {
 	need.Nodes += machines
 	need.Weight = float64(need.Nodes) * k.Weight
 	for _, p := range what.parts {
-		p.class.assign(need, p.n*machines)
+		m.move(api.PlacesMove{Group: k.Group}, p.class.assign(need, p.n*machines)...)
 	}
 	k.left -= machines
 	k.Level += float64(machines) * k.Weight
@@ -213,7 +214,7 @@ func (s *solver) probe(rest []*class) {
 	rest = slices.DeleteFunc(rest, func(c *class) bool { return !c.in(best.Group) })
 	need := api.PlacesNeed{Group: best.Group, Nodes: 1, Weight: best.Weight, First: name(rest[0].copies[0])}
 	for _, c := range rest {
-		c.assign(&need, len(c.copies))
+		s.move(api.PlacesMove{Group: best.Group}, c.assign(&need, len(c.copies))...)
 	}
 	s.answer.Probe = []api.PlacesNeed{need}
 }

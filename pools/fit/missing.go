@@ -84,6 +84,7 @@ func (s *solver) setApart(all []*class) (rest []*class) {
 		s.answer.NeverCopies += len(c.copies)
 		s.answer.Unplaceable = s.answer.Unplaceable.Add(c.footprint.Scale(float64(len(c.copies))))
 		s.answer.Never = appendApps(s.answer.Never, c, why)
+		s.move(api.PlacesMove{Why: why}, c.copies...)
 	}
 	return rest
 }
@@ -122,6 +123,7 @@ func (s *solver) addShort(c *class, why string) {
 	}
 	s.answer.ShortCopies += len(c.copies)
 	s.answer.Short = appendApps(s.answer.Short, c, why)
+	s.move(api.PlacesMove{Why: why}, c.copies...)
 }
 
 // headroom returns the free places that a machine can hold, and begins the answer about all of them.

@@ -39,8 +39,8 @@ func (s *solver) solve() {
 	s.answer.Nodes = len(s.Nodes)
 	rest := s.place(append(s.setApart(classes(s.Waiting, s.unit)), s.headroom()...))
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Free -= left })
-	s.answer.Coming = machinesOf(s.Question.Kinds, func(k api.PlacesKind) int { return k.Coming }).fill(rest.classes)
-	s.answer.New = machinesOf(s.Question.Kinds, func(k api.PlacesKind) int { return k.Room }).fill(rest.classes)
+	s.answer.Coming = s.machinesOf(func(k api.PlacesKind) int { return k.Coming }).fill(rest.classes)
+	s.answer.New = s.machinesOf(func(k api.PlacesKind) int { return k.Room }).fill(rest.classes)
 	s.probe(rest.classes)
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Ordered = h.Wanted - h.Free - h.Short - left })
 	s.short(rest)
@@ -133,6 +133,7 @@ func (s *solver) place(all []*class) (rest unplaced) {
 				break
 			}
 			s.put(i, c.copies[0])
+			s.move(api.PlacesMove{To: s.line[i].ID}, c.copies[0])
 			c.copies = c.copies[1:]
 		}
 		if len(c.copies) == 0 {
@@ -156,6 +157,19 @@ func (s *solver) place(all []*class) (rest unplaced) {
 		}
 	}
 	return rest
+}
+
+// move lists copies of nodes that leave, if the question wants them.
+func (s *solver) move(to api.PlacesMove, copies ...*Copy) {
+	for _, c := range copies {
+		if !s.Question.Moves || c.Leaves == "" {
+			continue
+		}
+		if s.answer.MovesCount++; len(s.answer.Moves) < api.MaxPlacesMoves {
+			to.Copy, to.From = name(c), c.Leaves
+			s.answer.Moves = append(s.answer.Moves, to)
+		}
+	}
 }
 
 // put reserves room for a copy.

@@ -288,7 +288,7 @@ func TestLoadsFitTheirMachine(t *testing.T) {
 		if len(all) == 0 {
 			continue
 		}
-		m := machinesOf(w.Question.Kinds, func(api.PlacesKind) int { return 1 })
+		m := newSolver(w).machinesOf(func(api.PlacesKind) int { return 1 })
 		best, what, _ := m.best(all, leastAfter(all))
 		if best == nil {
 			if slices.ContainsFunc(m.kinds, func(k *kind) bool { return all[0].footprint.Fits(k.Resources) }) {

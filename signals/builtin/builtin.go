@@ -21,7 +21,9 @@ type Shipped struct {
 // All returns the shipped signals, sorted by name.
 func All() []Shipped {
 	return []Shipped{
+		{"calendar", Calendar{}},
 		{"default", Default{}},
+		{"forecast", &Forecast{}},
 		{"instance_count", InstanceCount{}},
 		{"pending", Pending{}},
 	}

@@ -133,7 +133,7 @@ func TestNamed(t *testing.T) {
 			t.Errorf("Named(%q) = %v, %v", name, s, err)
 		}
 	}
-	if _, err := builtin.Named("other"); err == nil || !strings.Contains(err.Error(), "default, instance_count, pending") {
+	if _, err := builtin.Named("other"); err == nil || !strings.Contains(err.Error(), "calendar, default, forecast, instance_count, pending") {
 		t.Errorf("Named = %v, want an error with all names", err)
 	}
 }

@@ -122,6 +122,11 @@ func (c Calendar) At(now time.Time) (level Level) {
 	return level
 }
 
+// NeedsRequest reports whether a period multiplies a request or adds to it.
+func (c Calendar) NeedsRequest() bool {
+	return slices.ContainsFunc(c.periods, func(p period) bool { return p.raise.Times > 0 || !p.raise.Plus.IsEmpty() })
+}
+
 // Coming returns the occurrences that are active in [from, to), in order of their start.
 func (c Calendar) Coming(from, to time.Time) (all []Occurrence) {
 	for i := range c.periods {

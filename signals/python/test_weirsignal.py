@@ -16,7 +16,7 @@ from unittest import mock
 import weirsignal
 
 PROGRAM = str(Path(__file__).resolve())
-HELLO = b'{"parameters":{"cluster":"c","pool":"p"},"cluster":"c","pool":"p"}'
+HELLO = b'{"parameters":{"cluster":"c","pool":"p"},"cluster":"c","pool":"p","setpoint":0.7}'
 BODY = b'{"metrics":{"requests_per_second":[[1,9],[2,250]]},"timestamp":3}'
 RESOURCES = {"cpus": 1.5, "mem": 768}
 SECONDS = 20  # until a test gives up
@@ -88,6 +88,20 @@ class Respond(unittest.TestCase):
             return {}
 
         self.assertLessEqual(len(json.dumps(self.respond(long))), 1100)
+
+
+class Hello(unittest.TestCase):
+    def test_setpoint(self) -> None:
+        seen: list[float] = []
+
+        def value(given: weirsignal.Given) -> dict[str, Any]:
+            seen.append(given.setpoint)
+            return {}
+
+        connection = weirsignal.Connection(mock.Mock(), value, None, "app")
+        for hello in ({"setpoint": 0.7}, {"setpoint": None}, {}):
+            self.assertTrue(connection.answer(hello, BODY).startswith(weirsignal.ACK))
+        self.assertEqual(seen, [0.7, 0, 0])
 
 
 class Protocol(unittest.TestCase):

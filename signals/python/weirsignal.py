@@ -51,14 +51,16 @@ class Given:
 
     now         unix seconds of the decision; use it in place of the clock
     cluster, pool, app
+    setpoint    share of its capacity that the pool should use, capacity = request / setpoint; 0: unknown
     parameters  name -> value of the pool file, or else its default
-    metrics     name -> list of (unix seconds, value), from the oldest to the newest
+    metrics     name -> list of (unix seconds, value), from the oldest to the newest. With a resolution in the pool's file,
+                a point is the first second and the mean of a slot that has ended; name + "#count" has the number of its values
     """
 
     def __init__(self, metrics: Mapping[str, List[Tuple[int, float]]], parameters: Optional[Mapping[str, Any]] = None,
-                 now: int = 0, cluster: str = "", pool: str = "", app: str = "") -> None:
+                 now: int = 0, cluster: str = "", pool: str = "", app: str = "", setpoint: float = 0.0) -> None:
         self.metrics, self.parameters, self.now = metrics, parameters or {}, now
-        self.cluster, self.pool, self.app = cluster, pool, app
+        self.cluster, self.pool, self.app, self.setpoint = cluster, pool, app, setpoint
         self.explanation = ""
 
     def explain(self, text: str) -> None:
@@ -254,7 +256,8 @@ class Connection:
             parameters = hello.get("parameters") or {}
             metrics, now = parse_body(data)
             given = Given(metrics, chosen(self.declared, parameters), now, str(hello.get("cluster") or parameters.get("cluster") or ""),
-                          str(hello.get("pool") or parameters.get("pool") or ""), self.app)
+                          str(hello.get("pool") or parameters.get("pool") or ""), self.app,
+                          float(hello.get("setpoint") or 0))
             response = json.dumps(respond(self.value, given), allow_nan=False).encode()
             if len(ACK + response) > MAX_RESPONSE:
                 raise ValueError("the response is too long")

@@ -21,7 +21,7 @@ func helloWith(t Target, more map[string]any) []byte {
 		parameters = map[string]any{}
 	}
 	parameters["cluster"], parameters["pool"] = t.Hello.Cluster, t.Hello.Pool
-	hello := map[string]any{"parameters": parameters, "cluster": t.Hello.Cluster, "pool": t.Hello.Pool}
+	hello := map[string]any{"parameters": parameters, "cluster": t.Hello.Cluster, "pool": t.Hello.Pool, "setpoint": t.Hello.Setpoint}
 	maps.Copy(hello, more)
 	data, err := json.Marshal(hello)
 	if err != nil {

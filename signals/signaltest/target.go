@@ -71,6 +71,7 @@ func (t Target) withDefaults() Target {
 	t.App = cmp.Or(t.App, "app")
 	t.Hello.Cluster = cmp.Or(t.Hello.Cluster, "test")
 	t.Hello.Pool = cmp.Or(t.Hello.Pool, "test")
+	t.Hello.Setpoint = cmp.Or(t.Hello.Setpoint, 0.7)
 	t.Limits.Start = cmp.Or(t.Limits.Start, 10*time.Second)
 	t.Limits.Listen = cmp.Or(t.Limits.Listen, 30*time.Second)
 	t.Limits.Answer = cmp.Or(t.Limits.Answer, 10*time.Second)

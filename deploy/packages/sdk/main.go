@@ -27,7 +27,7 @@ import (
 const module = "github.com/weirkeeper/weirkeeper"
 
 // offered are the packages that a signal may import, in the folder of the module.
-var offered = []string{"resource", "signals", "signals/builtin", "signals/plugin", "signals/signaltest", "sigproto"}
+var offered = []string{"resource", "signals", "signals/builtin", "signals/forecast", "signals/plugin", "signals/signaltest", "sigproto"}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

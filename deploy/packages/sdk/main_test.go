@@ -30,7 +30,7 @@ func TestArchive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	allowed := regexp.MustCompile(`^(go\.(mod|sum)|sdk/(go\.mod|LICENSE|(resource|sigproto|signals|signals/(builtin|plugin|signaltest)|proto/signal/v1)/[\w.]+\.(go|proto))|vendor/.+)$`)
+	allowed := regexp.MustCompile(`^(go\.(mod|sum)|sdk/(go\.mod|LICENSE|(resource|sigproto|signals|signals/(builtin|calendar|forecast|plugin|signaltest)|proto/signal/v1)/[\w.]+\.(go|proto))|vendor/.+)$`)
 	for _, f := range archive.File {
 		if !allowed.MatchString(f.Name) || regexp.MustCompile(`_test\.go$`).MatchString(f.Name) {
 			t.Errorf("the archive has %s", f.Name)

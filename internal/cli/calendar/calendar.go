@@ -5,7 +5,10 @@
 package calendar
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,8 +37,9 @@ func Command(c *connect.CLI) *cobra.Command {
 		Use:   "calendar FILE",
 		Short: "Check a calendar of periods, and list the coming ones",
 		Long: `Check a calendar of periods, and list the coming ones, each with the time of its own zone
-and UTC. FILE is in YAML; "-" is standard input. In its periods, a calendar raises the
-request of an application. Pools do not read calendars yet: this command shows the effect.
+and UTC. FILE is the file of a pool, with calendars as signals or below "raise" of an
+application, or the parameters of one calendar in YAML; "-" is standard input, for a
+calendar. In its periods, a calendar raises the request of an application.
 
   time_zone: Europe/Berlin
   dates: {holidays: [2026-12-24..2026-12-26, 2027-01-01, "every 05-01"]}
@@ -53,7 +57,7 @@ skips is the end of the gap; of one that the clock shows twice the first begin a
 second end count. A lead and "for" are elapsed time. An exception names the date on which
 a period begins. Where periods overlap, the highest at_least and the highest times count,
 and all of plus; a period counts once.`,
-		Example: `  weir calendar calendar.yaml
+		Example: `  weir calendar pool.yaml
   weir calendar calendar.yaml --days 60 --output json
   weir calendar calendar.yaml --from 2027-03-26 --days 4`,
 		Args: command.OneArg("file"),
@@ -65,11 +69,11 @@ and all of plus; a period counts once.`,
 			case days < 1 || days > mostDays:
 				return usage.New(fmt.Errorf("--days %d: want 1 to %d", days, mostDays))
 			}
-			c, err := cli.read(args[0])
+			all, err := cli.read(args[0])
 			if err != nil {
 				return err
 			}
-			return cli.print(c, begin, begin.Add(time.Duration(days)*24*time.Hour))
+			return cli.print(all, begin, begin.Add(time.Duration(days)*24*time.Hour))
 		},
 	}
 	cmd.Flags().IntVar(&days, "days", 14, "number of days that are listed")
@@ -98,6 +102,7 @@ type raise struct {
 
 // coming is one period on one of its days.
 type coming struct {
+	App      string    `json:"app,omitempty"` // of a pool's file; of an advisor "APP~NAME"
 	Period   string    `json:"period"`
 	TimeZone string    `json:"time_zone"`
 	Start    time.Time `json:"start"` // begin minus lead
@@ -114,30 +119,47 @@ type coming struct {
 	of    calendar.Occurrence
 }
 
-func (cli *commands) print(c calendar.Calendar, from, to time.Time) error {
+// print prints the coming periods of the calendars, which are by app; the app of a lone calendar is empty.
+func (cli *commands) print(all map[string]calendar.Calendar, from, to time.Time) error {
 	list := []coming{}
-	for _, o := range c.Coming(from, to) {
-		level := c.At(o.Start())
-		n := coming{
-			Period: o.Period, TimeZone: o.Begin.Location().String(), Start: o.Start(), Begin: o.Begin, End: o.End,
-			Raise: raise(o.Raise), Level: raise(level.Raise), ClockChanges: changes(o), level: level.Raise, of: o,
+	for _, app := range slices.Sorted(maps.Keys(all)) {
+		for _, o := range all[app].Coming(from, to) {
+			list = append(list, comingOf(app, all[app], o))
 		}
-		for _, other := range level.Of {
-			if other.Period != o.Period {
-				n.With = append(n.With, other.Period)
-			}
-		}
-		list = append(list, n)
 	}
+	slices.SortStableFunc(list, func(a, b coming) int { return cmp.Or(a.Start.Compare(b.Start), a.End.Compare(b.End)) })
 	if cli.Output == "json" {
 		return cli.PrintJSON(list)
 	}
+	head := []string{"period", "begins", "ends", "zone", "utc", "raises", "notes"}
+	_, alone := all[""]
+	if !alone {
+		head = append([]string{"app"}, head...)
+	}
 	var rows [][]string
 	for _, n := range list {
-		rows = append(rows, []string{n.Period, local(n.Begin), local(n.End), n.TimeZone, inUTC(n.Begin, n.End), n.of.Raise.String(), n.notes(from)})
+		row := []string{n.Period, local(n.Begin), local(n.End), n.TimeZone, inUTC(n.Begin, n.End), n.of.Raise.String(), n.notes(from)}
+		if !alone {
+			row = append([]string{n.App}, row...)
+		}
+		rows = append(rows, row)
 	}
-	cli.PrintTable([]string{"period", "begins", "ends", "zone", "utc", "raises", "notes"}, rows)
+	cli.PrintTable(head, rows)
 	return nil
+}
+
+func comingOf(app string, c calendar.Calendar, o calendar.Occurrence) coming {
+	level := c.At(o.Start())
+	n := coming{
+		App: app, Period: o.Period, TimeZone: o.Begin.Location().String(), Start: o.Start(), Begin: o.Begin, End: o.End,
+		Raise: raise(o.Raise), Level: raise(level.Raise), ClockChanges: changes(o), level: level.Raise, of: o,
+	}
+	for _, other := range level.Of {
+		if other.Period != o.Period {
+			n.With = append(n.With, other.Period)
+		}
+	}
+	return n
 }
 
 // notes returns the lead, the state, the overlaps and the changes of the clock of a period.

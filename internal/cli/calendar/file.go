@@ -4,9 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -21,8 +24,9 @@ func bounds() strictyaml.Bounds {
 	}
 }
 
-// read reads the calendar of a file, or of standard input for "-". The error has all mistakes of the file.
-func (cli *commands) read(path string) (calendar.Calendar, error) {
+// read reads the calendars of a pool's file, by app, or the calendar of a file, or of standard input for "-". The error has all
+// mistakes of the file.
+func (cli *commands) read(path string) (map[string]calendar.Calendar, error) {
 	var text []byte
 	var err error
 	name := path
@@ -33,16 +37,42 @@ func (cli *commands) read(path string) (calendar.Calendar, error) {
 		text, err = inputfile.Read(path, bounds().Bytes)
 	}
 	if err != nil {
-		return calendar.Calendar{}, usage.New(err)
+		return nil, usage.New(err)
+	}
+	if path != "-" && isPool(string(text)) {
+		return ofPool(path)
 	}
 	c, problems := decode(text)
 	for _, p := range problems {
 		p.File = name
 	}
 	if err := problems.OrNil(); err != nil {
-		return calendar.Calendar{}, usage.New(err)
+		return nil, usage.New(err)
 	}
-	return c, nil
+	return map[string]calendar.Calendar{"": c}, nil
+}
+
+// isPool reports whether a file is that of a pool: it has groups, or signals.
+func isPool(text string) bool {
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "resource_groups:") || strings.HasPrefix(line, "autoscale_signals:") {
+			return true
+		}
+	}
+	return false
+}
+
+// ofPool returns the calendars of a pool's file.
+func ofPool(path string) (map[string]calendar.Calendar, error) {
+	pool, err := config.ReadPool(path, "calendar", strings.TrimSuffix(filepath.Base(path), ".yaml"))
+	if err != nil {
+		return nil, usage.New(err)
+	}
+	all := pool.Calendars()
+	if len(all) == 0 {
+		return nil, usage.New(fmt.Errorf("%s: no signal is a calendar: add {name: calendar, kind: builtin, parameters: ...} to raise of an app", path))
+	}
+	return all, nil
 }
 
 // decode decodes the text of a file.

@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -16,7 +17,10 @@ import (
 )
 
 // configCommands are the commands of "weir config".
-type configCommands struct{ *connect.CLI }
+type configCommands struct {
+	*connect.CLI
+	compare Compare
+}
 
 func (cli *configCommands) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -27,13 +31,32 @@ func (cli *configCommands) configCommand() *cobra.Command {
 		RunE:    command.Help,
 	}
 	cmd.AddCommand(cli.showCommand(), cli.schemaCommand())
-	cmd.AddCommand(&cobra.Command{
+	cmd.AddCommand(cli.validateCommand())
+	return cmd
+}
+
+func (cli *configCommands) validateCommand() *cobra.Command {
+	var with command.Comparison
+	cmd := &cobra.Command{
 		Use:     "validate [POOL]",
 		Aliases: []string{"check"},
 		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
-		Example: `  weir config validate default --config-dir ./config --cluster prod`,
-		Args:    cli.PoolArg,
-		RunE: func(*cobra.Command, []string) error {
+		Long: `Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake.
+
+With --against the command also replays the recorded ticks of the pool, with the recorded policy and with that
+of the file. Both meet the recorded requests, launch times and losses. If the cost, the unmet demand, the longest
+wait or the disruption of the file is worse by more than its bound, the exit code is 1: a gate for CI. Records have
+no places of copies, so the targets of both follow the sums of the requests.`,
+		Example: `  weir config validate default --config-dir ./config --cluster prod
+  weir config check --against 7d --bound cost=2% --bound wait=20%
+  weir config check --against night.jsonl --prices prices.csv --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if with.Against == "" && (len(with.Bounds) > 0 || with.Prices != "" || cmd.Flags().Changed("output")) {
+				return usage.New(errors.New("--bound, --prices and --output need a past to compare with: add --against, such as --against 7d"))
+			}
+			return cli.PoolArg(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
 			gaps, errPrices := service.Prices.Check()
@@ -46,10 +69,17 @@ func (cli *configCommands) configCommand() *cobra.Command {
 			for _, gap := range gaps {
 				fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", gap)
 			}
+			if with.Against != "" {
+				return cli.compare(cmd.Context(), cli.CLI, with, filepath.Join(cli.ConfigDir(), cli.Cluster, cli.Pool+".yaml"))
+			}
 			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", cli.ConfigDir(), cli.Cluster, cli.Pool)
 			return nil
 		},
-	})
+	}
+	cmd.Flags().StringVar(&with.Against, "against", "", "compare with the recorded policy since that `TIME`, such as 7d, or in a file of records")
+	cmd.Flags().StringArrayVar(&with.Bounds, "bound", nil, "`NAME=PERCENT` by which cost, unmet, wait or disruption may get worse (default 5%); may be repeated")
+	cmd.Flags().StringVar(&with.Prices, "prices", "", "`FILE` of prices, as of a scenario (default: the cost is what the machines offered)")
+	cli.OutputFlag(cmd)
 	return cmd
 }
 

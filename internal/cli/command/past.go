@@ -172,3 +172,10 @@ func (s *since) Set(text string) error {
 	*s = since(ago)
 	return nil
 }
+
+// Comparison are the flags of "weir config validate" that compare the file of a pool with its past.
+type Comparison struct {
+	Against string   // a time such as 7d, or a file of records
+	Prices  string   // a table of prices; empty: the cost is what the machines offered
+	Bounds  []string // NAME=PERCENT
+}

@@ -96,7 +96,8 @@ func translate(root *cobra.Command, args []string) ([]string, error) {
 	path, used := meant(root, words)
 	if used == 0 {
 		group, rest := descend(root, words)
-		if group.HasSubCommands() && len(rest) > 0 && group.Name() != "help" {
+		takesOther := strings.Contains(group.Use, " ") // beside the names of its commands
+		if group.HasSubCommands() && !takesOther && len(rest) > 0 && group.Name() != "help" {
 			return nil, Group(group, rest)
 		}
 		return args, nil

@@ -140,8 +140,8 @@ func (l *leftOvers) apps(ctx context.Context) parts {
 	for _, row := range rows.Keys {
 		p.names[row.Name] = p.names[row.Name] || !row.Deleted
 	}
-	for _, s := range l.site.Pool.Signals {
-		p.names[s.App] = true
+	for app := range l.site.Pool.Programs() {
+		p.names[app] = true
 	}
 	p.names[sigproto.DefaultApp] = true
 	return p

@@ -54,7 +54,7 @@ func (s Site) metrics(ctx context.Context, b *bus.Bus) []Finding {
 
 // longestWindow returns the longest range that a signal of the pool reads.
 func longestWindow(p config.Pool) (longest time.Duration) {
-	for _, signal := range p.Signals {
+	for _, signal := range p.Programs() {
 		for _, m := range signal.Metrics {
 			longest = max(longest, m.Window())
 		}

@@ -106,3 +106,30 @@ func (cli *tickCommands) printTotal(bill api.Bill) {
 		fmt.Fprintf(cli.Stdout, "! %s machine-hours are not in the sum: %s\n", explain.Money(hours), price.Missing(bill.Files, markets...))
 	}
 }
+
+// printCosts prints the cost of an hour of each group, and their sum.
+func (cli *tickCommands) printCosts(rows []api.GroupCost, assumed bool) {
+	if rows == nil {
+		return
+	}
+	header := []string{"group", "market", "an hour now", "by the plan"}
+	if assumed {
+		header = append(header, "with other prices")
+	}
+	sum := api.GroupCost{Group: "all", Market: "-"}
+	var table [][]string
+	add := func(r api.GroupCost) {
+		row := []string{r.Group, r.Market, fmt.Sprintf("%.4f", r.Now), fmt.Sprintf("%.4f", r.Plan)}
+		if assumed {
+			row = append(row, fmt.Sprintf("%.4f", r.Assumed))
+		}
+		table = append(table, row)
+	}
+	for _, r := range rows {
+		sum.Now, sum.Plan, sum.Assumed = sum.Now+r.Now, sum.Plan+r.Plan, sum.Assumed+r.Assumed
+		add(r)
+	}
+	add(sum)
+	fmt.Fprintln(cli.Stdout)
+	cli.PrintTable(header, table)
+}

@@ -19,7 +19,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
 // tickCommands are the commands about the ticks of a pool, past and next.
@@ -83,34 +82,6 @@ func (cli *tickCommands) records(ctx context.Context, b *bus.Bus, since time.Dur
 		return nil
 	}
 	return cli.noTickSince(ctx, b, since)
-}
-
-func (cli *tickCommands) planCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "plan [POOL]",
-		Short: "Preview the next tick of a pool, without any change",
-		Long: `Preview the next tick of a pool, without any change. The autoscaler of the pool reads
-its groups and nodes, and decides with its files, its orders and the last responses of
-the signals. It runs the code of a tick up to the point where a tick acts.`,
-		Example: `  weir plan
-  weir plan default --output json`,
-		Args: cli.PoolArg,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				r, err := view.RequestPlan(ctx, b, cli.Cluster, cli.Pool)
-				if err != nil {
-					return err
-				}
-				if cli.Output == "json" {
-					return cli.PrintNext(r)
-				}
-				cli.printTick(r)
-				return nil
-			})
-		},
-	}
-	cli.OutputFlag(cmd)
-	return cmd
 }
 
 // decideCommands are "weir decide".

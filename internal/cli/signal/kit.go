@@ -60,17 +60,9 @@ func (a *requestFlags) target(cli *commands, args []string) (signaltest.Target, 
 		return signaltest.Target{}, usage.New(fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path))
 	}
 	t := signaltest.Target{Path: path, Args: args[1:], FixedApp: a.fixedApp}
-	t.Hello = sigproto.Hello{Cluster: cli.Cluster, Pool: cli.Pool, Parameters: map[string]any{}}
-	for _, p := range a.parameters {
-		name, text, ok := strings.Cut(p, "=")
-		if !ok || name == "" {
-			return t, usage.New(fmt.Errorf("--param %q: want NAME=VALUE", p))
-		}
-		value, err := decodeParameter(text)
-		if err != nil {
-			return t, usage.New(fmt.Errorf("--param %s: read the value as YAML: %w", name, err))
-		}
-		t.Hello.Parameters[name] = value
+	t.Hello = sigproto.Hello{Cluster: cli.Cluster, Pool: cli.Pool}
+	if t.Hello.Parameters, err = a.decodeParameters(); err != nil {
+		return t, usage.New(err)
 	}
 	if a.metrics != "" {
 		if t.Sample, err = a.evaluation(cli); err != nil {
@@ -79,6 +71,23 @@ func (a *requestFlags) target(cli *commands, args []string) (signaltest.Target, 
 	}
 	t.App = a.app
 	return t, t.Validate()
+}
+
+// decodeParameters returns the parameters of the flags.
+func (a *requestFlags) decodeParameters() (map[string]any, error) {
+	all := map[string]any{}
+	for _, p := range a.parameters {
+		name, text, ok := strings.Cut(p, "=")
+		if !ok || name == "" {
+			return nil, fmt.Errorf("--param %q: want NAME=VALUE", p)
+		}
+		value, err := decodeParameter(text)
+		if err != nil {
+			return nil, fmt.Errorf("--param %s: read the value as YAML: %w", name, err)
+		}
+		all[name] = value
+	}
+	return all, nil
 }
 
 // checked is target for a running kit: it refuses a parameter that the program does not declare.

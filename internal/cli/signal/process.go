@@ -215,9 +215,9 @@ func (cli *commands) shadow(ctx context.Context, b *bus.Bus, app string, since t
 	}
 	pool := history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: cli.Pool}
 	unreadable, err := pool.Records(ctx, time.Now().Add(-since), time.Time{}, func(r api.TickRecord) error {
-		for _, a := range appsOf(r) {
-			named[a.Name] = true
-			known = known || a.Name == app
+		for name := range opinionsOf(r) {
+			named[name] = true
+			known = known || name == app
 		}
 		report.Ticks = append(report.Ticks, shadowTicks(r, app)...)
 		return nil
@@ -249,22 +249,27 @@ func shadowTicks(r api.TickRecord, app string) (ticks []shadowTick) {
 			continue
 		}
 		t := shadowTick{At: r.At, ShadowRecord: s}
-		for _, a := range appsOf(r) {
-			if a.Name == s.App {
-				t.Pinned = answerText(string(a.Opinion.Verdict), a.Opinion.Request.String(), a.Opinion.Why)
-			}
+		if o, ok := opinionsOf(r)[s.App]; ok {
+			t.Pinned = answerText(string(o.Verdict), o.Request.String(), o.Why)
 		}
 		ticks = append(ticks, t)
 	}
 	return ticks
 }
 
-// appsOf returns the apps of a tick; nil if the tick ended before its decision.
-func appsOf(r api.TickRecord) []api.AppInput {
+// opinionsOf returns the opinions of the apps and of their advisors in a tick; nil if the tick ended before its decision.
+func opinionsOf(r api.TickRecord) map[string]api.Opinion {
 	if r.Case == nil {
 		return nil
 	}
-	return r.Case.Input.Apps
+	all := map[string]api.Opinion{}
+	for _, a := range r.Case.Input.Apps {
+		all[a.Name] = a.Opinion
+		for _, advisor := range a.Raise {
+			all[advisor.Name] = advisor.Opinion
+		}
+	}
+	return all
 }
 
 // answerText is an answer in a few words.

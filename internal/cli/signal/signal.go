@@ -41,7 +41,7 @@ published signal.`,
 		RunE: command.Help,
 	}
 	cmd.AddCommand(
-		cli.initCommand(), cli.testCommand(), cli.benchCommand(), cli.runCommand(),
+		cli.initCommand(), cli.testCommand(), cli.benchCommand(), cli.runCommand(), cli.tryCommand(),
 		cli.psCommand(), cli.restartCommand(), cli.logsCommand(), cli.shadowCommand(),
 		cli.whereCommand(),
 	)

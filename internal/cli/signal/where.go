@@ -3,6 +3,7 @@ package signal
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -131,8 +132,9 @@ func (cli *commands) usesIn(ctx context.Context, b *bus.Bus, pool string) (uses 
 		fmt.Fprintf(cli.Stderr, "weir: the releases of pool %s are unknown: %v; %v\n", pool, err, errTick)
 		return nil
 	}
-	for _, a := range appsOf(r) {
-		add(a.Name, a.Opinion.Signal, a.Opinion.Version, "answered", "", r.At)
+	opinions := opinionsOf(r)
+	for _, app := range slices.Sorted(maps.Keys(opinions)) {
+		add(app, opinions[app].Signal, opinions[app].Version, "answered", "", r.At)
 	}
 	if r.Case != nil {
 		add(sigproto.DefaultApp, r.Case.Input.Default.Signal, r.Case.Input.Default.Version, "answered", "", r.At)

@@ -17,6 +17,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -37,6 +38,11 @@ type flags struct {
 	sweep     string
 	seeds     int
 	records   string
+
+	from    string // of --from: a pool or a file
+	file    string // of records; empty: the pool is that of the command
+	since   time.Duration
+	atLeast float64 // percent
 }
 
 // Command returns "weir simulate".
@@ -44,7 +50,7 @@ func Command(c *connect.CLI) *cobra.Command {
 	cli := &commands{c}
 	var f flags
 	cmd := &cobra.Command{
-		Use:   "simulate FILE",
+		Use:   "simulate [FILE]",
 		Short: "Run a pool under virtual time, and print what it would cost",
 		Long: `Run a pool under virtual time, and print what it would cost.
 
@@ -57,20 +63,51 @@ which work waited, the used part of what the machines offered, and how often the
 With several seeds, a number after ± is half of the width of the 95 % interval over the seeds. It covers
 launch times and interruptions only, and not another demand.
 
+With --from the command replays the recorded ticks of a pool, or of a file that "weir explain --since 1h
+--output json" printed. The recorded policies meet the recorded responses, orders, launch times, losses and
+refusals, and each tick is compared with its record. Ticks that differ are listed with their cause.
+
 Keys of --set and --sweep are those of the pool file: ` + strings.Join(redecide.OverrideKeys(), ", ") + `.`,
 		Example: `  weir simulate night.yaml
   weir simulate night.yaml --with other/default.yaml --seeds 5
-  weir simulate night.yaml --sweep autoscaling.setpoint=0.6,0.7,0.8 --output json`,
-		Args: command.OneArg("scenario file"),
-		RunE: func(cmd *cobra.Command, args []string) error { return cli.run(cmd.Context(), args[0], f) },
+  weir simulate night.yaml --sweep autoscaling.setpoint=0.6,0.7,0.8 --output json
+  weir simulate --from default --since 1h`,
+		Args: func(cmd *cobra.Command, args []string) error { return f.check(cli.CLI, cmd, args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.from != "" {
+				return cli.replay(cmd.Context(), f)
+			}
+			return cli.run(cmd.Context(), args[0], f)
+		},
 	}
 	cmd.Flags().StringArrayVar(&f.with, "with", nil, "another `FILE` of the pool to compare; may be repeated")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of all policies; may be repeated")
 	cmd.Flags().StringVar(&f.sweep, "sweep", "", "KEY=VALUE,VALUE,...: a row for each value")
 	cmd.Flags().IntVar(&f.seeds, "seeds", 0, "number of seeds (default: as in the scenario, or 1)")
 	cmd.Flags().StringVar(&f.records, "records", "", "`FILE` for the records of the first run, as JSON lines for weir decide")
+	cmd.Flags().StringVar(&f.from, "from", "", "replay the ticks of this `POOL`, or of a file of records")
+	command.SinceVar(cmd.Flags(), &f.since, "since", time.Hour, "with --from: ticks since then")
+	cmd.Flags().Float64Var(&f.atLeast, "at-least", 99, "with --from: end with 1 if a smaller percentage of the ticks is the same")
 	cli.OutputFlag(cmd)
+	cmd.AddCommand(cli.initCommand())
 	return cmd
+}
+
+// check is the Args of the command.
+func (f *flags) check(cli *connect.CLI, cmd *cobra.Command, args []string) error {
+	given := cmd.Flags().Changed
+	switch {
+	case f.from == "" && (given("since") || given("at-least")):
+		return usage.New(errors.New("--since and --at-least need the records of a pool: add --from POOL"))
+	case f.from == "":
+		return command.OneArg("scenario file")(cmd, args)
+	case len(args) > 0 || len(f.with)+len(f.set) > 0 || f.sweep != "" || f.seeds != 0 || f.records != "":
+		return usage.New(errors.New("--from replays the recorded policy: give no scenario and no other policy; \"weir config validate --against 7d\" compares another one"))
+	case isFile(f.from):
+		f.file = f.from
+		return nil
+	}
+	return cli.UsePool(cmd, f.from)
 }
 
 // maxRuns bounds the runs of one command.

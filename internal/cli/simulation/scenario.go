@@ -162,7 +162,8 @@ func changed(c simulate.Policy, overrides []redecide.Override) simulate.Policy {
 	return c
 }
 
-// readPool returns the configuration of a pool's file, as an autoscaler has it. Its signals are direct: they have no windows.
+// readPool returns the configuration of a pool's file, as an autoscaler has it. Its signals are direct: they have no windows. Its
+// only advisors are calendars: others need more of the past than the need of an app.
 func readPool(path string) (simulate.Policy, error) {
 	cluster := filepath.Dir(path)
 	service, err := config.LoadService(filepath.Dir(cluster))
@@ -175,8 +176,16 @@ func readPool(path string) (simulate.Policy, error) {
 	}
 	c := config.Autoscaler(service, pool)
 	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
+	calendars := pool.Calendars()
 	for i := range c.Apps {
-		c.Apps[i].Windows = nil
+		advisors := c.Apps[i].Raise
+		c.Apps[i].Windows, c.Apps[i].Raise = nil, nil
+		for _, a := range advisors {
+			if _, is := calendars[a.App]; is {
+				a.Windows = nil
+				c.Apps[i].Raise = append(c.Apps[i].Raise, a)
+			}
+		}
 	}
 	return c, nil
 }
@@ -220,7 +229,7 @@ func groupOf(id string, g config.SimulatedGroup) simulate.Group {
 }
 
 func eventOf(e config.SimulatedEvent, start time.Time) simulate.Event {
-	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost}
+	out := simulate.Event{At: e.At, For: e.For, Group: e.Group, Zone: e.Zone, Stock: e.Stock, Lost: e.Lost, Silent: e.SignalsFail}
 	if e.Order == nil {
 		return out
 	}

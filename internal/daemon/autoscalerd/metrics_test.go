@@ -73,6 +73,9 @@ func bigTick(nodes, apps int) api.TickRecord {
 			o = api.Opinion{Signal: "shop/rps", Verdict: api.VerdictFailed, Why: "no answer"}
 		}
 		r.Case.Input.Apps = append(r.Case.Input.Apps, api.AppInput{Name: name, Configured: true, Opinion: o})
+		if i == 1 {
+			r.Case.Input.Apps[i].Raise = []api.AdvisorInput{{Name: name + "~calendar", Opinion: api.Opinion{Signal: "weir/calendar", Verdict: api.VerdictNoOpinion}}}
+		}
 		r.Detail.Apps = append(r.Detail.Apps, api.ResolvedRequest{App: name, Source: api.FromSignal, Request: request, Fallback: i == 0})
 	}
 	return r
@@ -94,6 +97,7 @@ func TestMetricsOfATick(t *testing.T) {
 		"max_capacity{}": math.Inf(1), "at_limit{max}": 0, "scale_in_blocked{}": 1, "disruption_budget_left{}": 3,
 		"request{app-001,cpus}": 8, "pool_request{mem}": 4096,
 		"signal_verdict{app-000,failed}": 1, "signal_verdict{app-000,value}": 0, "signal_verdict{(default),value}": 1, "fallback{app-000}": 1, "fallback{app-001}": 0,
+		"signal_verdict{app-001~calendar,no_opinion}": 1, "signal_verdict{app-001~calendar,failed}": 0,
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
 		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
 		"boot_seconds{a,all,50}": 90, "boot_seconds{a,m5.large eu-1a,95}": 120, "failed_boots{a}": 2, "failed_boots{b}": 0,

@@ -18,8 +18,8 @@ import (
 
 const waitingRequests = 16 // of plans or nodes
 
-// servePlans answers plan requests until ctx ends.
-func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (api.TickRecord, error), log *slog.Logger) error {
+// servePlans answers plan requests until ctx ends. The content of a request is an api.WhatIf, or empty.
+func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context, api.WhatIf) (api.TickRecord, error), log *slog.Logger) error {
 	in, err := bus.Receive(nc, bus.InboxConfig{Requests: []string{names.PlanSubject(cluster, pool)}, Messages: waitingRequests, Log: log})
 	if err != nil {
 		return fmt.Errorf("receive plan requests: %w", err)
@@ -31,11 +31,11 @@ func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, previe
 			return nil
 		case m := <-in.Messages():
 			within, cancel := context.WithTimeout(ctx, api.PlanTimeout)
-			r, err := preview(within)
+			answer, err := planOf(within, m.Data, preview)
 			cancel()
 			var data []byte
 			if err == nil {
-				data, err = packed(api.PlanAnswer{Record: &r}, nc.MaxPayload())
+				data, err = packed(answer, nc.MaxPayload())
 			}
 			if err != nil {
 				data, err = packed(api.PlanAnswer{Error: err.Error()}, nc.MaxPayload())
@@ -48,6 +48,21 @@ func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, previe
 			}
 		}
 	}
+}
+
+// planOf returns the plan for the content of a request.
+func planOf(ctx context.Context, request []byte, preview func(context.Context, api.WhatIf) (api.TickRecord, error)) (api.PlanAnswer, error) {
+	var w api.WhatIf
+	if len(request) > 0 {
+		if err := json.Unmarshal(request, &w); err != nil {
+			return api.PlanAnswer{}, fmt.Errorf("read the assumed change: %w", err)
+		}
+		if err := w.Validate(); err != nil {
+			return api.PlanAnswer{}, fmt.Errorf("the assumed change: %w", err)
+		}
+	}
+	r, err := preview(ctx, w)
+	return api.PlanAnswer{Record: &r, WhatIf: &w}, err
 }
 
 // packed compresses the response to at most that many bytes.

@@ -241,6 +241,9 @@ func (s *samples) signals(in api.DecisionInput, apps []api.ResolvedRequest) {
 		if app.Configured {
 			opinions[app.Name] = app.Opinion
 		}
+		for _, a := range app.Raise {
+			opinions[a.Name] = a.Opinion
+		}
 	}
 	stale := 0
 	latency, age := map[string]float64{}, map[string]float64{}

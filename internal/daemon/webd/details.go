@@ -3,9 +3,12 @@ package webd
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -45,6 +48,31 @@ func (s source) Apps(ctx context.Context, pool web.Name, app string) (api.Harmon
 		h.App = nil // it is an app of another pool
 	}
 	return h, err
+}
+
+// lastLines is how many lines of an ended instance its page has, besides how it ended.
+const lastLines = 5
+
+// Output implements web.Details.
+func (s source) Output(ctx context.Context, pool web.Name, app string, nodes []string) (map[string][]string, error) {
+	client := wire.NewClient(s.bus.Conn(), s.cluster, pool.Pool)
+	copies, failed := wire.NewFollower(client, wire.LogsRequest{App: app, Lines: lastLines}).Read(ctx, nodes)
+	lines := map[string][]string{}
+	for _, c := range copies {
+		if c.Ended && len(c.Lines) > 1 { // the last line is how it ended
+			lines[c.Instance] = c.Lines[:len(c.Lines)-1]
+		}
+	}
+	var errs []error
+	for _, node := range slices.Sorted(maps.Keys(failed)) {
+		if !errors.Is(failed[node], wire.ErrNoAgent) { // its output is gone with it
+			errs = append(errs, failed[node])
+		}
+	}
+	if len(errs) > 0 {
+		return lines, fmt.Errorf("%w; try: weir app logs %s", errs[0], app)
+	}
+	return lines, nil
 }
 
 // Events implements web.Details.

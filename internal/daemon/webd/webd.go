@@ -6,7 +6,7 @@
 // One server has the pages of package web and the API of package api. With a token file both need a token: programs send
 // it as a bearer token, and browsers as the password of basic authentication or in a link. An address that other hosts
 // reach needs a token file. The pages only read. The connection has the role operator: with one of role viewer all works
-// but orders. Several processes may serve a cluster.
+// but orders and the output of applications. Several processes may serve a cluster.
 package webd
 
 import (

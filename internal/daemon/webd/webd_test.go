@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -15,6 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -23,8 +28,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 )
 
 const patience = await.Patience
@@ -207,5 +214,32 @@ func TestLinkWithATokenBecomesACookie(t *testing.T) {
 		if w := answer(g, again); w.Code != http.StatusOK {
 			t.Errorf("%s with the cookie: status %d", want, w.Code)
 		}
+	}
+}
+
+// The output of ended instances comes from the agents of their nodes. A node that answers wrong is named, and the others are read.
+func TestOutputOfEndedInstances(t *testing.T) {
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	reply := wire.LogsReply{Copies: []wire.CopyLog{
+		{Instance: "a", Ended: true, Lines: []string{"starts", "panic: no table", "[ended: exit status 2]"}, Next: 40},
+		{Instance: "b", Lines: []string{"runs"}, Next: 5},
+		{Instance: "c", Ended: true, Lines: []string{"[ended: exit status 1]"}, Next: 20},
+	}}
+	for node, fails := range map[string]error{"i-1": nil, "i-2": errors.New("disk is away")} {
+		if _, err := b.Conn().Subscribe(wire.Subject("here", "web", node, wire.OpLogs), func(m *nats.Msg) { _ = call.Respond(m, 0, reply, fails) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := source{b, "here", t.TempDir(), slog.New(slog.DiscardHandler)}
+	got, err := s.Output(t.Context(), web.Name{Cluster: "here", Pool: "web"}, "shop", []string{"i-1", "i-2", "gone"})
+	if want := map[string][]string{"a": {"starts", "panic: no table"}}; !cmp.Equal(got, want) {
+		t.Errorf("Output = %v, want %v", got, want)
+	}
+	if err == nil || !strings.Contains(err.Error(), "i-2") || !strings.Contains(err.Error(), "weir app logs shop") || strings.Contains(err.Error(), "gone") {
+		t.Errorf("error %v, want node i-2 and the command", err)
 	}
 }

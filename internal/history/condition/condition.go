@@ -182,6 +182,11 @@ func (c *list) tick(s api.Summary, f Facts) {
 		if word != "" {
 			c.add(Condition{Rank: Degraded, Word: word, Key: "signal/" + a.Name, Why: reason(s, api.HoldIgnorance, a.Name, BadSignal(a))})
 		}
+		for _, advisor := range a.Raise {
+			if advisor.Verdict == api.VerdictStale || advisor.Verdict == api.VerdictFailed {
+				c.add(Condition{Rank: Degraded, Word: "Advisor " + string(advisor.Verdict), Key: "signal/" + advisor.Name, Why: BadAdvisor(advisor)})
+			}
+		}
 	}
 	for _, h := range s.Holds {
 		switch {
@@ -241,6 +246,18 @@ func BadSignal(a api.AppSummaryTick) string {
 		text += "; its last value counts"
 	}
 	return text
+}
+
+// BadAdvisor describes an advisor that failed or is stale.
+func BadAdvisor(a api.AppSummaryTick) string {
+	text := "advisor " + a.Name + " failed"
+	if a.Verdict == api.VerdictStale {
+		text = "advisor " + a.Name + " is stale"
+	}
+	if a.Source == api.FromHeld {
+		return text + "; its last value counts"
+	}
+	return text + "; it raises nothing"
 }
 
 // changing adds that nodes start or drain.

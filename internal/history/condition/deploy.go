@@ -2,6 +2,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,12 +13,14 @@ import (
 func Deploy(now time.Time, s *api.Summary, f Facts) (safe bool, why string) {
 	var against []string
 	for _, c := range Of(now, s, f) {
-		if c.Rank.NeedsAttention() || c.Rank == Paused {
-			against = append(against, strings.ToLower(c.Word[:1])+c.Word[1:])
+		word := strings.ToLower(c.Word[:1]) + c.Word[1:]
+		if (c.Rank.NeedsAttention() || c.Rank == Paused) && !slices.Contains(against, word) {
+			against = append(against, word)
 		}
 	}
-	if s != nil && s.Disruption != nil && *s.Disruption <= 0 {
-		against = append(against, "the disruption budget is used up")
+	budget, free := budgetText(s)
+	if !free {
+		against = append(against, budget)
 	}
 	if len(against) > 0 {
 		const shown = 3
@@ -26,9 +29,17 @@ func Deploy(now time.Time, s *api.Summary, f Facts) (safe bool, why string) {
 		}
 		return false, "Not safe to deploy: " + strings.Join(against, ", ") + "."
 	}
-	budget := "no disruption budget is set"
-	if s.Disruption != nil {
-		budget = fmt.Sprintf("%s may be out of service", Count(*s.Disruption, "more node"))
-	}
 	return true, "Safe to deploy: " + budget + ", no repair is under way, all signals answer."
+}
+
+// budgetText describes the disruption budget, and reports whether one more node may be out of service. A tick of an older version
+// has no limit.
+func budgetText(s *api.Summary) (text string, free bool) {
+	switch {
+	case s == nil || s.Disruption == nil:
+		return "no disruption budget is set", true
+	case s.DisruptionLimit == 0:
+		return fmt.Sprintf("budget %d free", *s.Disruption), *s.Disruption > 0
+	}
+	return fmt.Sprintf("budget %d of %d free", *s.Disruption, s.DisruptionLimit), *s.Disruption > 0
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -18,6 +19,9 @@ func Sentence(now time.Time, s *api.Summary, f Facts) string {
 		return "The pool has no tick yet."
 	}
 	var parts []string
+	if age := now.Sub(s.At); age > liveness.OverdueAfter(max(s.Every, s.Took)) {
+		parts = append(parts, "No tick for "+Duration(age)+": nothing controls the pool. At its last tick:")
+	}
 	switch {
 	case s.Failed != "":
 		parts = append(parts, "The last tick ended without a decision: "+stop(s.Failed)+" Targets stay as they are.")

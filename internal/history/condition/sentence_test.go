@@ -47,6 +47,7 @@ func TestSentence(t *testing.T) {
 		"weights":      {tick(8.5, 9, 9, 9, func(s *api.Summary) { s.NodeCounts = map[string]int{"running": 3}; s.Limits.Max = nil }), Facts{}, "Apps need a weight of 8.5: stays 9."},
 		"pinned":       {tick(3, 5, 5, 5, func(s *api.Summary) { s.Pinned = new(5.0) }), Facts{}, "Apps need 3 machines, an operator pinned 5: stays 5."},
 		"paused":       {&api.Summary{At: now, Paused: &api.Note{By: "kim@ops", Why: "network work", Until: now.Add(time.Hour)}}, Facts{}, "Paused by kim@ops: network work; ends in 60 min. Nothing changes until then."},
+		"silent":       {tick(3.38, 4, 4, 4, func(s *api.Summary) { s.At = now.Add(-21 * time.Minute) }), Facts{}, "No tick for 21 min: nothing controls the pool. At its last tick: Apps need 3.38 machines: stays 4."},
 		"failed":       {&api.Summary{At: now, Failed: "read groups: timeout"}, Facts{}, "The last tick ended without a decision: read groups: timeout. Targets stay as they are."},
 		"cut": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2, Why: strings.Repeat("no room ", 20)}}},
 			"Apps need 3.38 machines: stays 4. 1 instance of web waits: " + strings.Repeat("no room ", 12) + "no…"},
@@ -61,19 +62,22 @@ func TestSentence(t *testing.T) {
 func TestDeploy(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	well := func() *api.Summary {
-		return &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4, Disruption: new(2)}
+		return &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4, Disruption: new(2), DisruptionLimit: 3}
 	}
 	used, paused := well(), well()
 	used.Disruption, paused.Paused = new(0), &api.Note{By: "kim"}
+	free := &api.Summary{At: now, Before: new(4.0), Target: new(4.0), Joined: 4}
 	for name, test := range map[string]struct {
 		s    *api.Summary
 		f    Facts
 		safe bool
 		want string
 	}{
-		"well":      {well(), Facts{}, true, "Safe to deploy: 2 more nodes may be out of service, no repair is under way, all signals answer."},
-		"used up":   {used, Facts{}, false, "Not safe to deploy: the disruption budget is used up."},
+		"well":      {well(), Facts{}, true, "Safe to deploy: budget 2 of 3 free, no repair is under way, all signals answer."},
+		"used up":   {used, Facts{}, false, "Not safe to deploy: budget 0 of 3 free."},
+		"no budget": {free, Facts{}, true, "Safe to deploy: no disruption budget is set, no repair is under way, all signals answer."},
 		"paused":    {paused, Facts{}, false, "Not safe to deploy: paused."},
+		"two nodes": {well(), Facts{Nodes: []Unfit{{ID: "i-1", Word: "Repairing"}, {ID: "i-2", Word: "Repairing"}}}, false, "Not safe to deploy: repairing."},
 		"repairing": {well(), Facts{Nodes: []Unfit{{ID: "i-1", Word: "Repairing"}}}, false, "Not safe to deploy: repairing."},
 		"no tick":   {nil, Facts{}, false, "Not safe to deploy: no tick."},
 	} {

@@ -70,7 +70,11 @@ func writeSignals(w io.Writer, r api.TickRecord, now time.Time) {
 		if version == "" {
 			version = "shipped"
 		}
-		fmt.Fprintf(w, "  %-14s %s %s: %s", app, o.Signal, version, cmp.Or(string(o.Verdict), "no answer yet"))
+		what := ""
+		if of := sigproto.AppOf(app); of != app {
+			what = "advisor of " + of + ": "
+		}
+		fmt.Fprintf(w, "  %-14s %s%s %s: %s", app, what, o.Signal, version, cmp.Or(string(o.Verdict), "no answer yet"))
 		if o.Verdict == api.VerdictValue {
 			fmt.Fprintf(w, " %s, in %s, %s ago", o.Request, seconds.Short(o.Latency.Round(10*time.Microsecond)), Ago(r.At, o.At))
 		}
@@ -85,6 +89,9 @@ func writeSignals(w io.Writer, r api.TickRecord, now time.Time) {
 	for _, app := range r.Case.Input.Apps {
 		if app.Configured {
 			signal(app.Name, app.Opinion)
+		}
+		for _, a := range app.Raise {
+			signal(a.Name, a.Opinion)
 		}
 	}
 	signal(sigproto.DefaultApp, r.Case.Input.Default)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Numbers have at most six digits.
@@ -45,5 +46,29 @@ func TestEvaluationUnderWayIsShown(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("the explanation misses %q:\n%s", want, out.String())
 		}
+	}
+}
+
+func TestAdvisorsHaveALine(t *testing.T) {
+	t.Parallel()
+	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	four := resource.Request{}.With(resource.CPUs, 4)
+	r := api.TickRecord{
+		At: noon, Result: &api.CaseResult{}, Detail: &api.TickDetail{},
+		Case: &api.Case{Input: api.DecisionInput{Apps: []api.AppInput{{
+			Name: "web", Configured: true, Opinion: api.Opinion{Signal: "shop/rps", Version: "v1", Verdict: api.VerdictValue, Request: four, At: noon},
+			Raise: []api.AdvisorInput{
+				{Name: "web~calendar", Opinion: api.Opinion{Signal: "weir/calendar", Verdict: api.VerdictNoOpinion, Why: "next is office hours"}},
+				{Name: "web~forecast", Opinion: api.Opinion{Signal: "shop/forecast", Version: "v3", Verdict: api.VerdictValue, Request: four, At: noon, Explanation: "weekdays rise"}},
+			},
+		}}}},
+	}
+	var out strings.Builder
+	Record(&out, r, noon)
+	want := "  web            shop/rps v1: value cpus=4, in 0s, 0s ago\n" +
+		"  web~calendar   advisor of web: weir/calendar shipped: no_opinion (next is office hours)\n" +
+		"  web~forecast   advisor of web: shop/forecast v3: value cpus=4, in 0s, 0s ago; weekdays rise\n"
+	if !strings.Contains(out.String(), want) {
+		t.Errorf("the explanation misses\n%s:\n%s", want, out.String())
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/history"
-	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -100,7 +99,7 @@ func (r *lineReader) readCase(line []byte) (api.Case, error) {
 		return api.Case{}, strictjson.Plain(err)
 	}
 	if of.Case != nil || of.Every != nil || of.EverySeconds != nil {
-		return recordedCase(line, of.EverySeconds != nil)
+		return recordedCase(line)
 	}
 	var w writtenCase
 	if err := decodeStrictly(line, &w); err != nil {
@@ -110,13 +109,8 @@ func (r *lineReader) readCase(line []byte) (api.Case, error) {
 }
 
 // recordedCase returns the case of a record.
-func recordedCase(line []byte, inSeconds bool) (c api.Case, err error) {
-	if inSeconds {
-		if line, err = seconds.Back[api.TickRecord](line); err != nil {
-			return c, fmt.Errorf("read the durations of the record: %w", err)
-		}
-	}
-	record, err := history.ReadRecord(line)
+func recordedCase(line []byte) (c api.Case, err error) {
+	record, err := history.ReadPrinted(line)
 	switch {
 	case err != nil:
 		return c, err
@@ -245,6 +239,7 @@ func (n writtenNode) candidate() (api.Candidate, error) {
 func fillApps(in *api.DecisionInput, signals []writtenSignal) error {
 	in.Apps = append(make([]api.AppInput, 0, len(in.Apps)+len(signals)), in.Apps...)
 	for i, app := range in.Apps {
+		in.Apps[i].Raise = slices.Clone(app.Raise)
 		in.Apps[i].Configured = app.Configured || slices.ContainsFunc(signals, func(w writtenSignal) bool { return w.App == app.Name })
 	}
 	seen := map[string]bool{}
@@ -261,12 +256,28 @@ func fillApps(in *api.DecisionInput, signals []writtenSignal) error {
 			in.Default = opinion
 			continue
 		}
+		if advisor := advisorOf(in, s.App); advisor != nil {
+			advisor.Opinion = opinion
+			continue
+		}
 		at := slices.IndexFunc(in.Apps, func(a api.AppInput) bool { return a.Name == s.App })
 		if at < 0 {
 			at = len(in.Apps)
 			in.Apps = append(in.Apps, api.AppInput{Name: s.App, Configured: true, HoldFor: config.DefaultHold})
 		}
 		in.Apps[at].Opinion = opinion
+	}
+	return nil
+}
+
+// advisorOf returns the advisor of that name, "APP~NAME", that the policy lists; nil: it lists none.
+func advisorOf(in *api.DecisionInput, name string) *api.AdvisorInput {
+	for i := range in.Apps {
+		for j := range in.Apps[i].Raise {
+			if a := &in.Apps[i].Raise[j]; a.Name == name {
+				return a
+			}
+		}
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ func autoscalerSignals() []Metric {
 		{"weir_autoscaler_request_bytes", Gauge, bytes, list("app", "resource"), "Request for memory (mem) and disk that counts for an app. Absent: no request for that resource."},
 		{"weir_autoscaler_pool_request", Gauge, perKind, list("resource"), "Combined request of all apps. " + bytesBeside},
 		{"weir_autoscaler_pool_request_bytes", Gauge, bytes, list("resource"), "Combined request of all apps for memory (mem) and disk."},
-		{"weir_autoscaler_signal_verdict", Gauge, "signals", list("app", "verdict"), "1 for the current verdict of the app's own signal: value, no_opinion, stale, failed or not_requested. The app (default) is the default signal."},
+		{"weir_autoscaler_signal_verdict", Gauge, "signals", list("app", "verdict"), "1 for the current verdict of the app's own signal: value, no_opinion, stale, failed or not_requested. The app (default) is the default signal, and APP~NAME an advisor."},
 		{"weir_autoscaler_signal_latency_seconds", Gauge, seconds, list("app"), "Duration of the last evaluation of the app's signal."},
 		{"weir_autoscaler_signal_age_seconds", Gauge, seconds, list("app"), "Age of the response that counts, at the last tick."},
 		{"weir_autoscaler_fallback", Gauge, "apps", list("app"), "1: the app's own signal has failed or is stale, and another source replaces it."},

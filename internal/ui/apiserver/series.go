@@ -124,6 +124,9 @@ func columns(list []api.Summary) api.Series {
 		}
 		for _, a := range one.Apps {
 			addApp(&s, a, i, n)
+			for _, advisor := range a.Raise {
+				addApp(&s, advisor, i, n)
+			}
 		}
 		for _, g := range one.Groups {
 			columnOf(s.Groups, g.ID, n)[i] = &g.Exists
@@ -132,7 +135,7 @@ func columns(list []api.Summary) api.Series {
 	return s
 }
 
-// addApp sets the values of an app at one tick of n.
+// addApp sets the values of an app or an advisor at one tick of n.
 func addApp(s *api.Series, a api.AppSummaryTick, i, n int) {
 	c, ok := s.Apps[a.Name]
 	if !ok {

@@ -17,14 +17,26 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
-// RequestPlan requests the next plan from the autoscaler that holds the pool.
-func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
+// requestPlan requests the next plan from the autoscaler that holds the pool.
+func requestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRecord, error) {
+	return RequestWhatIf(ctx, b, cluster, pool, api.WhatIf{})
+}
+
+// RequestWhatIf requests the plan that would be next after a change.
+func RequestWhatIf(ctx context.Context, b *bus.Bus, cluster, pool string, w api.WhatIf) (api.TickRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, api.PlanTimeout)
 	defer cancel()
 	fail := func(err error) (api.TickRecord, error) {
 		return api.TickRecord{}, fmt.Errorf("plan of pool %s/%s: %w", cluster, pool, err)
 	}
-	answer, err := requestPacked[api.PlanAnswer](ctx, b.Conn(), names.PlanSubject(cluster, pool))
+	var request []byte
+	if !w.Empty() {
+		var err error
+		if request, err = json.Marshal(w); err != nil {
+			return fail(err)
+		}
+	}
+	answer, err := requestPacked[api.PlanAnswer](ctx, b.Conn(), names.PlanSubject(cluster, pool), request)
 	if errors.Is(err, nats.ErrNoResponders) {
 		return fail(ErrNoAutoscaler)
 	}
@@ -33,6 +45,9 @@ func RequestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (api.Tic
 	}
 	if answer.Record == nil {
 		return fail(errors.New(answer.Error))
+	}
+	if !w.Empty() && answer.WhatIf == nil {
+		return fail(errors.New("the autoscaler is of a version without assumed changes: restart it with this version"))
 	}
 	return *answer.Record, nil
 }
@@ -48,7 +63,7 @@ func RequestNodes(ctx context.Context, b *bus.Bus, cluster, pool string) ([]api.
 func RequestNodesReport(ctx context.Context, b *bus.Bus, cluster, pool string) (api.NodesReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, nodesTimeout)
 	defer cancel()
-	answer, err := requestPacked[api.NodesAnswer](ctx, b.Conn(), names.NodesSubject(cluster, pool))
+	answer, err := requestPacked[api.NodesAnswer](ctx, b.Conn(), names.NodesSubject(cluster, pool), nil)
 	if err == nil && answer.Error != "" {
 		err = errors.New(answer.Error)
 	}
@@ -59,8 +74,8 @@ func RequestNodesReport(ctx context.Context, b *bus.Bus, cluster, pool string) (
 }
 
 // requestPacked returns the response of the pool's autoscaler, which is JSON compressed by gzip.
-func requestPacked[T any](ctx context.Context, nc *nats.Conn, subject string) (answer T, err error) {
-	msg, err := bus.Request(ctx, nc, subject, nil)
+func requestPacked[T any](ctx context.Context, nc *nats.Conn, subject string, request []byte) (answer T, err error) {
+	msg, err := bus.Request(ctx, nc, subject, request)
 	if err != nil {
 		return answer, err
 	}

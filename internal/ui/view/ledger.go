@@ -37,7 +37,7 @@ func Reading(ctx context.Context, b *bus.Bus, cluster, pool string) (api.TickRec
 	if err != nil && !errors.Is(err, state.ErrNoRecord) || err == nil && r.Case != nil {
 		return r, err
 	}
-	read, errRead := RequestPlan(ctx, b, cluster, pool)
+	read, errRead := requestPlan(ctx, b, cluster, pool)
 	if errRead == nil && read.Case != nil {
 		return read, nil
 	}

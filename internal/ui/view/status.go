@@ -100,7 +100,7 @@ func (p Pool) addTick(ctx context.Context, s *api.PoolStatus, r api.TickRecord, 
 		s.Decided = pastOf(p.Bus, p.Cluster, p.Name).LastDecided(ctx, time.Now())
 	}
 	if s.Newest() == nil { // as after a long pause
-		if now, err := RequestPlan(ctx, p.Bus, p.Cluster, p.Name); err == nil && now.Case != nil && now.Result != nil {
+		if now, err := requestPlan(ctx, p.Bus, p.Cluster, p.Name); err == nil && now.Case != nil && now.Result != nil {
 			s.Decided = &now
 		}
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -20,7 +22,7 @@ func (s detailPages) appList(ctx context.Context, _ *http.Request, name Name, v 
 		return err
 	}
 	v.Headline = "Apps"
-	t := listSection{ID: "apps", Columns: []string{"App", "Instances", "State", "Version", "Update"}, Note: "No applications yet. Add one: weir app set NAME --instances 1 --command ..."}
+	t := listSection{ID: "apps", Columns: []string{"App", "Instances", "State", "Version", "Update"}, Empty: "No applications yet. Add one: weir app set NAME --instances 1 --command ..."}
 	bad := 0
 	for _, a := range h.Apps {
 		state, class := "ok", ""
@@ -91,7 +93,7 @@ func (s detailPages) appPage(ctx context.Context, r *http.Request, name Name, v 
 	}
 	v.Figures = []figure{{"", "running", fmt.Sprint(a.Count.Running), "of " + fmt.Sprint(a.Count.Expected)}, {"", "version", dash(a.Version), ""}}
 	v.copies(name, a, now)
-	v.crashes(name, h.Crashes, now)
+	s.crashes(ctx, name, app, h.Crashes, v)
 	v.Retry = &orderForm{Path: name.apiPath() + "/apps/" + escape(app) + "/retry", Title: "Start given-up instances again"}
 	return nil
 }
@@ -110,7 +112,7 @@ func (v *listView) appState(now time.Time, a condition.Instances) {
 
 // copies adds the copies of an application by index.
 func (v *listView) copies(name Name, a api.AppExplanation, now time.Time) {
-	t := listSection{ID: "copies", Title: "Copies", Columns: []string{"Copy", "Node", "State", "Version", "Age", "Why"}, Note: "It has no copy."}
+	t := listSection{ID: "copies", Title: "Copies", Columns: []string{"Copy", "Node", "State", "Version", "Age", "Why"}, Empty: "It has no copy."}
 	const most = 300
 	for _, i := range a.Indices {
 		if len(t.Rows) >= most {
@@ -123,9 +125,6 @@ func (v *listView) copies(name Name, a api.AppExplanation, now time.Time) {
 		for _, c := range i.Instances {
 			t.Rows = append(t.Rows, []cellView{text(fmt.Sprint(i.Index)), {Text: c.Node, Href: name.nodeHref(c.Node)}, copyState(c), text(c.Version), text(age(c.Since, now)), text(copyWhy(c, i, now))})
 		}
-	}
-	if len(t.Rows) > 0 && len(t.Rows) < most {
-		t.Note = ""
 	}
 	v.Sections = append(v.Sections, t)
 }
@@ -188,21 +187,55 @@ func copyWhy(c api.AppInstance, i api.IndexStatus, now time.Time) string {
 	return indexWhy(i, now)
 }
 
-// crashes adds the crashes of an application, newest first.
-func (v *listView) crashes(name Name, list []api.AppCrash, now time.Time) {
-	t := listSection{ID: "crashes", Title: "Crashes", Columns: []string{"Time", "Copy", "Node", "Version", "Exit", "Last lines"}, Note: "No crash is known."}
+// Bounds of the crashes of a page.
+const (
+	maxCrashes    = 50
+	maxOutputLine = 300 // characters
+)
+
+// crashes adds the crashes of an application, newest first, with the last lines of their output.
+func (s detailPages) crashes(ctx context.Context, name Name, app string, list []api.AppCrash, v *listView) {
+	now := s.now()
+	t := listSection{ID: "crashes", Title: "Crashes", Columns: []string{"Time", "Copy", "Node", "Version", "Exit", "Last lines"}, Empty: "No crash is known."}
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b api.AppCrash) int { return b.At.Compare(a.At) })
-	for _, c := range list[:min(len(list), 50)] {
-		exit := string(c.Reason)
-		if c.Status != nil {
-			exit = fmt.Sprintf("exit %d", *c.Status)
+	list = list[:min(len(list), maxCrashes)]
+	var nodes []string
+	for _, c := range list {
+		if c.Node != "" && !slices.Contains(nodes, c.Node) {
+			nodes = append(nodes, c.Node)
 		}
+	}
+	output := map[string][]string{}
+	if len(nodes) > 0 {
+		var err error
+		if output, err = s.details.Output(ctx, name, app, nodes); err != nil {
+			t.Note = "The output of some instances cannot be read now: " + decide.OneLine(err.Error())
+		}
+	}
+	for _, c := range list {
 		node := text("–")
 		if c.Node != "" {
 			node = cellView{Text: c.Node, Href: name.nodeHref(c.Node)}
 		}
-		t.Rows, t.Note = append(t.Rows, []cellView{momentCell(c.At, now), text(fmt.Sprint(c.Index)), node, text(c.Version), text(exit), text(dash(c.Description))}), ""
+		t.Rows = append(t.Rows, []cellView{momentCell(c.At, now), text(fmt.Sprint(c.Index)), node, text(c.Version), text(exitText(c)), outputCell(output[c.Instance])})
 	}
 	v.Sections = append(v.Sections, t)
+}
+
+// exitText returns how an instance ended.
+func exitText(c api.AppCrash) string {
+	if c.Description == "" && c.Status != nil {
+		return fmt.Sprintf("exit status %d", *c.Status)
+	}
+	return cmp.Or(c.Description, string(c.Reason))
+}
+
+// outputCell returns lines of a program as a cell.
+func outputCell(lines []string) cellView {
+	var kept []string
+	for _, line := range lines {
+		kept = append(kept, series.Cut(strings.TrimRight(line, " \t\r\n"), maxOutputLine))
+	}
+	return cellView{Text: "–", Output: strings.Join(kept, "\n")}
 }

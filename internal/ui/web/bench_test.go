@@ -22,7 +22,7 @@ import (
 // filled returns pages with the data of a world.
 func filled(b *testing.B, w *webtest.World) *web.Server {
 	b.Helper()
-	s := web.New(web.Config{Source: w, Cluster: "prod", Now: webtest.Now})
+	s := web.New(web.Config{Source: w, Details: w, Cluster: "prod", Now: webtest.Now})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = s.Run(ctx) }) // ends with the benchmark
@@ -141,6 +141,18 @@ func BenchmarkLargePool(b *testing.B) {
 			measure(b, s, path)
 		})
 	}
+}
+
+// The page of the events of a pool with 500 events a second. The reference is that of a quarter of an hour, 450,000 events.
+func BenchmarkEventPage(b *testing.B) {
+	w := &webtest.World{Size: 1, Every: time.Minute, Burst: 500}
+	s := filled(b, w)
+	report := cpu(b)
+	for b.Loop() {
+		request(s, "/pools/prod/checkout-eu1/events?range=15m", "")
+	}
+	report()
+	measure(b, s, "/pools/prod/checkout-eu1/events?range=15m")
 }
 
 // The page of a decision.

@@ -22,6 +22,9 @@ type Details interface {
 	Health(ctx context.Context, pool Name, q api.HealthQuery) (api.HealthStatus, error)
 	// Apps returns the applications of a pool, or one of them with its crashes. Without it App is nil.
 	Apps(ctx context.Context, pool Name, app string) (api.HarmonizerStatus, error)
+	// Output returns the last lines of the instances of an application that ended on these nodes, by instance. With an error it has
+	// those of the nodes that answered.
+	Output(ctx context.Context, pool Name, app string, nodes []string) (map[string][]string, error)
 	// Events calls visit with the events of a pool from from until to, oldest first.
 	Events(ctx context.Context, pool Name, from, to time.Time, visit func(api.Event) error) error
 }
@@ -45,7 +48,8 @@ type listView struct {
 // listSection is a table with its title.
 type listSection struct {
 	ID, Title string
-	Note      string // in place of a table without rows, or below it
+	Empty     string // in place of a table without rows
+	Note      string // below the table
 	Columns   []string
 	Rows      [][]cellView
 }
@@ -54,6 +58,7 @@ type listSection struct {
 type cellView struct {
 	Text, Href, Class string
 	At                time.Time // a time; Text is its form in UTC
+	Output            string    // lines of a program, in place of Text
 }
 
 // orderForm is the form of an order to the API.
@@ -143,7 +148,7 @@ func (s detailPages) nodeList(ctx context.Context, _ *http.Request, name Name, v
 		return err
 	}
 	v.Headline = "Nodes"
-	t := listSection{ID: "nodes", Columns: []string{"Node", "Group", "State", "Health", "Instances", "Age"}, Note: "No node is known."}
+	t := listSection{ID: "nodes", Columns: []string{"Node", "Group", "State", "Health", "Instances", "Age"}, Empty: "No node is known."}
 	unhealthy := 0
 	for _, n := range nodes {
 		health := cellView{Text: dash(n.Health)}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // drawer draws the plots of a pool in one window. Values are of the tick at.
@@ -106,6 +107,7 @@ func (d drawer) capacity() lane {
 		band.Class, band.Text = "backoff", "▲ "+s.Name+" backoff"
 		c.Bands = append(c.Bands, band)
 	}
+	c.Gaps = d.gaps()
 	c.Name = fmt.Sprintf("Capacity from %s to %s: target %s, need %s, joined %s, limits %s to %s", clock(d.w.From), clock(d.w.To),
 		d.pool(series.Target), d.pool(series.Unlimited), d.pool(series.Joined), d.pool(series.Minimum), d.pool(series.Maximum))
 	return lane{Name: "Capacity", Sub: "weight, by group", Plot: c.Draw(), Labels: c.Labels(), Legend: c.Stack}
@@ -136,7 +138,9 @@ func (d drawer) sorted() (out []string) {
 		}
 	}
 	for name := range size {
-		out = append(out, name)
+		if sigproto.AppOf(name) == name { // not an advisor
+			out = append(out, name)
+		}
 	}
 	slices.SortFunc(out, func(a, b string) int { return cmp.Or(cmp.Compare(size[b], size[a]), cmp.Compare(a, b)) })
 	return out
@@ -203,41 +207,58 @@ func (d drawer) band(s series.Span) plot.Band {
 // maxLanes bounds the lanes of a section.
 const maxLanes = 24
 
+// signals returns a lane for the signal of each app, each followed by those of its advisors.
 func (d drawer) signals() (out []lane) {
+	advisors := map[string][]string{}
+	for _, k := range d.ring.Keys(series.Verdict) {
+		if app := sigproto.AppOf(k.Name); app != k.Name {
+			advisors[app] = append(advisors[app], k.Name)
+		}
+	}
 	for i, app := range d.apps {
-		key := series.Key{Quantity: series.Verdict, Name: app}
-		bins := d.ring.Bins(key, d.w)
-		if !slices.ContainsFunc(bins, func(b series.Bin) bool { return b.OK }) {
-			continue
-		}
-		if len(out) == maxLanes {
-			out = append(out, lane{Text: "More signals have no lane here."})
-			break
-		}
-		l := plot.SignalLane{
-			Columns: d.w.Columns, Verdict: bins, Latency: d.ring.Bins(series.Key{Quantity: series.Latency, Name: app}, d.w),
-			Difference: d.ring.Bins(series.Key{Quantity: series.Difference, Name: app}, d.w),
-		}
-		release := d.releases(&l, app)
-		for _, s := range d.named(series.BadSignal, app) {
-			band, text := d.band(s), "✕ failed"
-			if x, ok := d.ring.At(key, s.From); ok && series.Severity(x) == series.Stale {
-				text = "▲ stale"
+		for _, name := range append([]string{app}, advisors[app]...) {
+			bins := d.ring.Bins(series.Key{Quantity: series.Verdict, Name: name}, d.w)
+			if !slices.ContainsFunc(bins, func(b series.Bin) bool { return b.OK }) {
+				continue
 			}
-			l.Notes = append(l.Notes, plot.Flag{Column: band.From, Text: text})
+			if len(out) == maxLanes {
+				return append(out, lane{Text: "More signals have no lane here."})
+			}
+			out = append(out, d.signal(name, bins, appClass(i)))
 		}
-		x, ok := d.ring.At(key, d.at)
-		value := verdictText(series.Severity(x), ok)
-		if ms, ok := d.ring.At(series.Key{Quantity: series.Latency, Name: app}, d.at); ok {
-			value += " · " + plot.Number(ms) + " ms"
-		}
-		if ok && release != "" {
-			value += " · " + release
-		}
-		l.Name = fmt.Sprintf("Signal of app %s: %s", app, value)
-		out = append(out, lane{Name: app, Href: d.name.appHref(app), Swatch: appClass(i), Plot: l.Draw(), Value: value, Key: keyName(key)})
 	}
 	return out
+}
+
+// signal returns the lane of a signal or an advisor with these verdicts.
+func (d drawer) signal(name string, bins []series.Bin, class string) lane {
+	key := series.Key{Quantity: series.Verdict, Name: name}
+	l := plot.SignalLane{
+		Columns: d.w.Columns, Verdict: bins, Latency: d.ring.Bins(series.Key{Quantity: series.Latency, Name: name}, d.w),
+		Difference: d.ring.Bins(series.Key{Quantity: series.Difference, Name: name}, d.w),
+	}
+	release := d.releases(&l, name)
+	for _, s := range d.named(series.BadSignal, name) {
+		band, text := d.band(s), "✕ failed"
+		if x, ok := d.ring.At(key, s.From); ok && series.Severity(x) == series.Stale {
+			text = "▲ stale"
+		}
+		l.Notes = append(l.Notes, plot.Flag{Column: band.From, Text: text})
+	}
+	x, ok := d.ring.At(key, d.at)
+	value := verdictText(series.Severity(x), ok)
+	if ms, ok := d.ring.At(series.Key{Quantity: series.Latency, Name: name}, d.at); ok {
+		value += " · " + plot.Number(ms) + " ms"
+	}
+	if ok && release != "" {
+		value += " · " + release
+	}
+	app, what := sigproto.AppOf(name), "Signal of app "
+	if app != name {
+		what = "Advisor "
+	}
+	l.Name = fmt.Sprintf("%s%s: %s", what, name, value)
+	return lane{Name: name, Href: d.name.appHref(app), Swatch: class, Plot: l.Draw(), Value: value, Key: keyName(key)}
 }
 
 // releases adds the flags of new releases and the shadow. It returns the release at the cursor.
@@ -328,9 +349,8 @@ func (d drawer) orders() (out []lane) {
 	return out
 }
 
-// overlay returns the grid lines and the gaps.
-func (d drawer) overlay(axis []plot.Mark) []byte {
-	o := plot.Overlay{Columns: d.w.Columns, Marks: axis[:len(axis)-1]}
+// gaps returns the times without a decision, with the cause of each that is wide enough for a text.
+func (d drawer) gaps() (out []plot.Band) {
 	for _, g := range d.ring.Gaps(d.w) {
 		band := plot.Band{From: d.w.Column(g.From), To: d.w.Column(g.From) + g.Columns, Text: "no tick"}
 		for kind, text := range map[series.NoteKind]string{series.Failure: "tick failed", series.Pause: "paused"} {
@@ -341,15 +361,16 @@ func (d drawer) overlay(axis []plot.Mark) []byte {
 		if band.To-band.From < d.w.Columns/40 {
 			band.Text = ""
 		}
-		o.Gaps = append(o.Gaps, band)
+		out = append(out, band)
 	}
-	return o.Draw()
+	return out
 }
 
-// line returns the cursor.
-func (d drawer) line() []byte {
+// overlay returns the grid lines, the gaps and the cursor: what is below the plots, and what is over them.
+func (d drawer) overlay(axis []plot.Mark) (below, over []byte) {
+	o := plot.Overlay{Columns: d.w.Columns, Marks: axis[:len(axis)-1], Gaps: d.gaps()}
 	if !d.cursor {
-		return plot.Cursor(-1)
+		return o.Draw(), o.Front(-1)
 	}
-	return plot.Cursor(float64(d.at.Sub(d.w.From)) / float64(d.w.To.Sub(d.w.From)))
+	return o.Draw(), o.Front(float64(d.at.Sub(d.w.From)) / float64(d.w.To.Sub(d.w.From)))
 }

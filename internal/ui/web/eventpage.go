@@ -64,8 +64,7 @@ const maxEvents = 300
 func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, v *listView) error {
 	f, span := newEventFilter(r.URL.Query())
 	now := s.now()
-	var fold history.Fold
-	total := 0
+	fold, total := history.Fold{Most: maxEvents}, 0
 	err := s.details.Events(ctx, name, now.Add(-span), now, func(e api.Event) error {
 		if f.accepts(e) {
 			total++
@@ -80,14 +79,12 @@ func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, 
 	slices.Reverse(rows)
 	v.Headline, v.Filter = "Events", f
 	v.Sentence = fmt.Sprintf("%s in the last %s.", condition.Count(total, "event"), condition.Duration(span))
-	t := listSection{ID: "events", Columns: []string{"Last", "Kind", "Severity", "App or node", "What", "Times"}}
+	t := listSection{ID: "events", Columns: []string{"Last", "Kind", "Severity", "App or node", "What", "Times"}, Empty: "No event in this time."}
 	for _, e := range rows[:min(len(rows), maxEvents)] {
 		t.Rows = append(t.Rows, eventCells(e, name, now))
 	}
-	if more := len(rows) - maxEvents; more > 0 {
+	if more := fold.Left + max(0, len(rows)-maxEvents); more > 0 {
 		t.Note = fmt.Sprintf("%d older rows are not listed. Choose a shorter time, or a filter.", more)
-	} else if len(rows) == 0 {
-		t.Note = "No event in this time."
 	}
 	v.Sections = append(v.Sections, t)
 	return nil

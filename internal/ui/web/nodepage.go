@@ -67,7 +67,11 @@ func (v *listView) nodeHealth(now time.Time, h api.HealthStatus, n api.NodeHealt
 	}
 	t := listSection{ID: "checks", Title: "Checks", Columns: []string{"Check", "Result", "Since", "Reason"}}
 	for _, m := range n.Modes {
-		t.Rows = append(t.Rows, []cellView{text(string(m.Mode)), text(string(m.Verdict)), momentCell(m.At, now), text(dash(m.Reason))})
+		verdict := text(string(m.Verdict))
+		if m.Verdict == api.CheckFail {
+			verdict.Class = "warn-text"
+		}
+		t.Rows = append(t.Rows, []cellView{text(string(m.Mode)), verdict, momentCell(m.At, now), text(dash(m.Reason))})
 	}
 	if len(t.Rows) > 0 {
 		v.Sections = append(v.Sections, t)
@@ -131,20 +135,23 @@ func (s detailPages) timeline(name Name, id string, now time.Time) (out []entryV
 
 // nodeEvents returns the timeline of a node with its events, newest first.
 func (s detailPages) nodeEvents(ctx context.Context, name Name, id string, line []entryView, now time.Time) listSection {
-	t := listSection{ID: "timeline", Title: "Timeline of the last day", Columns: []string{"Time", "What", "Details"}, Note: "Nothing happened to this node in the last day."}
+	t := listSection{ID: "timeline", Title: "Timeline of the last day", Columns: []string{"Time", "What", "Details"}, Empty: "Nothing happened to this node in the last day."}
+	const most = 250
+	var events []entryView // the newest ones
 	err := s.details.Events(ctx, name, now.Add(-nodePast), now, func(e api.Event) error {
 		if _, node := history.EventObject(e); node == id {
-			line = append(line, entryView{e.At, e.Name, history.EventText(e)})
+			if len(events) == 2*most {
+				events = events[:copy(events, events[most:])]
+			}
+			events = append(events, entryView{e.At, e.Name, history.EventText(e)})
 		}
 		return nil
 	})
+	line = append(line, events...)
 	if err != nil {
 		t.Note = "The events cannot be read now: " + err.Error()
-	} else if len(line) > 0 {
-		t.Note = ""
 	}
 	slices.SortStableFunc(line, func(a, b entryView) int { return b.at.Compare(a.at) })
-	const most = 200
 	for _, one := range line[:min(len(line), most)] {
 		t.Rows = append(t.Rows, []cellView{momentCell(one.at, now), text(one.what), text(strings.TrimSpace(one.why))})
 	}

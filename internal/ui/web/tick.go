@@ -56,7 +56,7 @@ type tickView struct {
 	Headline, Sub string
 	At            time.Time
 	Time          string
-	Sentence      string
+	Sentence      string // empty: the message has it all
 	PoolHref      string
 	Before, After string // addresses of the ticks around
 	Figures       []figure
@@ -122,9 +122,9 @@ func (s *Server) tick(name Name, t api.Summary, r *api.TickRecord, q url.Values)
 	v.frame = s.frame(v.Headline, []crumb{{name.Pool, name.href()}, {at.Format(time.TimeOnly), ""}})
 	switch {
 	case t.Paused != nil:
-		v.Message = "The pool was paused " + t.Paused.Text() + ". A paused tick has no decision."
+		v.Sentence, v.Message = "", "The pool was paused "+t.Paused.Text()+". A paused tick has no decision."
 	case t.Failed != "":
-		v.Message = "The tick ended without a decision: " + t.Failed
+		v.Sentence, v.Message = "", "The tick ended without a decision: "+t.Failed
 	case r == nil || r.Case == nil || r.Result == nil || r.Detail == nil:
 		v.Message = "The ledger no longer has the full record of this tick. This page shows its summary."
 	}
@@ -190,11 +190,14 @@ func (v *tickView) signals(t api.Summary, r *api.TickRecord, kind resource.Kind,
 	if r != nil && r.Case != nil {
 		for _, a := range r.Case.Input.Apps {
 			opinions[a.Name] = a.Opinion
+			for _, advisor := range a.Raise {
+				opinions[advisor.Name] = advisor.Opinion
+			}
 		}
 	}
-	for _, a := range t.Apps {
-		colour := appClass(rank(t.Apps, a, kind))
+	add := func(a api.AppSummaryTick, colour string) {
 		severity := series.Fine
+		a.Raise = nil // each has its own row
 		for _, x := range series.Reduce(api.Summary{At: t.At, Target: t.Target, Apps: []api.AppSummaryTick{a}}, condition.Facts{}).Values {
 			if x.Quantity == series.Verdict {
 				severity = series.Severity(x.X)
@@ -224,6 +227,13 @@ func (v *tickView) signals(t api.Summary, r *api.TickRecord, kind resource.Kind,
 			one.Verdict += "; last value counts"
 		}
 		v.Signals = append(v.Signals, one)
+	}
+	for _, a := range t.Apps {
+		colour := appClass(rank(t.Apps, a, kind))
+		add(a, colour)
+		for _, advisor := range a.Raise {
+			add(advisor, colour)
+		}
 	}
 }
 

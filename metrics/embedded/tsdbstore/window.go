@@ -28,7 +28,7 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 }
 
 // Page returns the window from the cursor on, or from its start without a cursor, up to room bytes. It ends between
-// two seconds. Late points may arrive between two pages, so a count of points would not find its place again. The
+// two seconds, or slots of a resolution. Late points may arrive between two pages, so a count of points would not find its place again. The
 // points of one second are sorted by value only together.
 func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Cursor, room int) (embedded.Page, error) {
 	pattern, err := q.Check()
@@ -40,7 +40,8 @@ func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Curso
 	if s.closed {
 		return embedded.Page{}, embedded.ErrClosed
 	}
-	from, to := embedded.Second(q.From)*1000, embedded.Second(q.To)*1000+999
+	from, to := q.Seconds()
+	from, to = embedded.Second(from)*1000, embedded.Second(to)*1000+999
 	if from > to {
 		return embedded.Page{}, nil
 	}
@@ -53,7 +54,7 @@ func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Curso
 	if err != nil {
 		return embedded.Page{}, err
 	}
-	r := reader{to: to, room: room}
+	r := reader{query: q, to: to, room: room}
 	for _, m := range found {
 		start, skip := m.start(after, from)
 		if skip {
@@ -180,9 +181,10 @@ func fromLabels(ls labels.Labels) (name string, d metrics.Dimensions) {
 
 // reader fills a page.
 type reader struct {
-	to   int64 // milliseconds, inclusive
-	room int   // bytes left
-	page embedded.Page
+	query metrics.Query
+	to    int64 // milliseconds, inclusive
+	room  int   // bytes left
+	page  embedded.Page
 }
 
 // read adds the points of one series from start on. If they do not all fit, it sets the page's Next.
@@ -197,19 +199,21 @@ func (r *reader) read(m match, start int64) error {
 		}
 		second := time.UnixMilli(ms).Unix()
 		n := len(s.Times)
-		whole := n == 0 || s.Times[n-1] != second
+		whole := n == 0 || s.Times[n-1] != r.query.Slot(second)
 		if r.room <= 0 && whole && n+len(r.page.Series) > 0 {
 			r.page.Next = &embedded.Cursor{Name: m.name, Dimensions: m.dimensions, Second: second}
 			break
 		}
-		r.room -= embedded.PointSize
-		s.Times, s.Values = append(s.Times, second), append(s.Values, value)
+		r.query.Add(&s, second, value)
+		r.room -= embedded.PointSize * (len(s.Times) - n)
 	}
 	if err := points.err(); err != nil {
 		return err
 	}
 	if len(s.Times) > 0 {
-		orderSeconds(s)
+		if r.query.Resolution == 0 {
+			orderSeconds(s)
+		}
 		r.page.Series = append(r.page.Series, s)
 	}
 	return nil

@@ -77,8 +77,9 @@
       lost = 0;
     };
     source.onerror = () => {
-      if (!lost) lost = Date.now();
-      away("The server does not answer since " + new Date(lost).toISOString().slice(11, 19) + " UTC. All values are from before.");
+      if (!lost) lost = performance.now(); // not of the clock, which may be wrong
+      const age = Math.round((performance.now() - lost) / 1000);
+      away("The server " + (age > 0 ? "has not answered for " + age + " s" : "does not answer") + ". All values are from before.");
       if (source && source.readyState === EventSource.CLOSED) {
         source = null;
         setTimeout(connect, 5000);
@@ -193,9 +194,10 @@
   let pinned = false; // a click or a key has set the cursor, and it stays when the pointer leaves
   let heldSince = 0;  // since when a reader of a tick holds the page; 0: it is live
   const live = new URL(location.href).searchParams.get("at") === null && Boolean(document.body.dataset.events);
-  setInterval(() => {
+  const hold = () => {
     if (heldSince && live && $("live")) $("live").textContent = "held, " + Math.round((performance.now() - heldSince) / 1000) + " s old";
-  }, 1000);
+  };
+  setInterval(hold, 1000);
 
   async function refreshPool() {
     const pool = $("pool");
@@ -217,7 +219,7 @@
     const after = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
     if (before !== after) say("The target changed from " + before + " to " + after);
     if (focused && $("plots")) $("plots").focus({ preventScroll: true });
-    if (!gone) back("live, tick at " + ($("at") ? $("at").textContent.trim() : ""));
+    if (!gone) back($("at").dataset.live);
   }
 
   function load() {
@@ -259,6 +261,7 @@
   async function show(i) {
     at = i;
     if (!heldSince) heldSince = performance.now();
+    hold();
     const data = await load().catch(() => null);
     if (!data || at !== i) return;
     const line = $("cursor"), x = ((i + 0.5) / data.times.length) * 100 + "%";

@@ -31,6 +31,7 @@ type Chart struct {
 	Lines   []Layer // the first is drawn last
 	Limits  []Layer // dashed
 	Bands   []Band
+	Gaps    []Band // of an Overlay, which has their areas; the chart has their texts
 }
 
 // labelGap is the least distance of two labels, in pixels.
@@ -47,10 +48,14 @@ func (c Chart) Draw() []byte {
 	for y := step; y < top*0.97; y += step {
 		d.add(`<path class="grid" d="M0 $h$"/>`, s.y(float32(y)), c.Columns)
 	}
-	c.stack(&d, s)
+	woven := c.stack(&d, s)
+	d.close()
+	d.Write(woven)
 	for _, b := range c.Bands {
-		d.add(`<path class="$" d="$"/>`, b.Class, block(b.From, b.To, 0, c.Height*10))
+		x, w := float64(b.From)/float64(c.Columns), float64(max(b.To-b.From, 2))/float64(c.Columns)
+		d.add(`<rect class="$" x="$" width="$" height="$"/>`, b.Class, percent(x), percent(w), c.Height)
 	}
+	d.shapes(c.Columns, c.Height)
 	for _, l := range c.Limits {
 		if shape := line(within(l.Bins, top), s); shape != "" {
 			d.add(`<path class="$" d="$"/>`, l.Class, shape)
@@ -67,20 +72,25 @@ func (c Chart) Draw() []byte {
 	for y := step; y < top*0.97; y += step {
 		d.add(`<text class="axis" x="-8" y="$" text-anchor="end">$</text>`, s.y(float32(y))/10+4, number(y))
 	}
-	d.bands(c.Bands, c.Columns, above)
+	c.texts(&d, above)
 	d.close()
 	return d.Bytes()
 }
 
-// bands writes the texts of bands, and which limit is above the plot.
-func (d *drawing) bands(bands []Band, columns int, above string) {
+// texts writes the texts of bands and gaps, and which limit is above the plot.
+func (c Chart) texts(d *drawing, above string) {
 	var list []note
 	if above != "" {
-		list = append(list, note{x: 0.35, y: 12, text: above, right: true, urgency: 1})
+		list = append(list, note{x: 0.35, also: []float64{0, 1}, y: 12, text: above, right: true})
 	}
-	for _, b := range bands {
+	for _, b := range c.Bands {
 		if b.Text != "" {
-			list = append(list, note{x: float64(b.From) / float64(columns), y: 12, class: b.Class + "-text", text: b.Text, right: true})
+			list = append(list, note{x: float64(b.From) / float64(c.Columns), y: 12, class: b.Class + "-text", text: b.Text, right: true, urgency: 1})
+		}
+	}
+	for _, g := range c.Gaps {
+		if g.Text != "" {
+			list = append(list, note{x: float64(g.From) / float64(c.Columns), y: 26, text: g.Text, right: true})
 		}
 	}
 	d.notes(list)
@@ -108,7 +118,7 @@ func (c Chart) top() (top float64, above string) {
 	for _, l := range c.Limits {
 		switch x := latest(l.Bins); {
 		case x > 1.5*peak && peak > 0:
-			above = l.Name + " " + number(x) + " is above this plot ↑"
+			above = l.Name + " " + number(x) + " is above ↑"
 		default:
 			top = max(top, x)
 		}
@@ -147,8 +157,9 @@ func highest(bins []series.Bin) (x float64) {
 	return x
 }
 
-// stack draws the areas on each other, with a seam between them.
-func (c Chart) stack(d *drawing, s scale) {
+// stack draws the areas on each other, with a seam between them. woven are the patterns by which adjacent areas differ too.
+func (c Chart) stack(d *drawing, s scale) (woven []byte) {
+	var patterns drawing
 	low, ok := make([]float32, c.Columns), make([]bool, c.Columns)
 	for _, l := range c.Stack {
 		for i, b := range l.Bins {
@@ -164,11 +175,12 @@ func (c Chart) stack(d *drawing, s scale) {
 		}
 		shape := area(low, high, ok, s)
 		d.add(`<path class="fill $" d="$"/>`, l.Class, shape)
-		if i%2 == 1 { // adjacent areas differ by a line and a pattern too
-			d.add(`<path class="weave" d="$"/>`, shape)
+		if i%2 == 1 {
+			patterns.weave(l.Class, i, c.Columns, c.Height, shape)
 		}
 		low = high
 	}
+	return patterns.Bytes()
 }
 
 // label is one direct label beside the right end of a chart.

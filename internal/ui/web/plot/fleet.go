@@ -78,9 +78,10 @@ func (h History) Draw() []byte {
 			warn.WriteString(bar(i, h.Height*10-a, b))
 		}
 	}
-	d.add(`<path class="bad" d="$"/><path class="warn" d="$"/><path class="axisline" d="M0 $h$"/>`,
+	d.add(`<path class="fill bad" d="$"/><path class="fill warn" d="$"/><path class="axisline" d="M0 $h$"/>`,
 		bad.String(), warn.String(), h.Height*10, n*10)
 	d.close()
+	d.weave("bad", 0, n*10, h.Height, bad.String())
 	d.text("axis", 0, 10, "", counted(most))
 	d.close()
 	return d.Bytes()

@@ -8,7 +8,7 @@ type Mark struct {
 	At   int64 // ms since 1970, for the script; 0: the text is no time
 }
 
-// Overlay is drawn under all plots of a page: grid lines and gaps.
+// Overlay is drawn under all plots of a page: grid lines and gaps. The cursor is over the plots, and a chart has the texts of gaps.
 type Overlay struct {
 	Columns int
 	Marks   []Mark
@@ -22,23 +22,18 @@ func (o Overlay) Draw() []byte {
 	for _, m := range o.Marks {
 		d.add(`<line class="grid" x1="$" x2="$" y1="0" y2="100%"/>`, percent(m.X), percent(m.X))
 	}
-	var list []note
 	for _, g := range o.Gaps {
 		x, w := float64(g.From)/float64(o.Columns), float64(max(g.To-g.From, 2))/float64(o.Columns)
 		for _, class := range []string{"gap", "hatch"} {
 			d.add(`<rect class="$" x="$" width="$" y="0" height="100%"/>`, class, percent(x), percent(w))
 		}
-		if g.Text != "" {
-			list = append(list, note{x: x, y: 26, text: g.Text, right: true})
-		}
 	}
-	d.notes(list)
 	d.close()
 	return d.Bytes()
 }
 
-// Cursor returns the line over all plots at x, 0 to 1. A negative x hides it.
-func Cursor(x float64) []byte {
+// Front returns the line of the cursor at x, 0 to 1. A negative x hides the line.
+func (o Overlay) Front(x float64) []byte {
 	var d drawing
 	class := "cursor"
 	if x < 0 {

@@ -8,8 +8,9 @@ import (
 
 // note is a text beside a mark of a plot.
 type note struct {
-	x       float64 // of the mark, 0 to 1
-	y       int     // baseline, pixels
+	x       float64   // of the mark, 0 to 1
+	also    []float64 // other places, if there is no room at x
+	y       int       // baseline, pixels
 	class   string
 	text    string
 	right   bool // it prefers the right side of its mark
@@ -27,9 +28,9 @@ const (
 // box is the place of a note at one width, in pixels.
 type box struct{ left, right, y int }
 
-func (n note) box(width int, right bool) box {
+func (n note) box(width int) box {
 	at, long := int(n.x*float64(width)), utf8.RuneCountInString(n.text)*15/2+2
-	if right {
+	if n.right {
 		return box{at + 3, at + 3 + long, n.y}
 	}
 	return box{at - 3 - long, at - 3, n.y}
@@ -42,33 +43,44 @@ func (b box) fits(width int, others []box) bool {
 	})
 }
 
+// settle returns a note at the first place apart from the others: on the side that it prefers, on the other one, or at another x.
+func (n note) settle(width int, others []box) (note, bool) {
+	prefers := n.right
+	for _, x := range append([]float64{n.x}, n.also...) {
+		for _, right := range []bool{prefers, !prefers} {
+			n.x, n.right = x, right
+			if n.box(width).fits(width, others) {
+				return n, true
+			}
+		}
+	}
+	return n, false
+}
+
 // notes writes notes so that none is over another one at any width. A note without room has no text: its mark stays. A note with
 // room on a wide plot alone has the class "roomy", which narrow pages hide.
 func (d *drawing) notes(list []note) {
 	slices.SortStableFunc(list, func(a, b note) int { return cmp.Or(cmp.Compare(b.urgency, a.urgency), cmp.Compare(b.x, a.x)) })
 	var wide, narrow []box
 	for _, n := range list {
-		right := n.right
-		place := n.box(roomyWidth, right)
-		if !place.fits(roomyWidth, wide) {
-			if right, place = !right, n.box(roomyWidth, !right); !place.fits(roomyWidth, wide) {
-				continue
-			}
+		n, ok := n.settle(roomyWidth, wide)
+		if !ok {
+			continue
 		}
-		wide = append(wide, place)
-		if small := n.box(narrowWidth, right); small.fits(narrowWidth, narrow) {
+		wide = append(wide, n.box(roomyWidth))
+		if small := n.box(narrowWidth); small.fits(narrowWidth, narrow) {
 			narrow = append(narrow, small)
 		} else {
 			n.class += " roomy"
 		}
-		d.note(n, right)
+		d.note(n)
 	}
 }
 
-// note writes a note on one side of its mark.
-func (d *drawing) note(n note, right bool) {
+// note writes a note on its side of its mark.
+func (d *drawing) note(n note) {
 	anchor, distance := "end", -3
-	if right {
+	if n.right {
 		anchor, distance = "", 3
 	}
 	if n.plate {

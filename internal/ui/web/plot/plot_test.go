@@ -43,6 +43,7 @@ func chart() plot.Chart {
 		Lines:  []plot.Layer{{Class: "strong", Name: "target", Key: "target", Value: "8", Bins: target}},
 		Limits: []plot.Layer{{Class: "limit", Name: "max", Key: "max", Value: "10", Bins: bins(10, 10, 10, 10, 10, 10, 10, 10)}},
 		Bands:  []plot.Band{{Class: "backoff", From: 4, To: 6, Text: "▲ spot-a backoff"}},
+		Gaps:   []plot.Band{{From: 2, To: 4, Text: "paused by " + hostile}},
 	}
 }
 
@@ -72,8 +73,8 @@ func TestGolden(t *testing.T) {
 		"order":   plot.OrderLane{Name: "offset", Columns: 8, Band: plot.Band{From: 2, To: 3, Text: "offset +6"}}.Draw(),
 		"spark":   plot.Spark{Name: "web", Columns: 8, Height: 36, Joined: bins(4, 4, gap, gap, 4, 4, 4, 5), Target: bins(4, 4, gap, gap, 5, 5, 5, 5), Maximum: bins(9, 9, 9, 9, 9, 9, 9, 9), Trouble: bins(0, 0, gap, gap, 2, 3, 0, 0)}.Draw(),
 		"history": plot.History{Name: "pools in trouble", Height: 40, NotServed: []int{0, 1, 0, 2}, Warn: []int{1, 0, 0, 5}}.Draw(),
-		"overlay": plot.Overlay{Columns: 8, Marks: []plot.Mark{{X: 0.5, Text: "12:00", Now: false}}, Gaps: []plot.Band{{From: 2, To: 4, Text: "paused by " + hostile}}}.Draw(),
-		"cursor":  plot.Cursor(0.75),
+		"overlay": plot.Overlay{Columns: 8, Marks: []plot.Mark{{X: 0.5, Text: "12:00", Now: false}}, Gaps: []plot.Band{{From: 2, To: 4}}}.Draw(),
+		"cursor":  plot.Overlay{Columns: 8}.Front(0.75),
 		"ruler":   plot.Ruler([]plot.Mark{{X: 0.25, Text: "09:00", Now: false}, {X: 0.5, Text: "12:00", Now: false}, {X: 1, Text: "now", Now: true}}),
 		"fall": []byte(string(fall.Head(39, limits, []string{"min", "max"})) + string(fall.Row(steps[0], limits, nil)) +
 			string(fall.Row(steps[1], limits, nil)) + string(fall.Row(steps[2], limits, new(43.19)))),
@@ -123,11 +124,17 @@ func TestGapIsNotZero(t *testing.T) {
 	}
 }
 
-// A limit far above the peak is a text, so that the plot keeps its height.
+// A limit far above the peak is a text, so that the plot keeps its height. It leaves room for the text of each band.
 func TestFarLimitIsText(t *testing.T) {
 	c := chart()
 	c.Limits[0].Bins = bins(1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000)
-	if got := string(c.Draw()); !strings.Contains(got, "max 1000 is above this plot ↑") {
-		t.Errorf("Draw = %s", got)
+	for from := range c.Columns {
+		c.Bands[0].From, c.Bands[0].To = from, c.Columns
+		got := string(c.Draw())
+		for _, want := range []string{"max 1000 is above ↑", "▲ spot-a backoff"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("a band from column %d: Draw is without %q: %s", from, want, got)
+			}
+		}
 	}
 }

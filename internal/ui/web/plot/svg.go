@@ -44,6 +44,14 @@ func (d *drawing) shapes(columns, height int) {
 	d.add(`<svg viewBox="0 0 $ $" preserveAspectRatio="none" width="100%" height="$">`, columns, height*10, height)
 }
 
+// weave fills a shape of that inner SVG with the pattern of a class. It is outside of that SVG, which stretches patterns. Of one
+// page, two shapes of a class have different numbers.
+func (d *drawing) weave(class string, number, columns, height int, shape string) {
+	d.add(`<clipPath id="$-$" clipPathUnits="objectBoundingBox"><path transform="scale($ $)" d="$"/></clipPath>`,
+		class, number, 1/float64(columns), 1/float64(height*10), shape)
+	d.add(`<rect class="weave of-$" width="100%" height="$" clip-path="url(#$-$)"/>`, class, height, class, number)
+}
+
 func (d *drawing) close() { d.WriteString("</svg>") }
 
 // text writes text at x percent and y pixels. anchor is "", "middle" or "end".

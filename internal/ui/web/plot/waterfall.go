@@ -54,12 +54,16 @@ func (w Waterfall) x(value float64) (float64, bool) {
 // edge.
 func (w Waterfall) Head(before float64, limits map[string]float64, names []string) []byte {
 	var d drawing
-	d.WriteString(`<svg class="plot fallhead" aria-hidden="true" width="100%" height="32">`)
-	x, _ := w.x(before)
-	list := []note{{x: x, y: 12, class: "strong", text: "was " + number(before), right: true, urgency: 2}}
-	if start := "scale from " + number(w.low); !w.zero {
-		list = append(list, note{x: 0, y: 12, text: start, right: true})
+	var list []note
+	y := 12
+	if !w.zero {
+		list = append(list, note{x: 0, y: y, text: "scale from " + number(w.low), right: true})
+		y += 16 // a row of its own, because the plot can be narrow
 	}
+	d.add(`<svg class="plot fallhead" aria-hidden="true" width="100%" height="$">`, y+20)
+	x, _ := w.x(before)
+	list = append(list, note{x: x, y: y, class: "strong", text: "was " + number(before), right: true, urgency: 2})
+	y += 16
 	for _, name := range names {
 		value, ok := limits[name]
 		if !ok {
@@ -68,11 +72,11 @@ func (w Waterfall) Head(before float64, limits map[string]float64, names []strin
 		x, in := w.x(value)
 		switch {
 		case in:
-			list = append(list, note{x: x, y: 28, text: name + " " + number(value), right: true, urgency: 1})
+			list = append(list, note{x: x, y: y, text: name + " " + number(value), right: true, urgency: 1})
 		case x == 0:
-			list = append(list, note{x: 0, y: 28, text: "← " + name + " " + number(value), right: true, urgency: 1})
+			list = append(list, note{x: 0, y: y, text: "← " + name + " " + number(value), right: true, urgency: 1})
 		default:
-			list = append(list, note{x: 1, y: 28, text: name + " " + number(value) + " →", urgency: 1})
+			list = append(list, note{x: 1, y: y, text: name + " " + number(value) + " →", urgency: 1})
 		}
 	}
 	d.notes(list)

@@ -123,23 +123,31 @@ func (t *Tick) signals(s api.Summary) {
 				t.set(Request, a.Name, kind, *x)
 			}
 		}
-		if a.Version != "" {
-			t.note(Version, a.Name, a.Version)
+		t.signal(a, condition.BadSignal)
+		for _, advisor := range a.Raise { // the request of the app includes theirs
+			t.signal(advisor, condition.BadAdvisor)
 		}
-		if a.Latency > 0 {
-			t.set(Latency, a.Name, 0, float64(a.Latency)/float64(time.Millisecond))
+	}
+}
+
+// signal adds the response of a signal or an advisor; bad describes one that failed.
+func (t *Tick) signal(a api.AppSummaryTick, bad func(api.AppSummaryTick) string) {
+	if a.Version != "" {
+		t.note(Version, a.Name, a.Version)
+	}
+	if a.Latency > 0 {
+		t.set(Latency, a.Name, 0, float64(a.Latency)/float64(time.Millisecond))
+	}
+	if a.Shadow != nil {
+		t.note(Shadow, a.Name, a.Shadow.Version)
+		if x, ok := difference(a.Request, a.Shadow.Request); a.Shadow.Compared && ok {
+			t.set(Difference, a.Name, 0, x)
 		}
-		if a.Shadow != nil {
-			t.note(Shadow, a.Name, a.Shadow.Version)
-			if x, ok := difference(a.Request, a.Shadow.Request); a.Shadow.Compared && ok {
-				t.set(Difference, a.Name, 0, x)
-			}
-		}
-		severity := severityOf(a.Verdict)
-		t.set(Verdict, a.Name, 0, float64(severity))
-		if severity > NoOpinion {
-			t.note(BadSignal, a.Name, condition.BadSignal(a))
-		}
+	}
+	severity := severityOf(a.Verdict)
+	t.set(Verdict, a.Name, 0, float64(severity))
+	if severity > NoOpinion {
+		t.note(BadSignal, a.Name, bad(a))
 	}
 }
 

@@ -15,17 +15,19 @@ import (
 )
 
 // The time from the start of a navigation to the first content in Chromium, for 100 pools with 2064 nodes, 200 apps and 24 h
-// of ticks of 10 s. The goal is 1 s.
+// of ticks of 10 s, and for a pool with 2000 nodes and 200 apps. The goal is 1 s.
 func BenchmarkFirstPaint(b *testing.B) {
 	url := serve(b, &webtest.World{Size: 100, Every: 10 * time.Second, Trouble: true})
-	for name, path := range map[string]string{
-		"fleet": "/pools", "pool": "/pools/prod/checkout-eu1?range=24h", "decision": "/pools/prod/checkout-eu1/ticks/2026-11-22T14:55:00Z",
+	large := serve(b, &webtest.World{Size: 1, Every: 10 * time.Second, Large: true, Live: time.Hour})
+	for name, address := range map[string]string{
+		"fleet": url + "/pools", "pool": url + "/pools/prod/checkout-eu1?range=24h", "decision": url + "/pools/prod/checkout-eu1/ticks/2026-11-22T14:55:00Z",
+		"large pool": large + "/pools/prod/checkout-eu1?range=24h",
 	} {
 		b.Run(name, func(b *testing.B) {
 			page := webtest.Browse(b, 1440, 1000, false)
 			sum, worst := 0.0, 0.0
 			for b.Loop() {
-				page.Run(chromedp.Navigate(url + path))
+				page.Run(chromedp.Navigate(address))
 				var ms float64
 				page.Run(chromedp.Poll(`performance.getEntriesByName("first-contentful-paint")[0]?.startTime`, &ms))
 				sum, worst = sum+ms, max(worst, ms)

@@ -136,13 +136,12 @@ func TestKeyboard(t *testing.T) {
 func TestNarrowPagesDoNotScrollSideways(t *testing.T) {
 	t.Parallel()
 	url, b := large(t), webtest.Browse(t, 390, 844, true)
-	for name, path := range paths {
+	for _, path := range paths {
 		b.Run(chromedp.Navigate(url + path))
 		if width := webtest.Eval[int](b, `document.documentElement.scrollWidth`); width != 390 {
 			wide := webtest.Eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > 391 && !e.closest(".hidden, .skip, caption, thead")).slice(0, 5).map(e => e.outerHTML.slice(0, 120)).join("\n")`)
 			t.Errorf("%s is %d px wide:\n%s", path, width, wide)
 		}
-		b.Shot(name + "-narrow-dark")
 	}
 	b.Forgive("404")
 }
@@ -207,34 +206,49 @@ func TestAccessibility(t *testing.T) {
 	}
 }
 
-// Pictures of each state, for review.
+// states are pools with one condition each.
+var states = map[string]string{
+	"missing": "ads-us1", "backoff": "render-eu2", "signal-failed": "feed-eu2", "signal-stale": "ads-ap1", "tick-failed": "batch-us1", "starting": "chat-eu1", "draining": "audit-ap1",
+}
+
+// Pictures of each page and state, for review: one browser loads each page once.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
-	url := large(t)
-	for _, dark := range []bool{false, true} {
-		b := webtest.Browse(t, 1440, 1000, dark)
-		suffix := map[bool]string{true: "-dark", false: "-light"}[dark]
-		for name, path := range paths {
-			if dark && !slices.Contains(inDark, name) {
-				continue
-			}
-			b.Run(chromedp.Navigate(url + path))
-			b.Shot(name + suffix)
-		}
-		b.Forgive("404")
-	}
 	b := webtest.Browse(t, 1440, 1000, false)
-	b.Run(chromedp.Navigate(serve(t, &webtest.World{}) + "/pools"))
-	b.Shot("empty-light")
-	b.Run(chromedp.Navigate(serve(t, &webtest.World{Size: 8, Every: time.Minute}) + "/pools"))
-	b.Shot("well-light")
+	show := func(name, address string) {
+		b.Run(chromedp.Navigate(address))
+		b.Shots(name)
+	}
+	for name, path := range paths {
+		show(name, large(t)+path)
+	}
+	for name, pool := range states {
+		show("state-"+name, large(t)+"/pools/prod/"+pool+"?range=6h")
+	}
+	b.Run(chromedp.Navigate(large(t)+"/pools/prod/checkout-eu1?range=6h"), chromedp.Focus("#plots", chromedp.ByQuery), chromedp.KeyEvent("\u0308"))
+	b.Await(`document.getElementById("pool").classList.contains("then") && document.getElementById("live").textContent.startsWith("held")`)
+	b.Shots("held")
+	busy := serve(t, crowdedWorld())
+	for name, path := range crowded {
+		show(name, busy+path)
+	}
+	empty := serve(t, &webtest.World{})
+	// Its first event loads the empty page again: a picture of that moment can wait for a frame that never comes.
+	awaitText(t, empty+"/pools", func(page string) bool { return strings.Contains(page, "/events?at=1&amp;") })
+	show("empty", empty+"/pools")
+	show("well", serve(t, &webtest.World{Size: 8, Every: time.Minute})+"/pools")
+	show("young", serve(t, &webtest.World{Size: 1, Every: 10 * time.Second, Past: 2 * time.Minute})+"/pools/prod/checkout-eu1")
+	many := serve(t, &webtest.World{Size: 1, Every: time.Minute, Large: true, Live: time.Hour})
+	show("large", many+"/pools/prod/checkout-eu1?range=1h")
 	away := &webtest.World{Size: 4, Every: time.Minute, Trouble: true}
-	url = serve(t, away)
-	b.Run(chromedp.Navigate(url + "/pools/prod/checkout-eu1"))
-	away.SetAway(true)
-	awaitText(t, url+"/pools", func(page string) bool { return strings.Contains(page, "out of date") })
-	b.Run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
-	b.Shot("broken-light")
+	url := serve(t, away)
+	for name, path := range map[string]string{"away-fleet": "/pools", "away-pool": "/pools/prod/checkout-eu1", "away-app": "/pools/prod/checkout-eu1/apps/receipts"} {
+		away.SetAway(true)
+		awaitText(t, url+"/pools", func(page string) bool { return strings.Contains(page, "out of date") })
+		show(name, url+path)
+	}
+	b.Forgive("404")
+	b.Forgive("503")
 	b.Run(chromedp.Navigate("about:blank")) // before its server ends
 }
 
@@ -256,12 +270,12 @@ func TestAwayAndBack(t *testing.T) {
 	b.Await(`!document.querySelector("#away .notice")`)
 }
 
-// The page of a pool shows too that the source is away.
+// The page of a pool shows too that the source is away. When the source is back, a tick that is too old is not called live.
 func TestPoolAwayAndBack(t *testing.T) {
 	t.Parallel()
-	w := &webtest.World{Size: 4, Every: time.Minute}
+	w := &webtest.World{Size: 12, Every: time.Minute, Trouble: true}
 	url, b := serve(t, w), webtest.Browse(t, 1440, 1000, false)
-	b.Run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+	b.Run(chromedp.Navigate(url+"/pools/prod/mail-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
 	w.SetAway(true)
 	b.Run(chromedp.WaitVisible("#away .notice", chromedp.ByQuery))
 	if got := b.Text("#live"); got != "not live" {
@@ -269,6 +283,9 @@ func TestPoolAwayAndBack(t *testing.T) {
 	}
 	w.SetAway(false)
 	b.Await(`!document.querySelector("#away .notice")`)
+	if got := b.Text(".live.away #live"); got != "last tick 21 min ago" {
+		t.Errorf("the page of a pool without ticks claims %q", got)
+	}
 }
 
 // A tick changes the row of a pool and its page, without a click.

@@ -19,19 +19,19 @@ func (w *World) health(name web.Name) api.HealthStatus {
 	if w.trouble(name) != "repair" {
 		return h
 	}
-	h.Nodes = []api.NodeHealth{{Group: "spot-a", NodeExplanation: api.NodeExplanation{
-		NodeHealthState: api.NodeHealthState{Node: repaired, State: api.StateRecovering, Since: Now().Add(-4 * time.Minute), Verdict: api.CheckFail,
-			Why: "disk read-only", Attempt: "a2", Until: Now().Add(6 * time.Minute)},
+	h.Nodes = []api.NodeHealth{{Group: "spot-a" + w.Markup, NodeExplanation: api.NodeExplanation{
+		NodeHealthState: api.NodeHealthState{Node: repaired + w.Markup, State: api.StateRecovering, Since: Now().Add(-4 * time.Minute), Verdict: api.CheckFail,
+			Why: "disk read-only" + w.Markup, Attempt: "a2", Until: Now().Add(6 * time.Minute)},
 		Failing: Now().Add(-24 * time.Minute), Action: api.ActionReboot, Repairs: 2,
 		Modes: []api.ModeVerdict{
-			{Mode: api.DetectAgentHeartbeat, Verdict: api.CheckFail, Reason: "condition ReadonlyFilesystem", At: Now().Add(-20 * time.Second)},
+			{Mode: api.DetectAgentHeartbeat, Verdict: api.CheckFail, Reason: "condition ReadonlyFilesystem" + w.Markup, At: Now().Add(-20 * time.Second)},
 			{Mode: api.DetectNodeStatus, Verdict: api.CheckOK, At: Now().Add(-40 * time.Second)},
 		},
 	}}}
 	h.History = []api.HealthHistory{
-		{At: Now().Add(-20 * time.Minute), Node: repaired, Event: api.HealthRepairStarted, Action: api.ActionReboot, Attempt: "a1", Why: "disk read-only",
-			Result: api.HealthRepairFailed, Ended: Now().Add(-8 * time.Minute), ResultWhy: "still read-only"},
-		{At: Now().Add(-4 * time.Minute), Node: repaired, Event: api.HealthRepairAttempt, Action: api.ActionReboot, Attempt: "a2", Why: "disk read-only"},
+		{At: Now().Add(-20 * time.Minute), Node: repaired + w.Markup, Event: api.HealthRepairStarted, Action: api.ActionReboot, Attempt: "a1", Why: "disk read-only" + w.Markup,
+			Result: api.HealthRepairFailed, Ended: Now().Add(-8 * time.Minute), ResultWhy: "still read-only" + w.Markup},
+		{At: Now().Add(-4 * time.Minute), Node: repaired + w.Markup, Event: api.HealthRepairAttempt, Action: api.ActionReboot, Attempt: "a2", Why: "disk read-only" + w.Markup},
 	}
 	return h
 }
@@ -55,7 +55,7 @@ func (w *World) Nodes(_ context.Context, name web.Name) (out []api.Node, err err
 // Health implements web.Details.
 func (w *World) Health(_ context.Context, name web.Name, q api.HealthQuery) (api.HealthStatus, error) {
 	h := w.health(name)
-	if len(q.Nodes) > 0 && q.Nodes[0] != repaired {
+	if len(q.Nodes) > 0 && q.Nodes[0] != repaired+w.Markup {
 		h.Nodes, h.History = nil, nil
 	}
 	return h, w.answers()
@@ -67,7 +67,7 @@ func (w *World) Apps(_ context.Context, name web.Name, app string) (h api.Harmon
 		return h, err
 	}
 	for _, one := range w.facts(name).Apps {
-		a := api.AppSummary{Name: one.App, Pool: name.Pool, Expected: true, Version: "v1.4.3", Count: api.AppCount{Expected: one.Expected, Running: one.Running, Missing: one.Missing, Flapping: one.Flapping}}
+		a := api.AppSummary{Name: one.App, Pool: name.Pool, Expected: true, Version: "v1.4.3" + w.Markup, Count: api.AppCount{Expected: one.Expected, Running: one.Running, Missing: one.Missing, Flapping: one.Flapping}}
 		if one.Update != "" {
 			a.Update = &api.AppUpdate{From: "v1.4.3", To: "v1.5.0", Halted: &api.HaltedUpdate{Version: "v1.5.0", Serves: "v1.4.3", Why: one.Update, At: Now().Add(-10 * time.Minute)}}
 		}
@@ -77,14 +77,14 @@ func (w *World) Apps(_ context.Context, name web.Name, app string) (h api.Harmon
 		h.App = &api.AppExplanation{AppSummary: a}
 		for i := range min(one.Expected, 12) {
 			index := api.IndexStatus{Index: i, Desired: true, Instances: []api.AppInstance{{
-				ID: fmt.Sprint(app, i), Node: fmt.Sprintf("i-on-demand-%d", i%4), Version: "v1.4.3", State: "READY", Since: float64(Now().Add(-time.Duration(i+1) * time.Hour).Unix()),
+				ID: fmt.Sprint(app, i), Node: fmt.Sprintf("i-on-demand%s-%d", w.Markup, i%4), Version: "v1.4.3" + w.Markup, State: "READY", Since: float64(Now().Add(-time.Duration(i+1) * time.Hour).Unix()),
 			}}}
 			switch {
 			case i < one.Missing:
 				index.Instances, index.Missing, index.Why = nil, Now().Add(-33*time.Minute), api.WhyNoRoom
 			case i < one.Flapping:
 				index.Instances, index.Flapping, index.Crashes, index.NotBefore, index.Why = nil, true, 3, Now().Add(20*time.Second), api.WhyRestartDelay
-				h.Crashes = append(h.Crashes, api.AppCrash{Index: i, Version: "v1.4.3", Node: "i-spot-a-1", At: Now().Add(-30 * time.Second), Status: new(1), Description: "panic: no such table: receipts"})
+				h.Crashes = append(h.Crashes, api.AppCrash{Instance: fmt.Sprint(app, i), Index: i, Version: "v1.4.3" + w.Markup, Node: w.crashed(), At: Now().Add(-30 * time.Second), Status: new(1), Description: "exit status 1" + w.Markup})
 			}
 			h.App.Indices = append(h.App.Indices, index)
 		}
@@ -92,21 +92,32 @@ func (w *World) Apps(_ context.Context, name web.Name, app string) (h api.Harmon
 	return h, nil
 }
 
+// Output implements web.Details: only instance 0 has output.
+func (w *World) Output(_ context.Context, _ web.Name, app string, nodes []string) (map[string][]string, error) {
+	if len(nodes) != 1 || nodes[0] != w.crashed() {
+		return nil, fmt.Errorf("the output of nodes %q was requested", nodes)
+	}
+	return map[string][]string{app + "0": {"opening the database", "panic: no such table: <" + app + ">"}}, w.Unread
+}
+
 // Events implements web.Details.
 func (w *World) Events(_ context.Context, name web.Name, from, to time.Time, visit func(api.Event) error) error {
 	if err := w.answers(); err != nil {
 		return err
 	}
+	if w.Burst > 0 {
+		return w.burst(name, from, to, visit)
+	}
 	for at := Now().Add(-24 * time.Hour); !at.After(to); at = at.Add(10 * time.Minute) {
 		all := []api.Event{{At: at, Kind: api.EventDecision, Pool: name.Pool, Name: "target", Severity: api.SeverityInfo, Text: "set target on-demand to 14"}}
 		if w.trouble(name) == "hero" {
 			for i := range 4 {
-				f := api.AppFinding{Kind: api.AppFindingMissing, App: "receipts", Index: i % 2, Pool: name.Pool, Node: "i-spot-a-1", Why: api.WhyCrashed}
+				f := api.AppFinding{Kind: api.AppFindingMissing, App: "receipts" + w.Markup, Index: i % 2, Pool: name.Pool, Node: w.crashed(), Why: api.WhyCrashed}
 				all = append(all, api.Event{At: at.Add(time.Duration(i+1) * time.Second), Kind: api.EventHarmonizer, Name: string(f.Kind), Severity: api.SeverityWarning, Text: f.String(), Data: f})
 			}
 		}
 		if w.trouble(name) == "repair" && at.After(Now().Add(-25*time.Minute)) {
-			n := api.HealthNotification{Pool: name.Pool, At: at, HealthFinding: api.HealthFinding{Event: api.HealthRepairAttempt, Node: repaired, Action: api.ActionReboot, Why: "disk read-only"}}
+			n := api.HealthNotification{Pool: name.Pool, At: at, HealthFinding: api.HealthFinding{Event: api.HealthRepairAttempt, Node: repaired + w.Markup, Action: api.ActionReboot, Why: "disk read-only" + w.Markup}}
 			all = append(all, api.Event{At: at, Kind: api.EventNodeHealth, Pool: name.Pool, Name: string(n.Event), Severity: api.SeverityWarning, Text: n.String(), Data: n})
 		}
 		for _, e := range all {
@@ -121,13 +132,31 @@ func (w *World) Events(_ context.Context, name web.Name, from, to time.Time, vis
 	return nil
 }
 
+// burst visits the events of a pool with very many.
+func (w *World) burst(name web.Name, from, to time.Time, visit func(api.Event) error) error {
+	f := api.AppFinding{Kind: api.AppFindingMissing, App: "receipts" + w.Markup, Pool: name.Pool, Node: w.crashed(), Why: api.WhyCrashed}
+	for i, at := 0, from.Add(time.Second/time.Duration(w.Burst)); !at.After(to); i, at = i+1, at.Add(time.Second/time.Duration(w.Burst)) {
+		e := api.Event{At: at, Kind: api.EventDecision, Pool: name.Pool, Name: "target", Severity: api.SeverityInfo, Text: "set target on-demand to 14"}
+		if i%3 > 0 {
+			e.Kind, e.Name, e.Severity, e.Data = api.EventHarmonizer, string(f.Kind), api.SeverityWarning, f
+		}
+		if err := visit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crashed returns the node on which instances crash.
+func (w *World) crashed() string { return "i-spot-a" + w.Markup + "-1" }
+
 // troubled completes the facts of an app with what the harmonizer reports.
-func troubled(a condition.Instances) condition.Instances {
+func (w *World) troubled(a condition.Instances) condition.Instances {
 	if a.Missing > 0 {
-		a.Why = "no node has so much room now"
+		a.Why = "no node has so much room now" + w.Markup
 	}
 	if a.Flapping > 0 {
-		a.Crash = &condition.CrashLoop{Index: 1, Count: 3, First: Now().Add(-70 * time.Second), Last: Now().Add(-30 * time.Second), Cause: "exit 1", Next: Now().Add(20 * time.Second)}
+		a.Crash = &condition.CrashLoop{Index: 1, Count: 3, First: Now().Add(-70 * time.Second), Last: Now().Add(-30 * time.Second), Cause: "exit 1" + w.Markup, Next: Now().Add(20 * time.Second)}
 	}
 	return a
 }

@@ -1,6 +1,7 @@
 package webtest_test
 
 import (
+	"errors"
 	"html"
 	"io"
 	"net/http"
@@ -99,6 +100,39 @@ func TestPagesSayThatTheSourceIsAway(t *testing.T) {
 	response, body := get(t, url+"/pools/prod/checkout-eu1/ticks/2026-11-22T13:15:00Z")
 	if response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(body, "The ledger does not answer") {
 		t.Errorf("status %d:\n%.600s", response.StatusCode, body)
+	}
+}
+
+// The text of an empty list is not below a list with rows, and a failed tick has its reason once.
+func TestPagesDoNotContradictThemselves(t *testing.T) {
+	t.Parallel()
+	url := large(t)
+	for path, wrong := range map[string]string{
+		"/pools/prod/checkout-eu1/apps": "No applications yet", "/pools/prod/checkout-eu1/nodes": "No node is known", "/pools/prod/checkout-eu1/apps/cart": "It has no copy",
+		"/pools/prod/batch-us1/ticks/2026-11-22T15:38:59Z": "The last tick",
+	} {
+		if _, body := get(t, url+path); strings.Contains(body, wrong) {
+			t.Errorf("%s has the text %q", path, wrong)
+		}
+	}
+}
+
+// Each crash of an application has how it ended and the last lines of its output. Without the output of one node the page has the rest.
+func TestCrashHasItsExitAndItsLastLines(t *testing.T) {
+	t.Parallel()
+	for _, unread := range []error{nil, errors.New("logs on node i-spot-a-1: timeout")} {
+		url := serve(t, &webtest.World{Size: 1, Every: time.Minute, Trouble: true, Unread: unread})
+		_, body := get(t, url+"/pools/prod/checkout-eu1/apps/receipts")
+		_, crashes, _ := strings.Cut(body, `id="crashes"`)
+		for _, want := range []string{"exit status 1", `<pre>opening the database
+panic: no such table: &lt;receipts&gt;</pre>`} {
+			if !strings.Contains(crashes, want) {
+				t.Errorf("unread: %v: the crashes are without %q:\n%s", unread, want, crashes)
+			}
+		}
+		if got := strings.Contains(crashes, "The output of some instances cannot be read now: logs on node i-spot-a-1: timeout"); got != (unread != nil) {
+			t.Errorf("unread: %v: the note is there: %v\n%s", unread, got, crashes)
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
@@ -24,7 +25,6 @@ import (
 // Tab is a tab of a browser. It collects each error of the page, such as a violation of its policy.
 type Tab struct {
 	t      testing.TB
-	width  int64
 	ctx    context.Context
 	mu     sync.Mutex
 	errors []string
@@ -45,18 +45,13 @@ func Browse(t testing.TB, width, height int64, dark bool) *Tab {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel) // chromedp kills the browser and removes its folder
-	b := &Tab{t: t, ctx: ctx, width: width}
+	b := &Tab{t: t, ctx: ctx}
 	if err := chromedp.Run(ctx); err != nil { // the first call starts the browser, which ends with its context
 		t.Fatal(err)
 	}
 	chromedp.ListenTarget(ctx, b.listen)
-	scheme := "light"
-	if dark {
-		scheme = "dark"
-	}
-	b.Run(chromedp.EmulateViewport(width, height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
-		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-	}), cdplog.Enable())
+	b.Run(chromedp.EmulateViewport(width, height), cdplog.Enable())
+	b.Scheme(dark)
 	t.Cleanup(func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -65,6 +60,18 @@ func Browse(t testing.TB, width, height int64, dark bool) *Tab {
 		}
 	})
 	return b
+}
+
+// Scheme sets the light or the dark scheme.
+func (b *Tab) Scheme(dark bool) {
+	b.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	b.Run(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}))
 }
 
 // listen collects errors.
@@ -141,25 +148,35 @@ func Eval[T any](b *Tab, expression string) (out T) {
 	return out
 }
 
-// Shot writes a picture of the whole page into the folder of artifacts.
-func (b *Tab) Shot(name string) {
+// Widths are those of a screen, a small window, a window of twice the size of text, and a phone, in pixels.
+func Widths() []int64 { return []int64{1440, 1000, 720, 400} }
+
+// highest is the height of a picture in pixels, beyond which a page repeats its rows.
+const highest = 2400
+
+// Shots writes pictures of the page in all widths, light and dark, into the folder of artifacts.
+func (b *Tab) Shots(name string) {
 	b.t.Helper()
-	// A window as high as the page is drawn anew. A capture beyond the window can wait for a frame that never comes.
-	var picture []byte
-	height := Eval[int64](b, `Math.ceil(document.body.getBoundingClientRect().height)`)
-	ctx, cancel := context.WithTimeout(b.ctx, await.Patience)
-	defer cancel()
-	err := chromedp.Run(ctx, chromedp.EmulateViewport(b.width, max(height, 600)), chromedp.CaptureScreenshot(&picture))
-	if err != nil {
-		b.t.Fatalf("picture of %s: %v", name, err)
-	}
 	dir := os.Getenv("WEIR_SCREENSHOTS")
 	if dir == "" {
 		dir = b.t.ArtifactDir()
 	}
-	path := filepath.Join(dir, name+".png")
-	if err := os.WriteFile(path, picture, 0o644); err != nil {
-		b.t.Fatal(err)
+	for _, width := range Widths() {
+		b.Run(chromedp.EmulateViewport(width, 1000))
+		// A window as high as the page is drawn anew. A capture beyond the window can wait for a frame that never comes.
+		height := Eval[int64](b, `Math.ceil(document.body.getBoundingClientRect().height)`)
+		b.Run(chromedp.EmulateViewport(width, min(max(height, 600), highest)))
+		for scheme, dark := range map[string]bool{"light": false, "dark": true} {
+			b.Scheme(dark)
+			var picture []byte
+			b.Run(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+				picture, err = page.CaptureScreenshot().WithOptimizeForSpeed(true).Do(ctx)
+				return err
+			}))
+			if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), picture, 0o644); err != nil {
+				b.t.Fatal(err)
+			}
+		}
 	}
-	b.t.Log(path)
+	b.t.Logf("%s: %s-*.png", dir, name)
 }

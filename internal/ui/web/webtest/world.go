@@ -46,6 +46,13 @@ type World struct {
 	// Past is how long the pools exist; 0: 25 h.
 	Past time.Duration
 
+	// Burst is how many events a second each pool has, in place of the usual ones. Two of three are of one application.
+	Burst int
+	// Unread is the error of each request for output.
+	Unread error
+	// Markup ends the names of groups, nodes, apps, versions and people, and the reasons.
+	Markup string
+
 	mu     sync.Mutex
 	away   bool
 	follow []func(web.Name, api.Summary)
@@ -123,7 +130,7 @@ func (w *World) facts(name web.Name) condition.Facts {
 		if w.trouble(name) == "hero" && i == 3 || w.trouble(name) == "crowded" && i == 1 {
 			one.Flapping = 2
 		}
-		f.Apps = append(f.Apps, troubled(one))
+		f.Apps = append(f.Apps, w.troubled(one))
 	}
 	return f
 }
@@ -261,13 +268,14 @@ type pool struct {
 	maximum float64
 	groups  []string
 	apps    []string
+	markup  string // ends names and reasons
 }
 
 func (w *World) pool(name web.Name) pool {
 	h := fnv.New32a()
 	h.Write([]byte(name.String()))
 	seed := float64(h.Sum32()%1000) / 1000
-	p := pool{name: name, every: w.Every, past: cmp.Or(w.Past, 25*time.Hour), kind: w.trouble(name), seed: seed, base: 6 + math.Round(seed*seed*40), groups: []string{"on-demand", "spot-a"}}
+	p := pool{name: name, every: w.Every, past: cmp.Or(w.Past, 25*time.Hour), kind: w.trouble(name), seed: seed, base: 6 + math.Round(seed*seed*40), groups: []string{"on-demand", "spot-a"}, markup: w.Markup}
 	p.maximum = math.Round(p.base*1.8) + 4
 	p.apps = []string{name.Pool + "-api", name.Pool + "-worker"}
 	if w.Large {
@@ -280,6 +288,11 @@ func (w *World) pool(name web.Name) pool {
 	if p.kind == "hero" {
 		p.base, p.maximum = 27, 40
 		p.groups, p.apps = []string{"on-demand", "spot-a", "spot-b"}, []string{"checkout-api", "cart", "payments", "receipts"}
+	}
+	for _, names := range [][]string{p.groups, p.apps} {
+		for i := range names {
+			names[i] += w.Markup
+		}
 	}
 	return p
 }
@@ -335,16 +348,16 @@ func (p pool) tick(at time.Time, target *float64, joined float64) api.Summary {
 	s := api.Summary{Schema: history.SummarySchema, Pool: p.name.Pool, At: at.Add(123456 * time.Nanosecond), Took: 12700 * time.Microsecond, Every: p.every}
 	switch {
 	case p.kind == "hero" && within(at, 20*time.Hour, 18*time.Hour+35*time.Minute):
-		s.Paused = &api.Note{By: "ana@ops", Why: "moving the database"}
+		s.Paused = &api.Note{By: "ana@ops" + p.markup, Why: "moving the database" + p.markup}
 		return s
 	case p.kind == "paused" && within(at, time.Hour, -time.Hour):
-		s.Paused = &api.Note{By: "kim@ops", Why: "network work"}
+		s.Paused = &api.Note{By: "kim@ops" + p.markup, Why: "network work" + p.markup}
 		return s
 	case p.kind == "crowded" && int(ago(at).Seconds())%170 < 40:
-		s.Failed = "list the instances of group spot-a: RequestLimitExceeded"
+		s.Failed = "list the instances of group spot-a: RequestLimitExceeded" + p.markup
 		return s
 	case p.kind == "tick failed" && within(at, 9*time.Minute, -time.Hour):
-		s.Failed = "list the instances of group spot-a: RequestLimitExceeded"
+		s.Failed = "list the instances of group spot-a: RequestLimitExceeded" + p.markup
 		return s
 	}
 	if p.kind == "draining" && within(at, 12*time.Minute, -time.Hour) {
@@ -363,7 +376,7 @@ func (p pool) tick(at time.Time, target *float64, joined float64) api.Summary {
 func (p pool) decide(s *api.Summary, target *float64, joined float64) {
 	total, needs := 0.0, p.need(s.At)
 	for i, x := range needs {
-		s.Apps = append(s.Apps, api.AppSummaryTick{Name: p.apps[i], Request: api.RequestSummary{new(math.Round(x*10) / 10)}, Version: "v1.4.3",
+		s.Apps = append(s.Apps, api.AppSummaryTick{Name: p.apps[i], Request: api.RequestSummary{new(math.Round(x*10) / 10)}, Version: "v1.4.3" + p.markup,
 			Latency: time.Duration(2000+400*math.Sin(x*50)) * time.Microsecond})
 		total += x
 	}
@@ -379,7 +392,7 @@ func (p pool) decide(s *api.Summary, target *float64, joined float64) {
 	}
 	*target = math.Ceil(math.Min(wanted, p.maximum))
 	s.Before, s.Target, s.Unlimited, s.Wanted = new(before), new(*target), new(math.Round(wanted*10)/10), new(*target)
-	s.Joined, s.Exists, s.Setpoint = joined, joined, 0.8
+	s.Joined, s.Exists, s.Setpoint, s.Disruption, s.DisruptionLimit = joined, joined, 0.8, new(2), 3
 	s.Limits, s.Offered = &api.LimitsSummary{Min: math.Round(p.base * 0.3), Max: new(p.maximum)}, &api.RequestSummary{new(joined * 4)}
 	s.Request = &api.RequestSummary{new(math.Round(total*10) / 10)}
 }
@@ -422,7 +435,7 @@ func (p pool) events(s *api.Summary, at time.Time) {
 		s.Groups[i].Backoff = true
 		s.Holds = append(s.Holds, api.Hold{Direction: api.DirectionUp, Kind: api.HoldInGroup, Name: s.Groups[i].ID, Why: "group " + s.Groups[i].ID + ": InsufficientInstanceCapacity"})
 	}
-	repair := api.UnsteadyNode{ID: "i-2e9203", Group: "spot-a", State: api.UnsteadyRepair}
+	repair := api.UnsteadyNode{ID: repaired + p.markup, Group: "spot-a" + p.markup, State: api.UnsteadyRepair}
 	switch p.kind {
 	case "backoff":
 		if within(at, 90*time.Minute, -time.Hour) {
@@ -469,17 +482,17 @@ func (p pool) hero(s *api.Summary, at time.Time, bad func(int, api.Verdict, stri
 		backoff(1)
 	}
 	if ago(at) > 16*time.Hour+30*time.Minute {
-		s.Apps[0].Version = "v1.4.2"
+		s.Apps[0].Version = "v1.4.2" + p.markup
 	}
 	if ago(at) <= 2*time.Hour+40*time.Minute {
-		s.Apps[0].Version = "v1.5.0"
+		s.Apps[0].Version = "v1.5.0" + p.markup
 	} else if ago(at) <= 6*time.Hour {
 		more := *s.Apps[0].Request[0] * 1.12
-		s.Apps[0].Shadow = &api.ShadowSummary{Version: "v1.5.0", Request: api.RequestSummary{&more}, Compared: true}
+		s.Apps[0].Shadow = &api.ShadowSummary{Version: "v1.5.0" + p.markup, Request: api.RequestSummary{&more}, Compared: true}
 	}
 	switch {
 	case within(at, 12*time.Hour+20*time.Minute, 11*time.Hour+50*time.Minute):
-		bad(1, api.VerdictFailed, "app cart: exit status 1")
+		bad(1, api.VerdictFailed, "app cart: exit status 1"+p.markup)
 	case within(at, 9*time.Hour+35*time.Minute, 9*time.Hour+20*time.Minute):
 		bad(2, api.VerdictStale, "app payments: newest point is 6m old")
 	case within(at, 13*time.Hour, 8*time.Hour):

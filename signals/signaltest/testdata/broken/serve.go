@@ -82,7 +82,7 @@ func (p *program) hello(conn net.Conn) (*bufio.Reader, error) {
 	if p.is("hello_drops_rest") {
 		return bufio.NewReader(conn), nil
 	}
-	if p.is("strict_keys") && len(hello) > 3 {
+	if p.is("strict_keys") && len(hello) > 4 {
 		return nil, errors.New("unknown keys")
 	}
 	return bufio.NewReader(io.MultiReader(decoder.Buffered(), reader)), nil

@@ -1,0 +1,710 @@
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// past lets a world repeat a recording. A launch, a drain or a loss that the recording has at the same time goes as it went then. Others
+// go as one of the recording, drawn by name. So the recorded policy gives the recorded ticks, and another policy meets the same luck.
+type past struct {
+	of       *Recording
+	recorded bool // the policies are those of the recording
+	exact    bool // the nodes have the recorded tasks, and the scheduler gives the recorded places
+	base     Policy
+	seed     uint64
+	k        int // the tick that is next, or now
+	launches map[string]*pairs
+	drains   map[string]*pairs
+	ends     map[string]cordonEnd // of the work of cordoned machines
+	twins    map[*life]string     // the machines of the start
+	removals map[string]string    // the machine for a removal, by the id of the order
+}
+
+// pairs are the recorded durations of one kind in a group. Each is used once at its time.
+type pairs struct {
+	all  []pair
+	used int              // of those that are too early, or used
+	ids  map[*life]string // the machines of the world that took a recorded one
+}
+
+// pair is a recorded launch or drain.
+type pair struct {
+	of       *life
+	from, to time.Time // zero to: it did not end
+	used     bool
+}
+
+// cordonEnd is when the work of a machine ends that was cordoned at that time. After a cordon that was taken back the next one counts.
+type cordonEnd struct{ since, end time.Time }
+
+// never is a time after each run.
+const never = 100 * 365 * 24 * time.Hour
+
+// at returns when a launch or drain that begins now ends. every is the time between two ticks. twin returns the machine of the world for
+// a recorded one; empty: none. Of several at the same time a machine takes its own, or one without a machine.
+func (p *pairs) at(id string, now time.Time, every time.Duration, luck float64, twin func(*life) string) time.Time {
+	if p == nil || len(p.all) == 0 {
+		return now
+	}
+	best, nearest, owned := -1, time.Duration(0), false
+	for i := p.used; i < len(p.all); i++ {
+		one := &p.all[i]
+		if away := one.from.Sub(now); away > every {
+			break
+		} else if away < -every {
+			if i == p.used {
+				p.used++
+			}
+			continue
+		}
+		if one.used {
+			continue
+		}
+		of := twin(one.of)
+		if of == id {
+			best = i
+			break
+		}
+		away := one.from.Sub(now).Abs()
+		if best < 0 || away < nearest || away == nearest && of == "" && owned {
+			best, nearest, owned = i, away, of != ""
+		}
+	}
+	if best >= 0 {
+		one := &p.all[best]
+		p.ids[one.of] = id
+		if one.used = true; one.to.IsZero() {
+			return now.Add(never)
+		}
+		return maxTime(now, one.to)
+	}
+	ended := slices.DeleteFunc(slices.Clone(p.all), func(one pair) bool { return one.to.IsZero() })
+	if len(ended) == 0 {
+		return now
+	}
+	one := ended[int(luck*float64(len(ended)))]
+	return now.Add(max(0, one.to.Sub(one.from)))
+}
+
+// Replay returns the scenario of the recorded policies. Its ticks are to be those of the recording.
+func (r *Recording) Replay() (Scenario, error) {
+	s, err := r.scenario(Policy{}, true)
+	if err == nil {
+		s.past.exact = true
+	}
+	return s, err
+}
+
+// Judge returns the scenarios of the recorded policies and of another one, with the same luck, for a comparison of their results. The
+// places of copies are not in a record, so the targets of both follow the sums of the requests.
+func (r *Recording) Judge(other Policy) (recorded, changed Scenario, err error) {
+	if recorded, err = r.scenario(Policy{}, true); err != nil {
+		return recorded, changed, err
+	}
+	r.noteLimits(other)
+	recorded.past.base.IgnorePlaces, recorded.Pool.IgnorePlaces = true, true
+	other.Cluster, other.Pool, other.IgnorePlaces, other.DryRun = r.cluster, r.pool, true, false
+	// The recorded responses are those that counted at each tick.
+	every := r.ticks[0].every
+	other.Default.Period, other.Default.TimeLimit, other.Apps = every, 0, slices.Clone(other.Apps)
+	for i := range other.Apps {
+		other.Apps[i].Period, other.Apps[i].TimeLimit = every, 0
+	}
+	changed, err = r.scenario(other, false)
+	return recorded, changed, err
+}
+
+// noteLimits notes what a comparison of policies cannot show.
+func (r *Recording) noteLimits(other Policy) {
+	known := map[string]bool{}
+	for i := range r.ticks {
+		t := &r.ticks[i]
+		if t.of == nil {
+			continue
+		}
+		if t.of.Places != nil {
+			r.note("copies are not in the records: the targets of both policies follow the sums of the requests")
+		}
+		for _, a := range append(slices.Clone(t.of.Input.Apps), api.AppInput{Opinion: t.of.Input.Default}) {
+			known[a.Name] = known[a.Name] || a.Configured
+			if name := a.Opinion.Signal; a.Opinion.Verdict == api.VerdictValue && (strings.HasSuffix(name, "/default") || strings.HasSuffix(name, "/pending")) {
+				r.note("signal " + name + " reads what runs on the machines: with another policy its requests would differ")
+			}
+		}
+	}
+	for _, a := range other.Apps {
+		if a.Name != "" && !known[a.App] {
+			r.note("the records have no request of app " + a.App + ": it counts as failed")
+		}
+	}
+}
+
+func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
+	if err := r.Check(); err != nil {
+		return Scenario{}, err
+	}
+	work, err := r.Series()
+	if err != nil {
+		return Scenario{}, err
+	}
+	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}, twins: map[*life]string{}}
+	for id, one := range p.first() {
+		p.twins[one] = id
+	}
+	if recorded {
+		p.base = Policy{Cluster: r.cluster, Pool: r.pool, Drain: drain.Config{Threshold: 30 * 24 * time.Hour, EndSpot: r.endsSpot()}}
+	}
+	delays := map[string]Delay{}
+	groups := r.Groups()
+	for _, g := range groups {
+		delays[g.ID] = g.Launch
+	}
+	for _, one := range r.lives {
+		joined := one.joined
+		if joined.IsZero() && !one.chosen.IsZero() { // no record shows when a draining machine joins
+			joined = one.launched.Add(delays[one.group].P50)
+		}
+		if !one.launched.Before(r.start.at) && !slices.Contains(r.start.lives, one) {
+			add(p.launches, one.group, pair{of: one, from: one.launched, to: joined})
+		}
+		for _, from := range one.undone {
+			add(p.drains, one.group, pair{of: one, from: from})
+		}
+		if !one.chosen.IsZero() {
+			end := one.ended
+			if !end.IsZero() {
+				end = maxTime(one.chosen, end.Add(-apply.TendEvery/2)) // the work ended before the tend that found it
+			}
+			add(p.drains, one.group, pair{of: one, from: one.chosen, to: end})
+		}
+	}
+	for _, by := range []map[string]*pairs{p.launches, p.drains} {
+		for _, all := range by {
+			slices.SortStableFunc(all.all, func(a, b pair) int { return a.from.Compare(b.from) })
+		}
+	}
+	work.lingers = func(n *Node) time.Duration { return p.end(n).Sub(n.Cordoned) }
+	s := Scenario{Seed: p.seed, Start: r.start.at, Ticks: len(r.ticks), Work: &pastWork{work, p}, Billing: price.Linux(), past: p, Pool: p.config(0)}
+	for _, g := range groups {
+		if g.Machine.IsZero() {
+			return Scenario{}, errors.New("no machine has joined in the recording, so the sizes of machines are unknown: give a longer time")
+		}
+		if g.Types > 1 {
+			r.note(fmt.Sprintf("group %s had machines of %d types: all count as %s", g.ID, g.Types, g.Market.Type))
+		}
+		g.Interruptions, g.Launch = 0, Delay{} // the recording has them
+		s.Groups = append(s.Groups, g.Group)
+	}
+	return s, nil
+}
+
+func add(to map[string]*pairs, group string, one pair) {
+	if to[group] == nil {
+		to[group] = &pairs{ids: map[*life]string{}}
+	}
+	to[group].all = append(to[group].all, one)
+}
+
+// endsSpot reports whether drained machines with a warning were terminated.
+func (r *Recording) endsSpot() bool {
+	return slices.ContainsFunc(r.lives, func(one *life) bool { return one.reason == api.DrainSpot && one.taken.IsZero() && !one.ended.IsZero() })
+}
+
+// at returns the time of a tick; after the last one, the end.
+func (p *past) at(k int) time.Time {
+	if n := len(p.of.ticks); k >= n {
+		return p.of.ticks[n-1].at.Add(p.of.ticks[n-1].every)
+	}
+	return p.of.ticks[k].at
+}
+
+// now returns the tick that is next, or now.
+func (p *past) now() *recordedTick { return &p.of.ticks[min(p.k, len(p.of.ticks)-1)] }
+
+// decided returns the tick at k or the next one that was not paused; nil: there is none.
+func (p *past) decided(k int) *recordedTick {
+	for ; k < len(p.of.ticks); k++ {
+		if p.of.ticks[k].of != nil {
+			return &p.of.ticks[k]
+		}
+	}
+	return nil
+}
+
+// config returns the configuration of a tick.
+func (p *past) config(k int) Policy {
+	t, c := p.decided(k), p.base
+	if c.Tick = p.of.ticks[min(k, len(p.of.ticks)-1)].every; t == nil {
+		t = p.decided(0)
+	}
+	if !p.recorded {
+		return c
+	}
+	in := t.of.Input
+	c.Policy, c.Prune, c.OrphansAfter = in.Policy, t.of.Limits, t.of.OrphansAfter
+	c.IgnorePlaces = c.IgnorePlaces || t.of.Places == nil && t.of.NoPlaces == ""
+	c.Default = ask.Signal{App: sigproto.DefaultApp, Name: "recorded", Period: c.Tick}
+	c.Apps = nil
+	for _, a := range in.Apps {
+		one := ask.Signal{App: a.Name, Period: c.Tick, HoldFor: a.HoldFor, MaxRequest: a.MaxRequest}
+		if a.Configured {
+			one.Name = "recorded"
+		}
+		c.Apps = append(c.Apps, one)
+	}
+	return c
+}
+
+// signals returns the signals of all apps that the recording has.
+func (p *past) signals() (all []ask.Signal) {
+	if p == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for k := range p.of.ticks {
+		t := &p.of.ticks[k]
+		for i := 0; t.of != nil && i < len(t.of.Input.Apps); i++ {
+			if a := &t.of.Input.Apps[i]; a.Configured && !seen[a.Name] {
+				seen[a.Name] = true
+				all = append(all, ask.Signal{App: a.Name, Name: "recorded"})
+			}
+		}
+	}
+	return all
+}
+
+// answer returns the recorded response of an app's signal.
+func (p *past) answer(app string) (sigproto.Response, error) {
+	t := p.now().of
+	if t == nil {
+		return sigproto.Response{}, errors.New("the pool was paused")
+	}
+	o := t.Input.Default
+	if app != "" {
+		i := slices.IndexFunc(t.Input.Apps, func(a api.AppInput) bool { return a.Name == app && a.Configured })
+		if i < 0 {
+			return sigproto.Response{}, fmt.Errorf("the recording has no response of app %s", app)
+		}
+		o = t.Input.Apps[i].Opinion
+	}
+	switch o.Verdict {
+	case api.VerdictValue:
+		return sigproto.Response{Verdict: sigproto.VerdictValue, Resources: resources(o.Request, 1)}, nil
+	case api.VerdictNoOpinion:
+		return sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: o.Why}, nil
+	case api.VerdictStale:
+		return sigproto.Response{Verdict: sigproto.VerdictStale, Explanation: o.Why}, nil
+	}
+	return sigproto.Response{}, errors.New(o.Why)
+}
+
+// Load implements apply.Memory: the state after the first tick.
+func (p *past) Load(context.Context) (apply.Saved, bool, error) {
+	state := p.of.start.state
+	state.Groups = maps.Clone(state.Groups)
+	state.Joined = nil
+	for id, one := range p.first() {
+		if !one.joined.IsZero() && !one.joined.After(p.of.start.at) {
+			state.Joined = append(state.Joined, id)
+		}
+	}
+	slices.Sort(state.Joined)
+	return apply.Saved{Schema: resolve.Schema, State: state}, true, nil
+}
+
+func (*past) Save(context.Context, apply.Saved) error { return nil }
+
+// first returns the machines of the start by their ids in the world.
+func (p *past) first() map[string]*life {
+	out, count := map[string]*life{}, map[string]int{}
+	for _, one := range p.of.start.lives {
+		count[one.group]++
+		out[one.group+"-"+strconv.Itoa(count[one.group])] = one
+	}
+	return out
+}
+
+// leaving are the drain records of the start.
+type leaving struct {
+	records
+	all []api.Drain
+}
+
+func (l leaving) Load(context.Context) ([]api.Drain, error) { return l.all, nil }
+
+// drainsOfStart returns the drain records of the start, with the ids in the world.
+func (p *past) drainsOfStart() (out []api.Drain) {
+	ids := map[string]string{}
+	for id, one := range p.first() {
+		ids[one.id] = id
+	}
+	for _, d := range p.of.start.drains {
+		if id := ids[d.Node]; id != "" {
+			d.Node = id
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Condition implements autoscaler.Health.
+func (p *past) Condition() snapshot.Condition {
+	t := p.now()
+	if t.of == nil {
+		return snapshot.Condition{}
+	}
+	return snapshot.Condition{Barred: t.of.Input.Barred, Unknown: t.of.Refuse, Budget: disruption.Budget{Limit: t.limit}}
+}
+
+func (*past) Drained([]drain.Event) {}
+
+func (*past) RepairInPlace(pools.InPlaceRepair) (bool, error) {
+	return false, errors.New("a replay has no repairs")
+}
+
+// places gives the recorded answer of the scheduler: as many nodes of each group as then, in the order of the question.
+func (p *past) places(groupOf func(id string) string, q api.PlacesQuestion) (api.Places, error) {
+	t := p.now()
+	switch {
+	case t.of == nil || t.of.Places == nil && !t.of.State.PlacesAnswered:
+		return api.Places{}, autoscaler.ErrNoPlaces
+	case t.of.Places == nil:
+		return api.Places{}, errors.New(t.of.NoPlaces)
+	}
+	pick := func(from []string, count map[string]int) (out []string) {
+		left := maps.Clone(count)
+		for _, id := range from {
+			if g := groupOf(id); left[g] > 0 {
+				left[g]--
+				out = append(out, id)
+			}
+		}
+		return out
+	}
+	answer := t.of.Places.Places
+	answer.Leave, answer.Back = pick(q.Leave, t.leave), pick(q.Gone, t.back)
+	return answer, nil
+}
+
+// joins returns how long a launch takes. number is that of the machine among those of the start; -1: it was launched later.
+func (p *past) joins(g Group, id string, now time.Time, number int) time.Duration {
+	if number >= 0 {
+		of := slices.DeleteFunc(slices.Clone(p.of.start.lives), func(one *life) bool { return one.group != g.ID })
+		switch {
+		case number >= len(of), of[number].joined.IsZero():
+			return never
+		}
+		return max(0, of[number].joined.Sub(now))
+	}
+	return p.launches[g.ID].at(id, now, p.now().every, draw(p.seed, "launch", id), func(*life) string { return "" }).Sub(now)
+}
+
+// end returns when the work of a cordoned machine ends.
+func (p *past) end(n *Node) time.Time {
+	one, known := p.ends[n.ID]
+	if !known || !one.since.Equal(n.Cordoned) {
+		one = cordonEnd{n.Cordoned, p.drains[n.Group].at(n.ID, n.Cordoned, p.now().every, draw(p.seed, "drain", n.ID), p.idOf)}
+		p.ends[n.ID] = one
+	}
+	return one.end
+}
+
+// pastWork is the recorded work, with the recorded tasks.
+type pastWork struct {
+	*Series
+	past *past
+}
+
+// Step implements Work.
+func (w *pastWork) Step(now time.Time, nodes []*Node) Load {
+	load := w.Series.Step(now, nodes)
+	tasks := map[string][]int{}
+	if t := w.past.decided(w.past.k); t != nil && w.past.exact {
+		maps.Copy(tasks, t.tasks)
+	}
+	for _, n := range nodes {
+		left := tasks[n.Group]
+		switch {
+		case !n.Cordoned.IsZero():
+			if n.Tasks = 0; now.Before(w.past.end(n)) {
+				n.Tasks = 1
+			}
+		case len(left) > 0:
+			n.Tasks, tasks[n.Group] = left[0], left[1:]
+		}
+	}
+	return load
+}
+
+// begin sets what the groups and their machines are at the start.
+func (w *world) begin(ctx context.Context) error {
+	p := w.scenario.past
+	if p == nil {
+		return nil
+	}
+	for _, g := range w.machines.groups {
+		// The provider has this target, also where it is below the weight of the machines.
+		if target, known := p.of.start.targets[g.ID]; known {
+			if err := g.cloud.SetTarget(ctx, target); err != nil {
+				return err
+			}
+		}
+	}
+	for _, d := range p.drainsOfStart() {
+		if !d.CordonSent.IsZero() && !d.InService() {
+			w.machines.cordons[d.Node] = true
+		}
+	}
+	return nil
+}
+
+// pastLosses returns the losses between the ticks of a recording.
+func (w *world) pastLosses() (out []moment) {
+	p := w.scenario.past
+	for k := 0; p != nil && k < len(p.of.ticks); k++ {
+		t := &p.of.ticks[k]
+		for i, l := range t.losses {
+			if l.at.Equal(t.at) || i > 0 && t.losses[i-1].at.Equal(l.at) {
+				continue
+			}
+			out = append(out, moment{l.at, func() {
+				for _, g := range w.machines.groups {
+					w.lose(g, t, l.at)
+				}
+			}})
+		}
+	}
+	return out
+}
+
+// arrive makes the changes from outside that a recorded tick found.
+func (w *world) arrive(ctx context.Context) error {
+	p := w.scenario.past
+	if p == nil {
+		return nil
+	}
+	t := p.now()
+	orders := t.orders
+	orders.Removals = nil
+	for _, r := range t.orders.Removals {
+		if r.Node = w.removal(r); r.Node != "" {
+			orders.Removals = append(orders.Removals, r)
+		}
+	}
+	slices.SortFunc(orders.Removals, func(a, b api.Removal) int { return strings.Compare(a.Node, b.Node) })
+	w.orders.now = &orders
+	if t.of == nil {
+		return nil
+	}
+	for _, g := range w.machines.groups {
+		w.lose(g, t, t.at)
+		for _, d := range t.drift {
+			if d.Group != g.ID {
+				continue
+			}
+			s, err := g.cloud.Snapshot(ctx)
+			if err == nil {
+				err = g.cloud.SetTarget(ctx, s.Target+d.Found-d.LastTarget)
+			}
+			if err != nil && !errors.Is(err, pools.ErrTargetBounds) {
+				return err
+			}
+		}
+	}
+	for _, one := range t.warned {
+		id := w.twin(one)
+		if n := w.serving(one.group, 0); id == "" && n != nil {
+			id = n.ID
+		}
+		if id == "" {
+			continue
+		}
+		if !one.taken.IsZero() {
+			w.machines.group(one.group).cloud.Interrupt(id, maxTime(w.now, one.taken))
+		}
+		if err := w.warn(ctx, warning{w.now, id}); err != nil {
+			return err
+		}
+	}
+	w.machines.advance(w.now)
+	return nil
+}
+
+// idOf returns the machine of the world that took a recorded one; empty: none did.
+func (p *past) idOf(one *life) string {
+	id := p.twins[one]
+	if of := p.launches[one.group]; id == "" && of != nil {
+		id = of.ids[one]
+	}
+	return id
+}
+
+// twin returns the machine of the world that took a recorded one, if it still exists and is not cordoned.
+func (w *world) twin(one *life) string {
+	id := w.scenario.past.idOf(one)
+	if n := w.machines.byID[id]; n != nil && !n.Cordoned.IsZero() || id != "" && !w.machines.exists(id) {
+		return ""
+	}
+	return id
+}
+
+// lose lets the same part of the machines of a group disappear as in the recording: those that took the lost ones, and then those at
+// the same places by age. at is the time of the losses.
+func (w *world) lose(g *group, t *recordedTick, at time.Time) {
+	var serving []string
+	for _, n := range w.machines.nodes {
+		if n.Group == g.ID && n.Cordoned.IsZero() {
+			serving = append(serving, n.ID)
+		}
+	}
+	var chosen []string
+	var places []int
+	lost := 0
+	for _, l := range t.losses {
+		if l.of.group != g.ID || !l.at.Equal(at) {
+			continue
+		}
+		id := w.twin(l.of)
+		if l.place < 0 {
+			if id != "" && w.machines.byID[id] == nil {
+				g.cloud.Lose(id)
+			}
+			continue
+		}
+		if lost++; slices.Contains(serving, id) {
+			chosen = append(chosen, id)
+		} else {
+			places = append(places, l.place)
+		}
+	}
+	if lost == 0 {
+		return
+	}
+	had := max(t.before[g.ID], lost)
+	count := min(len(serving), int(math.Round(float64(lost)/float64(had)*float64(len(serving)))))
+	for i := 0; len(chosen) < count; i++ {
+		at := i
+		if i < len(places) {
+			at = places[i] * len(serving) / had
+		}
+		for at %= len(serving); slices.Contains(chosen, serving[at]); at = (at + 1) % len(serving) {
+		}
+		chosen = append(chosen, serving[at])
+	}
+	for _, id := range chosen[:count] {
+		g.cloud.Lose(id)
+	}
+}
+
+// serving returns the machine of a group at that place by age that is not cordoned; nil: there is none.
+func (w *world) serving(group string, place int) *Node {
+	for _, n := range w.machines.nodes {
+		if n.Group != group || !n.Cordoned.IsZero() {
+			continue
+		}
+		if place == 0 {
+			return n
+		}
+		place--
+	}
+	return nil
+}
+
+// removal returns the machine for an order to remove one of a group: the same one at each tick.
+func (w *world) removal(r api.Removal) string {
+	p := w.scenario.past
+	key := r.Node + " " + r.At.String()
+	if _, known := p.removals[key]; !known {
+		p.removals[key] = ""
+		if n := w.serving(r.Node, 0); n != nil {
+			p.removals[key] = n.ID
+		}
+	}
+	return p.removals[key]
+}
+
+// restrict lets the provider refuse during a tick what it refused then.
+func (w *world) restrict() {
+	p := w.scenario.past
+	if p == nil || p.now().of == nil {
+		return
+	}
+	t, next := p.now(), p.decided(p.k+1)
+	for _, g := range w.machines.groups {
+		g.cloud.Refuse(cloud.SetTarget, t.refused[g.ID])
+		s := snapshotOf(t, g.ID)
+		g.cloud.Busy(s.Busy)
+		if s.Unknown != nil {
+			g.cloud.Refuse(cloud.Snapshot, errors.New(s.Unknown.Why))
+		}
+		if next != nil {
+			if then := snapshotOf(next, g.ID); then.Short != "" {
+				g.cloud.Quota(then.Fulfilled)
+			}
+		}
+	}
+}
+
+// release ends the refusals of a tick.
+func (w *world) release() {
+	p := w.scenario.past
+	if p == nil {
+		return
+	}
+	next := p.decided(p.k + 1)
+	for _, g := range w.machines.groups {
+		g.cloud.Refuse(cloud.SetTarget, nil)
+		g.cloud.Refuse(cloud.Snapshot, nil)
+		g.cloud.Busy("")
+		if next == nil || snapshotOf(next, g.ID).Short == "" {
+			g.cloud.Quota(math.Inf(1))
+		}
+	}
+	p.k++
+}
+
+// configure adopts the policy of a recorded tick.
+func (w *world) configure(ctx context.Context) error {
+	p := w.scenario.past
+	if p == nil || !p.recorded {
+		return nil
+	}
+	c := p.config(p.k)
+	if reflect.DeepEqual(c, w.scenario.Pool) {
+		return nil
+	}
+	w.scenario.Pool = c
+	if err := w.loop.Reconfigure(c); err != nil {
+		return err
+	}
+	return w.loop.Adopt(ctx)
+}
+
+func snapshotOf(t *recordedTick, group string) (s api.GroupSnapshot) {
+	if i := slices.IndexFunc(t.groups, func(g api.GroupSnapshot) bool { return g.ID == group }); i >= 0 {
+		s = t.groups[i]
+	}
+	return s
+}

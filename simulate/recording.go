@@ -1,0 +1,681 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Recording is the past of a pool, as a world needs it: what each signal requested, when each machine joined, drained and was lost, what
+// the provider refused, and what operators ordered. Add adds the records, the oldest first. It keeps no list of nodes for each tick.
+type Recording struct {
+	cluster, pool string
+	start         *beginning
+	ticks         []recordedTick
+	lives         []*life // all machines, in order of appearance
+	byID          map[string]*life
+	alive         []*life
+	groups        map[string]*recordedGroup
+	out           int // nodes out of service after the last record
+
+	skipped   int // records without a decision
+	old       int // records of an older schema
+	newestOld string
+	schema    int // of that one
+	backwards int // records that do not follow the one before in time
+	notes     []string
+	unnoted   int
+}
+
+// beginning is the pool after the first tick with a decision. The replay begins there.
+type beginning struct {
+	at      time.Time
+	state   api.PoolState
+	drains  []api.Drain
+	targets map[string]int
+	lives   []*life
+}
+
+// recordedTick is one tick, without its nodes.
+type recordedTick struct {
+	at      time.Time
+	every   time.Duration
+	epoch   uint64
+	orders  api.Orders
+	of      *api.Case // nil: the pool was paused
+	result  api.CaseResult
+	need    map[string]resource.Vector // what each app needs; "all": the apps together
+	groups  []api.GroupSnapshot
+	limit   int // of the disruption budget; 0: no budget
+	losses  []loss
+	before  map[string]int // machines that had joined before the losses, by group
+	warned  []*life
+	refused map[string]error // the provider's refusal of a target, by group
+	drift   []api.Drift
+	tasks   map[string][]int // of the nodes that stay, the oldest first, by group
+	leave   map[string]int   // candidates that the scheduler can empty, by group
+	back    map[string]int   // leaving nodes that it wants back, by group
+}
+
+// loss is a machine that disappeared without a drain.
+type loss struct {
+	of    *life
+	place int       // among the serving machines of its group, by age; -1: it had not joined
+	at    time.Time // when the provider launched another one in its place, or the tick that missed it
+}
+
+// recordedGroup is what the newest record has of a group.
+type recordedGroup struct {
+	min, max int
+	weight   float64
+	machine  resource.Vector
+	kind     string // instance type
+	kinds    map[string]bool
+}
+
+// life is what happened to one machine.
+type life struct {
+	id, group string
+	weight    float64
+	launched  time.Time
+	joined    time.Time // the tick that found its node first; zero: none did
+	chosen    time.Time // when its drain began; zero: it did not
+	reason    api.DrainReason
+	ended     time.Time   // when its termination was accepted; zero: it was not
+	gone      time.Time   // the tick that did not find it; zero: each did
+	taken     time.Time   // when the provider ends it by itself, after a warning; zero: it does not
+	undone    []time.Time // when its drains began that were taken back
+	seen      time.Time
+}
+
+// undo ends a drain that was taken back.
+func (l *life) undo() {
+	if !l.chosen.IsZero() {
+		l.undone, l.chosen = append(l.undone, l.chosen), time.Time{}
+	}
+}
+
+// maxRecorded bounds the ticks of a recording.
+const maxRecorded = 500_000
+
+// Add adds the record of the next tick. where is its place for the reader of an error, such as night.jsonl:17; empty: the ledger. It
+// returns an error if the record is of another pool, or if there are too many.
+func (r *Recording) Add(where string, t api.TickRecord) error {
+	name := text(t.At)
+	if where != "" {
+		name += " (" + where + ")"
+	}
+	if r.byID == nil {
+		r.byID, r.groups, r.cluster, r.pool = map[string]*life{}, map[string]*recordedGroup{}, t.Cluster, t.Pool
+	}
+	switch {
+	case t.Cluster != r.cluster || t.Pool != r.pool:
+		return fmt.Errorf("the record of %s is of pool %s/%s, and earlier ones are of %s/%s: give the records of one pool", name, t.Cluster, t.Pool, r.cluster, r.pool)
+	case t.Schema != resolve.Schema:
+		r.old++
+		r.newestOld, r.schema = name, t.Schema
+		return nil
+	case len(r.ticks) == maxRecorded:
+		return fmt.Errorf("the recording has more than %d ticks: give a shorter time", maxRecorded)
+	case t.DryRun, t.Case == nil && t.Paused == nil, t.Case == nil && r.start == nil:
+		r.skipped++
+		return nil
+	case !t.At.After(r.last()):
+		r.skipped++
+		if r.backwards++; r.backwards == 1 {
+			r.note(fmt.Sprintf("time runs backwards: the record of %s follows one of %s; it is left out, as are later ones up to that time: sort the records, or replay each part", name, text(r.last())))
+		}
+		return nil
+	}
+	if missing := t.At.Sub(r.last()); r.start != nil && missing > max(gapTicks*t.Every, t.Every+minGap) {
+		r.note(fmt.Sprintf("gap: no record for %s before that of %s; the replay has no ticks in it, and meets what happened at its end: begin after it to leave it out", missing.Round(time.Second), name))
+	}
+	if t.Case == nil {
+		r.ticks = append(r.ticks, recordedTick{at: t.At, every: t.Every, epoch: t.Epoch, orders: api.Orders{Pause: t.Paused}})
+		return nil
+	}
+	tick := r.tickOf(t)
+	r.follow(&tick, t)
+	if r.start == nil {
+		r.start = &beginning{t.At, t.State, slices.Clone(t.Drains), targetsAfter(t), r.remaining()}
+		return nil
+	}
+	r.ticks = append(r.ticks, tick)
+	return nil
+}
+
+// A gap in the records is longer than both.
+const (
+	gapTicks = 3 // of the time between two ticks
+	minGap   = 10 * time.Second
+)
+
+func text(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+// maxNotes bounds the notes of a recording.
+const maxNotes = 20
+
+func (r *Recording) note(text string) {
+	switch {
+	case slices.Contains(r.notes, text):
+	case len(r.notes) < maxNotes:
+		r.notes = append(r.notes, text)
+	default:
+		r.unnoted++
+	}
+}
+
+// Notes returns what a replay leaves out or does otherwise than the record.
+func (r *Recording) Notes() []string {
+	all := slices.Clone(r.notes)
+	if r.backwards > 1 {
+		all = append(all, fmt.Sprintf("time runs backwards in %d records: they are left out", r.backwards))
+	}
+	if r.unnoted > 0 {
+		all = append(all, fmt.Sprintf("%d more notes are left out", r.unnoted))
+	}
+	return all
+}
+
+// last returns the time of the last tick.
+func (r *Recording) last() time.Time {
+	switch n := len(r.ticks); {
+	case n > 0:
+		return r.ticks[n-1].at
+	case r.start != nil:
+		return r.start.at
+	}
+	return time.Time{}
+}
+
+// lastDecided returns the time of the last tick that was not paused: it found all machines that existed.
+func (r *Recording) lastDecided() time.Time {
+	for i := len(r.ticks) - 1; i >= 0; i-- {
+		if r.ticks[i].of != nil {
+			return r.ticks[i].at
+		}
+	}
+	if r.start != nil {
+		return r.start.at
+	}
+	return time.Time{}
+}
+
+// Span returns the times of the first and the last tick.
+func (r *Recording) Span() (from, to time.Time) {
+	if r.start == nil {
+		return from, to
+	}
+	return r.start.at, r.last()
+}
+
+// Check returns why the recording cannot be replayed, with what to do; nil: it can.
+func (r *Recording) Check() error {
+	switch {
+	case r.old > 0 && r.schema > resolve.Schema:
+		return fmt.Errorf("%d records are of another schema, the last of schema %d at %s, and this weir replays schema %d: use the weir that wrote them", r.old, r.schema, r.newestOld, resolve.Schema)
+	case r.old > 0:
+		return fmt.Errorf("%d records are of an older schema, the last of schema %d at %s, and this weir replays schema %d: begin after it, or use the weir that wrote them",
+			r.old, r.schema, r.newestOld, resolve.Schema)
+	case r.start == nil:
+		return fmt.Errorf("no tick of the %d records has a decision: give a longer time", r.skipped)
+	case len(r.ticks) == 0:
+		return fmt.Errorf("the only tick with a decision is that of %s: give a longer time", text(r.start.at))
+	}
+	return nil
+}
+
+// targetsAfter returns the targets of the groups after the actions of a tick.
+func targetsAfter(t api.TickRecord) map[string]int {
+	out := map[string]int{}
+	for _, g := range t.Snapshot.Groups {
+		out[g.ID] = g.Target
+	}
+	for _, a := range t.Actions {
+		if a.Op == api.OpSetTarget && a.Error == "" {
+			out[a.Group] = a.Target
+		}
+	}
+	return out
+}
+
+// tickOf returns the parts of a tick that do not need the ticks before.
+func (r *Recording) tickOf(t api.TickRecord) recordedTick {
+	c := *t.Case
+	tick := recordedTick{
+		at: t.At, every: t.Every, epoch: t.Epoch, of: &c, result: api.CaseResult{Target: t.Result.Target, Groups: t.Result.Groups},
+		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), need: needs(t),
+		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
+	}
+	if c.Disruption != nil {
+		tick.limit = max(1, *c.Disruption+r.out)
+	}
+	if c.Places != nil {
+		places := *c.Places
+		tick.leave, tick.back = map[string]int{}, map[string]int{}
+		for _, id := range places.Leave {
+			tick.leave[r.groupOf(id, c.Nodes)]++
+		}
+		for _, id := range places.Back {
+			tick.back[r.groupOf(id, nil)]++
+		}
+		places.Leave, places.Stay, places.Back, places.Sizes = nil, nil, nil, nil
+		c.Places = &places
+	}
+	r.groupsOf(t)
+	c.Nodes = nil
+	return tick
+}
+
+// groupOf returns the group of a node.
+func (r *Recording) groupOf(node string, nodes []api.Candidate) string {
+	if one := r.byID[node]; one != nil {
+		return one.group
+	}
+	if i := slices.IndexFunc(nodes, func(c api.Candidate) bool { return c.ID == node }); i >= 0 {
+		return nodes[i].Group
+	}
+	return ""
+}
+
+// groupsOf adopts the groups of a record.
+func (r *Recording) groupsOf(t api.TickRecord) {
+	weights := map[string]float64{}
+	for i := range t.Case.Nodes {
+		weights[t.Case.Nodes[i].Group] = t.Case.Nodes[i].Weight
+	}
+	for _, s := range t.Snapshot.Groups {
+		g := r.groups[s.ID]
+		if g == nil {
+			g = &recordedGroup{kinds: map[string]bool{}}
+			r.groups[s.ID] = g
+		}
+		if s.Unknown == nil {
+			g.min, g.max = s.Min, s.Max
+		}
+		g.weight = cmp.Or(weights[s.ID], g.weight)
+		newest := time.Time{}
+		seen := t.State.Groups[s.ID].Seen
+		for _, kind := range slices.Sorted(maps.Keys(seen)) {
+			if m := seen[kind]; !m.Resources.IsZero() && !m.Launched.Before(newest) {
+				newest, g.kind, g.machine, g.weight = m.Launched, kind, m.Resources, cmp.Or(m.Weight, g.weight)
+				g.kinds[kind] = true
+			}
+		}
+		if joined := t.Case.Input.Capacity.Joined; g.machine.IsZero() && joined > 0 && g.weight > 0 {
+			g.machine = t.Case.Input.Capacity.Totals.Scale(g.weight / joined)
+		}
+	}
+}
+
+// tasksByAge returns the tasks of the joined nodes by group, the oldest first.
+func tasksByAge(nodes []api.Candidate) map[string][]int {
+	sorted := make([]*api.Candidate, 0, len(nodes))
+	for i := range nodes {
+		if nodes[i].Node.Joined() {
+			sorted = append(sorted, &nodes[i])
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b *api.Candidate) int { return cmp.Compare(b.Uptime, a.Uptime) })
+	out := map[string][]int{}
+	for _, n := range sorted {
+		out[n.Group] = append(out[n.Group], n.Tasks)
+	}
+	return out
+}
+
+// refusals returns the errors of the targets that the provider did not set. The backoff of the group shows what kind of error it was.
+func refusals(t api.TickRecord) map[string]error {
+	var out map[string]error
+	for _, a := range t.Actions {
+		if a.Op != api.OpSetTarget || a.Error == "" {
+			continue
+		}
+		if out == nil {
+			out = map[string]error{}
+		}
+		out[a.Group] = fmt.Errorf("%s", a.Error)
+		for _, b := range t.State.Backoffs {
+			switch {
+			case b.Group != a.Group || b.Scale == api.BackoffUnclear:
+			case b.Scale == api.BackoffPassing:
+				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrThrottled, a.Error)
+			case b.KeepsTarget:
+				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrRefused, a.Error)
+			default:
+				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrShort, a.Error)
+			}
+		}
+	}
+	return out
+}
+
+// needs returns what the apps need by their own signals. If one of them has another source, all of them are one app.
+func needs(t api.TickRecord) map[string]resource.Vector {
+	vector := func(r resource.Request) (v resource.Vector) {
+		for _, k := range resource.Kinds() {
+			v[k], _ = r.Get(k)
+		}
+		return v
+	}
+	if t.Detail == nil {
+		return nil
+	}
+	out := map[string]resource.Vector{}
+	for _, a := range t.Detail.Apps {
+		if a.Source != api.FromSignal && a.Source != api.FromHeld {
+			return map[string]resource.Vector{together: vector(t.Detail.Request)}
+		}
+		out[a.App] = vector(a.Request)
+	}
+	if len(out) == 0 {
+		out[together] = vector(t.Detail.Request)
+	}
+	return out
+}
+
+// together is the name of all apps as one.
+const together = "all"
+
+// ordersOf returns the orders of a tick. A removal names the group in place of the node.
+func ordersOf(t api.TickRecord, group func(node string) string) (out api.Orders) {
+	in := t.Case.Input
+	for _, o := range t.Orders {
+		note := o.Note
+		note.Until = time.Time{} // each record has the orders in force
+		switch o.Kind {
+		case api.OrderOffset:
+			out.Offset = &api.Offset{Note: note, Weight: in.Offset}
+		case api.OrderPin:
+			if in.Pinned != nil {
+				out.Pin = &api.Pin{Note: note, Target: *in.Pinned}
+			}
+		case api.OrderRemoval:
+			out.Removals = append(out.Removals, api.Removal{Note: note, Node: group(o.Subject)})
+		case api.OrderRoll:
+			out.Stale = append(out.Stale, api.StaleMark{Note: o.Note, Group: o.Subject})
+		}
+	}
+	out.LossSuspected = in.NoScaleIn
+	return out
+}
+
+// follow follows the machines of a record.
+func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
+	joined, replaced, before := map[string]int{}, map[string][]time.Time{}, r.lastDecided()
+	for _, one := range r.alive {
+		if !one.joined.IsZero() && one.chosen.IsZero() {
+			joined[one.group]++
+		}
+	}
+	for i := range t.Case.Nodes {
+		n := &t.Case.Nodes[i]
+		if n.Instance == api.InstanceTerminating {
+			continue
+		}
+		one := r.byID[n.ID]
+		if one == nil {
+			one = r.appear(n.ID, n.Group, n.Weight, t.At.Add(-n.Uptime))
+			if one.launched.After(before) && one.launched.Before(t.At) {
+				replaced[n.Group] = append(replaced[n.Group], one.launched)
+			}
+		}
+		if one.seen = t.At; n.Node.Joined() && one.joined.IsZero() {
+			one.joined = t.At
+		}
+		if !n.Draining && one.ended.IsZero() {
+			one.undo() // a case has no draining node
+		}
+	}
+	for _, id := range t.Snapshot.Others {
+		if one := r.byID[id]; one != nil {
+			one.seen = t.At
+		}
+	}
+	for group, all := range replaced {
+		slices.SortFunc(all, time.Time.Compare)
+		replaced[group] = slices.DeleteFunc(all, func(at time.Time) bool { // a warned machine was replaced
+			return slices.ContainsFunc(r.alive, func(one *life) bool { return !one.taken.IsZero() && one.taken.Sub(at).Abs() < time.Second })
+		})
+	}
+	r.joinLeaving(t)
+	r.followDrains(tick, t)
+	place := map[string]int{}
+	lost := func(one *life, place int) {
+		at := t.At
+		if next := replaced[one.group]; len(next) > 0 {
+			at, replaced[one.group] = next[0], next[1:]
+		}
+		tick.losses = append(tick.losses, loss{one, place, at})
+	}
+	r.alive = slices.DeleteFunc(r.alive, func(one *life) bool {
+		serves := !one.joined.IsZero() && one.chosen.IsZero()
+		if one.seen.Equal(t.At) {
+			if serves && one.joined.Before(t.At) {
+				place[one.group]++
+			}
+			return false
+		}
+		one.gone = t.At
+		switch {
+		case serves:
+			lost(one, place[one.group])
+			place[one.group]++
+		case one.chosen.IsZero():
+			lost(one, -1)
+		case !one.chosen.IsZero() && one.ended.IsZero() && one.taken.IsZero():
+			one.ended = one.chosen.Add(apply.TendEvery) // between two ticks
+		}
+		return true
+	})
+	tick.before = joined
+	slices.SortStableFunc(tick.losses, func(a, b loss) int { return a.at.Compare(b.at) })
+	r.out = 0
+	for _, d := range t.Drains {
+		if !d.InService() && d.State != api.DrainGone {
+			r.out++
+		}
+	}
+	r.out += len(t.Snapshot.Quarantined)
+}
+
+// joinLeaving finds the draining machines whose nodes have joined. A case does not list them: only the sum of their weights is known.
+func (r *Recording) joinLeaving(t api.TickRecord) {
+	left := t.Case.Input.Capacity.Joined - t.Case.Joined
+	var pending []*life
+	for _, one := range r.alive {
+		switch {
+		case one.chosen.IsZero() || !one.ended.IsZero() || !one.taken.IsZero() && !t.At.Before(one.taken):
+		case one.joined.IsZero():
+			pending = append(pending, one)
+		default:
+			left -= one.weight
+		}
+	}
+	for _, one := range pending {
+		if left+resource.Slack >= one.weight {
+			one.joined = t.At
+			left -= one.weight
+		}
+	}
+}
+
+// followDrains follows the drains of a record, as they are after its actions.
+func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord) {
+	for _, d := range t.Drains {
+		one := r.byID[d.Node]
+		if one == nil {
+			one = r.appear(d.Node, d.Group, d.Weight, t.At)
+			if r.start == nil {
+				one.joined = t.At
+			}
+		}
+		one.seen = t.At
+		if d.InService() {
+			one.undo()
+			continue
+		}
+		if one.chosen.IsZero() {
+			one.chosen, one.reason = t.At, d.Reason
+			if d.Reason == api.DrainSpot || d.Reason == api.DrainRebalance {
+				tick.warned = append(tick.warned, one)
+			}
+		}
+		if d.ProviderEnds {
+			one.taken = d.Deadline
+		}
+		if one.ended.IsZero() {
+			one.ended = d.EndAccepted
+		}
+	}
+	for _, a := range t.Actions {
+		if one := r.byID[a.Node]; one != nil && a.Op == api.OpRemove && a.Error == "" && one.chosen.IsZero() {
+			one.chosen, one.reason = t.At, api.DrainScaleIn
+		}
+	}
+}
+
+func (r *Recording) appear(id, group string, weight float64, launched time.Time) *life {
+	one := &life{id: id, group: group, weight: weight, launched: launched}
+	r.byID[id], r.lives, r.alive = one, append(r.lives, one), append(r.alive, one)
+	return one
+}
+
+// remaining returns the machines that exist, the oldest first.
+func (r *Recording) remaining() []*life {
+	out := slices.DeleteFunc(slices.Clone(r.alive), func(one *life) bool { return !one.ended.IsZero() })
+	slices.SortStableFunc(out, func(a, b *life) int { return a.launched.Compare(b.launched) })
+	return out
+}
+
+// RecordedGroup is a group of a recording.
+type RecordedGroup struct {
+	Group
+	Launches []time.Duration // from each launch to the join of the node, sorted
+	Types    int             // of its machines
+}
+
+// Groups returns the groups in order of id, with the launch delays that were measured. The market has no zone: a record does not name it.
+// A group of which no machine has joined has the machines of another group, and a note says so.
+func (r *Recording) Groups() []RecordedGroup {
+	out := r.measured()
+	known := slices.IndexFunc(out, func(g RecordedGroup) bool { return !g.Machine.IsZero() })
+	for i := range out {
+		if g, other := &out[i], out[max(0, known)]; known >= 0 && g.Machine.IsZero() {
+			g.Machine, g.Weight, g.Market.Type = other.Machine, other.Weight, other.Market.Type
+			r.note(fmt.Sprintf("no machine of group %s has joined in the recording: its machines count as those of group %s", g.ID, other.ID))
+		}
+	}
+	return out
+}
+
+func (r *Recording) measured() []RecordedGroup {
+	var out []RecordedGroup
+	for _, id := range slices.Sorted(maps.Keys(r.groups)) {
+		g := r.groups[id]
+		one := RecordedGroup{Types: len(g.kinds), Group: Group{
+			ID: id, Min: g.min, Max: g.max, Weight: cmp.Or(g.weight, 1), Machine: g.machine, Market: price.Market{Type: g.kind},
+		}}
+		if one.Max == api.Unbounded {
+			one.Max = 0
+		}
+		hours, lost := 0.0, 0
+		var leaves []time.Duration
+		for _, l := range r.lives {
+			if l.group != id {
+				continue
+			}
+			if !l.joined.IsZero() && l.launched.After(r.start.at) {
+				one.Launches = append(one.Launches, l.joined.Sub(l.launched))
+			}
+			end := cmp.Or(l.gone, r.last())
+			hours += end.Sub(maxTime(l.launched, r.start.at)).Hours()
+			switch {
+			case !l.gone.IsZero() && l.chosen.IsZero(), !l.taken.IsZero():
+				lost++
+			case !l.gone.IsZero() && !l.ended.IsZero():
+				leaves = append(leaves, max(0, l.gone.Sub(l.ended)))
+			}
+		}
+		slices.Sort(one.Launches)
+		one.Launch = Delay{quantile(one.Launches, 0.5), quantile(one.Launches, 0.95)}
+		slices.Sort(leaves)
+		one.Leave = quantile(leaves, 0.5)
+		if hours > 0 {
+			one.Interruptions = float64(lost) / hours
+		}
+		weight := 0.0
+		for _, l := range r.start.lives {
+			if l.group == id {
+				weight += l.weight
+			}
+		}
+		one.Target = max(int(resource.Ceil(weight)), one.Min)
+		out = append(out, one)
+	}
+	return out
+}
+
+// Linger returns the median time from the begin of a drain to the end of the machine's work.
+func (r *Recording) Linger() time.Duration {
+	var all []time.Duration
+	for _, l := range r.lives {
+		if !l.chosen.IsZero() && !l.ended.IsZero() {
+			all = append(all, max(0, l.ended.Sub(l.chosen)-apply.TendEvery))
+		}
+	}
+	slices.Sort(all)
+	return quantile(all, 0.5)
+}
+
+// quantile returns the value at a part of a sorted list, by the nearest rank; 0 of an empty list.
+func quantile(sorted []time.Duration, part float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(part*float64(len(sorted))))].Round(time.Second)
+}
+
+// Series returns what the apps needed, from each tick to the next. After the last point the need stays.
+func (r *Recording) Series() (*Series, error) {
+	s, last := NewSeries(), map[string]resource.Vector{}
+	apps := map[string]bool{}
+	for i := range r.ticks {
+		for app := range r.ticks[i].need {
+			apps[app] = true
+		}
+	}
+	for i := range r.ticks {
+		t := &r.ticks[i]
+		if t.need == nil {
+			continue
+		}
+		at := t.at
+		if len(last) == 0 {
+			at = r.start.at
+		}
+		for _, app := range slices.Sorted(maps.Keys(apps)) {
+			need := t.need[app]
+			if before, known := last[app]; known && before == need {
+				continue
+			}
+			if err := s.Add(app, at, need); err != nil {
+				return nil, fmt.Errorf("the tick of %s: %w", text(t.at), err)
+			}
+			last[app] = need
+		}
+	}
+	if len(last) == 0 {
+		return nil, fmt.Errorf("no tick of the recording has a request")
+	}
+	return s, nil
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -240,7 +241,7 @@ func (h *holds) addGroups() {
 	for _, group := range slices.Sorted(maps.Keys(c.Stuck)) {
 		h.addHold(api.DirectionUp, api.HoldBoot, group, c.Stuck[group])
 	}
-	if why := c.Closed[api.WorkRoll]; why != "" && len(c.Stale) > 0 {
+	if why := explain.ClosedWindow(h.r, api.WorkRoll); why != "" {
 		h.addHold(api.DirectionUp, api.HoldWindow, string(api.WorkRoll), why)
 	}
 	for _, q := range plan.Held(h.r.State.Backoffs, h.r.State.Clock) {
@@ -285,7 +286,7 @@ func (h *holds) addKeptNodes() {
 			h.addHold(api.DirectionDown, kind, name, h.r.Case.Closed[api.WorkRoll])
 			continue
 		case api.KeptNoScaleIn:
-			if why := h.r.Case.Closed[api.WorkScaleIn]; why != "" && h.r.Detail.Refused == "" {
+			if why := explain.ClosedWindow(h.r, api.WorkScaleIn); why != "" {
 				h.addHold(api.DirectionDown, api.HoldWindow, string(api.WorkScaleIn), why)
 			}
 			continue

@@ -101,8 +101,8 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 			fmt.Fprintln(cli.Stdout, h.Text())
 		}
 	}
-	for _, work := range slices.Sorted(maps.Keys(r.Case.Closed)) {
-		fmt.Fprintln(cli.Stdout, r.Case.Closed[work])
+	for _, line := range explain.WindowLines(*r) {
+		fmt.Fprintln(cli.Stdout, line)
 	}
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return

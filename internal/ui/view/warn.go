@@ -203,6 +203,9 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
 		add("%s", explain.Group(time.Now(), q))
 	}
+	for _, line := range explain.NeverJoin(r) {
+		add("%s", line)
+	}
 	if r.Detail != nil && r.Result != nil && r.Case != nil {
 		warnOfDecision(s, r.At, *r.Case, *r.Result, *r.Detail)
 	}
@@ -218,9 +221,6 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 		if app.Fallback {
 			warn(s, "%s", explain.Fallback(time.Now(), tick, app))
 		}
-	}
-	for _, group := range slices.Sorted(maps.Keys(c.Stuck)) {
-		warn(s, "%s", c.Stuck[group])
 	}
 	who := "the signals request"
 	for _, step := range a.Steps {

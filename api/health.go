@@ -25,7 +25,7 @@ type HealthHistory struct {
 	Action  RepairAction `json:"action,omitempty"`
 	Attempt string       `json:"attempt,omitempty"`
 	Why     string       `json:"why,omitempty"` // the finding that caused it
-	By      string       `json:"by,omitempty"`  // the operator who requested it
+	By      string       `json:"by,omitempty"`  // the operator that requested it
 	Observe bool         `json:"observe,omitempty"`
 	// Result is the event that ended an attempt, at Ended. Empty: in progress, or an entry without
 	// an end.
@@ -206,7 +206,7 @@ type HealthFinding struct {
 	Until   time.Time    `json:"until,omitzero"`    // zero: unknown
 	Observe bool         `json:"observe,omitempty"` // the action was not carried out
 	Why     string       `json:"why,omitempty"`
-	By      string       `json:"by,omitempty"` // the operator who requested it
+	By      string       `json:"by,omitempty"` // the operator that requested it
 }
 
 // String returns the finding as one line: "repair.blocked i-1 gate=rate: ...".

@@ -142,7 +142,7 @@ func (c *confirmations) expire(now time.Time) {
 	}
 }
 
-// clear forgets all nudges, as at the begin of a term.
+// clear removes all nudges, as at the begin of a term.
 func (c *confirmations) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,11 +30,12 @@ type Apps struct {
 	assigner *placer.Assigner
 	pool     string
 
-	rows    map[string]int    // instances in the latest row
-	agents  map[string]*agent // by node
-	running map[copyName]int  // copies that are up
-	missing map[copyName]time.Time
-	check   time.Time // when the placer acts next without a cause; zero: never
+	rows      map[string]int    // instances in the latest row
+	agents    map[string]*agent // by node
+	running   map[copyName]int  // copies that are up
+	missing   map[copyName]time.Time
+	disrupted int       // copies that were up, and ended although their app needed them
+	check     time.Time // when the placer acts next without a cause; zero: never
 }
 
 // copyName is an index of an app.
@@ -207,6 +208,9 @@ func (a *Apps) lose(g *agent, id string) {
 	if c.up {
 		if a.running[c.copyName]--; a.running[c.copyName] == 0 {
 			delete(a.running, c.copyName)
+			if c.index < a.rows[c.app] {
+				a.disrupted++
+			}
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 // no effect.
 type bill struct {
 	scenario *Scenario
+	columns  columns
 
 	mu          sync.Mutex
 	launches    int
@@ -29,11 +30,14 @@ type Market struct {
 	Machines int     // that were billed
 	Hours    float64 // of all machines, without the part of the launch that is not billed
 	Cost     price.Money
+	Columns  []price.Money // Cost by column; nil: the run has no columns
 
 	used int64 // Hours in milliseconds
 }
 
-func newBill(s *Scenario) *bill { return &bill{scenario: s, markets: map[price.Market]*Market{}} }
+func newBill(s *Scenario) *bill {
+	return &bill{scenario: s, columns: newColumns(s), markets: map[price.Market]*Market{}}
+}
 
 func (b *bill) launch() {
 	b.mu.Lock()
@@ -83,6 +87,9 @@ func (b *bill) chargeLocked(g Group, u price.Use) {
 	}
 	cost, err := b.scenario.Billing.Charge(b.scenario.Prices, g.Market, u)
 	m.Cost += cost
+	if u.To.After(u.From) {
+		m.Columns = b.columns.spread(m.Columns, u.From, u.To, cost)
+	}
 	b.failed = errors.Join(b.failed, err)
 }
 

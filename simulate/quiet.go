@@ -88,7 +88,7 @@ func (d direct) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Respons
 		return s.past.answer(d.app)
 	}
 	if d.world.silent {
-		return sigproto.Response{}, errors.New("the scenario lets the signals fail")
+		return sigproto.Response{}, errSilent
 	}
 	need := s.Work.Requests(d.world.now.Add(-s.Delay), d.app)
 	factor := s.Headroom
@@ -99,6 +99,21 @@ func (d direct) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Respons
 }
 
 func (direct) Close() error { return nil }
+
+var errSilent = errors.New("the scenario lets the signals fail")
+
+// program is a real signal. It receives no request while the scenario lets the signals fail.
+type program struct {
+	world *world
+	Client
+}
+
+func (p program) Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.Response, error) {
+	if p.world.silent {
+		return sigproto.Response{}, errSilent
+	}
+	return p.Client.Evaluate(ctx, e)
+}
 
 // schedule is an advisor that is a calendar. Its windows have the newest need of its app.
 type schedule struct {

@@ -27,6 +27,10 @@ type Result struct {
 	Launches    int
 	Interrupted int // machines that the provider ended
 	Removed     int // machines that the loop ended
+	Disrupted   int // copies that were up, and ended although their app needed them
+
+	Columns []Column  // at most Scenario.Columns
+	Worst   []Stretch // the stretches of waiting work with the most unmet demand, the worst first
 }
 
 // meter integrates the work over time.
@@ -35,6 +39,11 @@ type meter struct {
 	load    Load
 	short   time.Time // since when work waits; zero: none does
 	results *Result
+
+	columns   columns
+	stretches stretches
+	why       string          // Scenario.Why of the last tick
+	machine   resource.Vector // what a machine of the first group offers
 }
 
 // advance adds the time until now, at the end of which the load is as given.
@@ -43,20 +52,44 @@ func (m *meter) advance(now time.Time, end Load, offered resource.Vector, existi
 	if hours <= 0 {
 		return
 	}
-	r := m.results
+	r, column := m.results, m.columns.at(m.at)
+	if column == nil {
+		column = &Column{}
+	}
+	column.Hours += hours
+	column.Existed += float64(existing) * hours
 	r.Existed += float64(existing) * hours
 	short, begins, ends := false, now, m.at
+	var unmet resource.Vector
+	share := 0.0
 	for k := range r.Wanted {
-		r.Wanted[k] += (m.load.Wanted[k] + end.Wanted[k]) / 2 * hours
+		wanted := (m.load.Wanted[k] + end.Wanted[k]) / 2 * hours
+		r.Wanted[k] += wanted
+		column.Wanted[k] += wanted
 		r.Offered[k] += offered[k] * hours
+		column.Offered[k] += offered[k] * hours
 		from, to := m.load.Lacks[k], end.Lacks[k]
 		area, first, last := positive(from, to)
-		if r.Unmet[k] += area * hours; area > resource.Slack {
+		unmet[k] = area * hours
+		r.Unmet[k] += unmet[k]
+		if area > resource.Slack {
 			short = true
+			share = max(share, unmet[k]/max(m.machine[k], resource.Slack))
+			column.Peak[k] = max(column.Peak[k], from, to)
 			begins, ends = minTime(begins, m.after(now, first)), maxTime(ends, m.after(now, last))
 		}
 	}
+	column.Unmet = column.Unmet.Add(unmet)
 	m.wait(now, short, begins, ends, end)
+	if short {
+		if begins.After(m.at) {
+			m.stretches.end()
+		}
+		m.stretches.add(begins, ends, unmet, share, m.why)
+	}
+	if !short || ends.Before(now) {
+		m.stretches.end()
+	}
 	m.at, m.load = now, end
 }
 
@@ -80,8 +113,12 @@ func (m *meter) wait(now time.Time, short bool, begins, ends time.Time, end Load
 }
 
 func (m *meter) longest(from, to time.Time) {
-	if waited := to.Sub(from); waited > m.results.Waited {
+	waited := to.Sub(from)
+	if waited > m.results.Waited {
 		m.results.Waited, m.results.WaitedAt = waited, from
+	}
+	if column := m.columns.at(m.at); column != nil {
+		column.Waited = max(column.Waited, waited)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/price/spending"
-	metrics "github.com/weirkeeper/weirkeeper/metrics/memory"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -30,11 +31,14 @@ type world struct {
 	orders   *orders
 	events   []moment // to come, in order of time
 	loop     *autoscaler.Loop
-	tend     time.Time // when the drains advance; zero: they wait for the next tick
+	store    *memory.Store
+	samples  []metrics.Sample // to be written
+	tend     time.Time        // when the drains advance; zero: they wait for the next tick
 	meter    meter
 	result   Result
 	targets  map[string]int // of the groups, by the last tick
 	failed   error          // of the sink
+	counted  int            // changes that the columns have
 	silent   bool           // the signals fail
 	works    time.Time      // when the work changes by itself, as of the last Step; zero: never
 }
@@ -61,19 +65,23 @@ func Run(ctx context.Context, s Scenario) (Result, error) {
 }
 
 func newWorld(s *Scenario) *world {
-	w := &world{scenario: s, now: s.Start, machines: newMachines(s), orders: &orders{}}
+	w := &world{scenario: s, now: s.Start, machines: newMachines(s), orders: &orders{}, store: &memory.Store{Keep: keepMetrics}, samples: s.Samples}
 	w.result.From = s.Start
-	w.meter = meter{at: s.Start, results: &w.result}
+	w.meter = meter{at: s.Start, results: &w.result, columns: newColumns(s), machine: s.Groups[0].Machine}
 	for _, e := range s.Events {
 		w.schedule(e)
 	}
 	w.events = append(w.events, w.pastLosses()...)
 	slices.SortStableFunc(w.events, func(a, b moment) int { return a.at.Compare(b.at) })
 	listing := ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
-	own := map[string]bool{}
+	own, signals := map[string]bool{}, 0 // signals of apps, without their advisors
 	for _, a := range append(s.past.signals(), s.Pool.Signals()...) {
 		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
+		known := own[a.App]
 		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
+		if own[a.App] && !known && sigproto.AppOf(a.App) == a.App {
+			signals++
+		}
 	}
 	var places func(context.Context, api.PlacesQuestion) (api.Places, error)
 	if placed, is := s.Work.(*Apps); is {
@@ -97,8 +105,11 @@ func newWorld(s *Scenario) *world {
 	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
 		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
 		Dial: func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
+			if real := s.Signals[e.Address]; real != nil {
+				return program{w, real}
+			}
 			app := sigproto.AppOf(e.Address)
-			if !own[app] {
+			if series, is := s.Work.(*Series); !own[app] || is && series.Unnamed() && signals == 1 {
 				app = ""
 			}
 			if sigproto.AppOf(e.Address) != e.Address {
@@ -106,7 +117,7 @@ func newWorld(s *Scenario) *world {
 			}
 			return direct{w, app}
 		},
-		Metrics: &metrics.Store{Keep: keepMetrics}, Ledger: w, Memory: memory, Orders: w.orders, Lease: lease{}, Records: drains,
+		Metrics: w.store, Ledger: w, Memory: memory, Orders: w.orders, Lease: lease{}, Records: drains,
 		Health: health, Places: places, Cost: cost, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
@@ -171,11 +182,11 @@ func (w *world) run(ctx context.Context) error {
 		return err
 	}
 	for k := range s.Ticks {
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
 		if err := w.until(ctx, s.at(k)); err != nil {
 			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 		if err := w.tick(ctx); err != nil {
 			return err
@@ -186,7 +197,7 @@ func (w *world) run(ctx context.Context) error {
 
 // tick runs one tick, and counts it.
 func (w *world) tick(ctx context.Context) error {
-	if err := errors.Join(w.configure(ctx), w.arrive(ctx)); err != nil {
+	if err := errors.Join(w.configure(ctx), w.arrive(ctx), w.write(ctx)); err != nil {
 		return err
 	}
 	if err := w.settle(ctx, true); err != nil { // the loop reads the work of now
@@ -214,6 +225,20 @@ func (w *world) until(ctx context.Context, tick time.Time) error {
 		}
 	}
 	return nil
+}
+
+// write writes the samples that the loop can read now.
+func (w *world) write(ctx context.Context) error {
+	n := 0
+	for n < len(w.samples) && !w.samples[n].Time.Add(w.scenario.Delay).After(w.now) {
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	due := w.samples[:n]
+	w.samples = w.samples[n:]
+	return w.store.Write(ctx, due)
 }
 
 // next returns the next moment, at most the next tick.
@@ -281,7 +306,22 @@ const repeatWarning = 10 * time.Second
 
 // measure adds the time until now to the result.
 func (w *world) measure(now time.Time) {
+	if column := w.meter.columns.at(w.meter.at); column != nil && now.After(w.meter.at) {
+		w.count(column)
+	}
 	w.meter.advance(now, w.scenario.Work.Until(now), w.machines.offered, w.machines.existing)
+}
+
+// count adds what happened since the last count to a column.
+func (w *world) count(column *Column) {
+	b, r := w.machines.bill, &w.result
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	column.Launches += b.launches - r.Launches
+	column.Interrupted += b.interrupted - r.Interrupted
+	column.Removed += b.removed - r.Removed
+	column.Changes += r.Changes - w.counted
+	r.Launches, r.Interrupted, r.Removed, w.counted = b.launches, b.interrupted, b.removed, r.Changes
 }
 
 // settle adopts all changes of now. It places the work on the nodes if anything changed, or if it must.
@@ -297,6 +337,9 @@ func (w *world) settle(ctx context.Context, must bool) error {
 
 // Append implements autoscaler.Ledger.
 func (w *world) Append(_ context.Context, r api.TickRecord) error {
+	if w.scenario.Why != nil {
+		w.meter.why = w.scenario.Why(r)
+	}
 	if w.scenario.Sink != nil {
 		w.failed = w.scenario.Sink(r)
 	}
@@ -337,6 +380,29 @@ func (w *world) finish(ctx context.Context) (Result, error) {
 		r.Cost += m.Cost
 	}
 	b := w.machines.bill
+	w.finishColumns()
 	r.Launches, r.Interrupted, r.Removed = b.launches, b.interrupted, b.removed
+	w.meter.stretches.end()
+	r.Worst = w.meter.stretches.worst
+	if placed, is := w.scenario.Work.(*Apps); is {
+		r.Disrupted = placed.disrupted
+	}
 	return *r, err
+}
+
+// finishColumns adds the columns to the result, without those that a run that ended early has not begun.
+func (w *world) finishColumns() {
+	all, r := w.meter.columns.all, &w.result
+	n := len(all)
+	if n == 0 {
+		return
+	}
+	for n > 1 && all[n-1].Hours == 0 {
+		n--
+	}
+	w.count(&all[n-1])
+	r.Columns = all[:n]
+	for i := range r.Markets {
+		r.Markets[i].Columns = r.Markets[i].Columns[:min(n, len(r.Markets[i].Columns))]
+	}
 }

@@ -9,12 +9,17 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Policy is the configuration of a pool's loop.
 type Policy = autoscaler.Config
+
+// Client sends requests to a real signal.
+type Client = ask.Client
 
 // Scenario is all that a run depends on.
 type Scenario struct {
@@ -29,11 +34,19 @@ type Scenario struct {
 	Delay    time.Duration
 	Headroom float64
 	Events   []Event
+	// Signals are the clients of real signals, by app. Their windows are those of Pool; all other signals report the work directly.
+	Signals map[string]Client
+	// Samples are metrics in order of time. The loop can read each one Delay after its time.
+	Samples []metrics.Sample
 	// Prices are the prices of the groups' markets; nil: the result has no cost.
 	Prices  *price.Prices
 	Billing price.Billing
 	// Sink receives the record of each tick, and keeps no part of it; nil: no receiver. Its error ends the run.
 	Sink func(api.TickRecord) error
+	// Columns is the most columns of the result; 0: none. Why returns what kept the pool from growing at a tick, for the worst stretches
+	// of the result; nil: they have no cause.
+	Columns int
+	Why     func(api.TickRecord) string
 
 	past *past // nil: there is no recording
 }
@@ -70,20 +83,20 @@ type Event struct {
 	// Group names the group, and Zone the groups of a zone; both empty: all groups.
 	Group, Zone string
 	Stock       *float64 // the provider has no more weight than that
-	Lost        bool     // all machines disappear, and the provider has none
+	Lost        bool     // all machines disappear, and the provider has no other
 	Silent      bool     // the signals fail
 	// Orders are the operators' orders. Those of a later event count alone.
 	Orders *api.Orders
 }
 
-// maxTicks bounds a run to ten years of minutes.
-const maxTicks = 10 * 366 * 24 * 60
+// MaxTicks bounds a run to ten years of minutes.
+const MaxTicks = 10 * 366 * 24 * 60
 
 // Validate returns all mistakes that make s unusable, joined, or nil.
 func (s Scenario) Validate() error {
 	errs := []error{s.Pool.Validate()}
-	if s.Start.IsZero() || s.Ticks < 1 || s.Ticks > maxTicks {
-		errs = append(errs, fmt.Errorf("start is %v, with %d ticks: want a time, and 1 to %d ticks", s.Start, s.Ticks, maxTicks))
+	if s.Start.IsZero() || s.Ticks < 1 || s.Ticks > MaxTicks {
+		errs = append(errs, fmt.Errorf("start is %v, with %d ticks: want a time, and 1 to %d ticks: change the duration", s.Start, s.Ticks, MaxTicks))
 	}
 	if s.Work == nil || len(s.Groups) == 0 {
 		errs = append(errs, errors.New("work or groups are missing"))

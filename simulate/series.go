@@ -21,11 +21,13 @@ type Series struct {
 	Linear bool // between two points the need changes linearly; false: it keeps the earlier point
 	Linger time.Duration
 
-	apps   map[string][]point
-	names  []string // sorted
-	kinds  []resource.Kind
-	usable resource.Vector // of the nodes of the last Step
-	ends   time.Time       // of the next Linger; zero: none
+	apps    map[string][]point
+	gaps    []Gap
+	counted bool     // its file has the column instances
+	names   []string // sorted
+	kinds   []resource.Kind
+	usable  resource.Vector // of the nodes of the last Step
+	ends    time.Time       // of the next Linger; zero: none
 
 	lingers func(*Node) time.Duration // in place of Linger; nil: all nodes have it
 }
@@ -36,6 +38,17 @@ type point struct {
 	need      resource.Vector
 	instances int
 }
+
+// Gap is a time without a point in a file.
+type Gap struct {
+	File     string
+	Line     int // of the point at its end
+	App      string
+	From, To time.Time
+}
+
+// gapFactor is how many times the median distance of two points of an app a gap is at least.
+const gapFactor = 3
 
 // NewSeries returns a series without points.
 func NewSeries() *Series { return &Series{apps: map[string][]point{}} }
@@ -72,18 +85,68 @@ func (s *Series) Fresh() *Series {
 	return &Series{Linear: s.Linear, Linger: s.Linger, apps: s.apps, names: s.names, kinds: s.kinds}
 }
 
-// Adopt adds the points of a series with one app under another name.
+// Adopt adds the numbers of instances of an app, from the rows of that app or from those without an app.
 func (s *Series) Adopt(app string, from *Series) error {
-	if len(from.names) != 1 {
-		return fmt.Errorf("it has the apps %v: want one", from.names)
+	if !from.counted {
+		return errors.New("its column instances is missing")
 	}
-	for _, p := range from.apps[from.names[0]] {
+	points := from.apps[app]
+	if points == nil {
+		if points = from.apps[allApps]; len(from.names) != 1 || points == nil {
+			return fmt.Errorf("it has no row of app %s: it has rows of %s", app, strings.Join(from.names, ", "))
+		}
+	}
+	for _, p := range points {
 		if err := s.add(app, p); err != nil {
 			return err
 		}
 	}
+	for _, g := range from.gaps {
+		if g.App == app || g.App == allApps {
+			g.App = app
+			s.gaps = append(s.gaps, g)
+		}
+	}
 	return nil
 }
+
+// Gaps returns the gaps of its files.
+func (s *Series) Gaps() []Gap { return s.gaps }
+
+// Peak returns the most that all apps need at a point, by kind.
+func (s *Series) Peak() (peak resource.Vector) {
+	for _, app := range s.names {
+		for _, p := range s.apps[app] {
+			for k, x := range s.sum(p.at, false) {
+				peak[k] = max(peak[k], x)
+			}
+		}
+	}
+	return peak
+}
+
+// findGaps finds the gaps of the apps in a file. lines has the lines of their points.
+func (s *Series) findGaps(file string, lines map[string][]int) {
+	for _, app := range s.names {
+		all := s.apps[app]
+		var steps []time.Duration
+		for i := range len(all) - 1 {
+			steps = append(steps, all[i+1].at.Sub(all[i].at))
+		}
+		if len(steps) < 3 {
+			continue // they have no usual distance
+		}
+		usual := slices.Sorted(slices.Values(steps))[len(steps)/2]
+		for i, step := range steps {
+			if step >= gapFactor*usual {
+				s.gaps = append(s.gaps, Gap{file, lines[app][i+1], app, all[i].at, all[i+1].at})
+			}
+		}
+	}
+}
+
+// Counted reports whether its file has numbers of instances.
+func (s *Series) Counted() bool { return s.counted }
 
 // Span returns the first and the last time of a point.
 func (s *Series) Span() (first, last time.Time) {
@@ -100,6 +163,9 @@ func (s *Series) Span() (first, last time.Time) {
 
 // Apps returns the names of the apps, sorted.
 func (s *Series) Apps() []string { return s.names }
+
+// Unnamed reports whether its rows name no app. Then a pool with the signal of one app has all of it from that signal.
+func (s *Series) Unnamed() bool { return len(s.names) == 1 && s.names[0] == allApps }
 
 // need returns what an app needs at a time, or just before it.
 func (s *Series) need(app string, at time.Time, before bool) resource.Vector {
@@ -234,8 +300,8 @@ func (s *Series) WriteCSV(to io.Writer) error {
 	return errors.Join(err, out.Error())
 }
 
-// columns of a series, of which time is required.
-var columns = []string{"time", "app", "cpus", "mem", "disk", "gpus", "instances"}
+// seriesColumns are the columns of a series. Only time is required.
+var seriesColumns = []string{"time", "app", "cpus", "mem", "disk", "gpus", "instances"}
 
 // timeFormats are the formats of a time. Those without a zone are in UTC.
 var timeFormats = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 15:04"}
@@ -248,12 +314,12 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 	r.TrimLeadingSpace, r.ReuseRecord = true, true
 	head, err := r.Read()
 	if err != nil {
-		return nil, fmt.Errorf("read series %s: the first row, of the columns %s: %w", name, strings.Join(columns, ","), err)
+		return nil, fmt.Errorf("read series %s: the first row, of the columns %s: %w", name, strings.Join(seriesColumns, ","), err)
 	}
 	at := map[string]int{}
 	for i, column := range head {
-		if _, twice := at[column]; twice || !slices.Contains(columns, column) {
-			return nil, fmt.Errorf("%s:1: column %q is unknown or given twice: want %s", name, column, strings.Join(columns, ","))
+		if _, twice := at[column]; twice || !slices.Contains(seriesColumns, column) {
+			return nil, fmt.Errorf("%s:1: column %q is unknown or given twice: want %s", name, column, strings.Join(seriesColumns, ","))
 		}
 		at[column] = i
 	}
@@ -263,6 +329,8 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 		}
 	}
 	s := NewSeries()
+	_, s.counted = at["instances"]
+	lines := map[string][]int{}
 	for {
 		row, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -272,18 +340,21 @@ func ReadSeries(name string, data []byte, scale map[string]float64) (*Series, er
 			return nil, fmt.Errorf("read series %s: %w", name, err)
 		}
 		line, _ := r.FieldPos(0)
-		if err := s.addRow(row, at, scale); err != nil {
+		app, err := s.addRow(row, at, scale)
+		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
 		}
+		lines[app] = append(lines[app], line)
 	}
 	if len(s.names) == 0 {
-		return nil, fmt.Errorf("read series %s: it has no point", name)
+		return nil, fmt.Errorf("%s:1: it has no point: add rows below the columns", name)
 	}
+	s.findGaps(name, lines)
 	return s, nil
 }
 
-// addRow adds the point of a row. at has the place of each column.
-func (s *Series) addRow(row []string, at map[string]int, scale map[string]float64) error {
+// addRow adds the point of a row, and returns its app. at has the place of each column.
+func (s *Series) addRow(row []string, at map[string]int, scale map[string]float64) (app string, err error) {
 	cell := func(column string) string {
 		if i, there := at[column]; there {
 			return strings.TrimSpace(row[i])
@@ -291,31 +362,31 @@ func (s *Series) addRow(row []string, at map[string]int, scale map[string]float6
 		return ""
 	}
 	var p point
-	var err error
-	if p.at, err = parseTime(cell("time")); err != nil {
-		return err
+	if p.at, err = ParseTime(cell("time")); err != nil {
+		return "", err
 	}
-	app := cell("app")
-	if app == "" {
-		app = "all"
+	if app = cell("app"); app == "" {
+		app = allApps
 	}
+	app = strings.Clone(app)
 	for _, k := range resource.Kinds() {
-		if p.need[k], err = number(k.String(), cell(k.String())); err != nil {
-			return err
+		if p.need[k], err = ParseNumber(k.String(), cell(k.String())); err != nil {
+			return "", err
 		}
 		if factor, scaled := scale[k.String()]; scaled {
 			p.need[k] *= factor
 		}
 	}
-	instances, err := number("instances", cell("instances"))
+	instances, err := ParseNumber("instances", cell("instances"))
 	if err != nil || instances != float64(int(instances)) {
-		return fmt.Errorf("instances is %q: want a whole number", cell("instances"))
+		return "", fmt.Errorf("instances is %q: want a whole number", cell("instances"))
 	}
 	p.instances = int(instances)
-	return s.add(strings.Clone(app), p)
+	return app, s.add(app, p)
 }
 
-func parseTime(text string) (time.Time, error) {
+// ParseTime parses a time of a file.
+func ParseTime(text string) (time.Time, error) {
 	for _, format := range timeFormats {
 		if at, err := time.Parse(format, text); err == nil {
 			return at.UTC(), nil
@@ -324,11 +395,14 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("time is %q: want a time as 2026-03-01T00:00:00Z", text)
 }
 
+// allApps is the app of rows without one.
+const allApps = "all"
+
 // maxNumber bounds a value of a series.
 const maxNumber = 1e12
 
-// number returns the value of a cell; empty: 0.
-func number(column, text string) (float64, error) {
+// ParseNumber returns the value of a cell; empty: 0.
+func ParseNumber(column, text string) (float64, error) {
 	if text == "" {
 		return 0, nil
 	}

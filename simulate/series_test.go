@@ -71,7 +71,7 @@ func TestBadSeries(t *testing.T) {
 		{"time,price\n", `d.csv:1: column "price" is unknown`},
 		{"time,time\n", `d.csv:1: column "time" is unknown or given twice`},
 		{"time,mem\n2026-03-01T12:00:00Z,1\n", `d.csv:1: scale 2 of column "cpus"`},
-		{"time,cpus\n", "read series d.csv: it has no point"},
+		{"time,cpus\n", "d.csv:1: it has no point: add rows"},
 		{"cpus\n1\n", `d.csv:2: time is ""`},
 		{"time,cpus\nnoon,1\n", `d.csv:2: time is "noon": want a time as 2026-03-01T00:00:00Z`},
 		{"time,cpus\n2026-03-01T12:00:00Z,many\n", `d.csv:2: cpus is "many": want a number`},
@@ -87,6 +87,31 @@ func TestBadSeries(t *testing.T) {
 		if _, err := simulate.ReadSeries("d.csv", []byte(test.text), map[string]float64{"cpus": 2}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("ReadSeries(%q) = %v, want %q", test.text, err, test.want)
 		}
+	}
+}
+
+// A distance of three times the usual one is a gap. The number of instances of an app keeps it.
+func TestGaps(t *testing.T) {
+	const text = `time,instances
+2026-03-01T12:00:00Z,1
+2026-03-01T12:05:00Z,1
+2026-03-01T12:10:00Z,1
+2026-03-01T12:24:00Z,1
+2026-03-01T12:39:00Z,1
+2026-03-01T12:44:00Z,1
+2026-03-01T12:49:00Z,1
+`
+	read, err := simulate.ReadSeries("d.csv", []byte(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := simulate.NewSeries()
+	if err := s.Adopt("web", read); err != nil {
+		t.Fatal(err)
+	}
+	want := simulate.Gap{File: "d.csv", Line: 6, App: "web", From: noon.Add(24 * time.Minute), To: noon.Add(39 * time.Minute)}
+	if got := s.Gaps(); len(got) != 1 || got[0] != want {
+		t.Errorf("the gaps are %v, want %v", got, want)
 	}
 }
 

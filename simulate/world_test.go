@@ -117,7 +117,8 @@ func benchmark(b *testing.B, days int) {
 					Seed: 1, Start: noon, Ticks: minutes, Pool: policy(0.8), Groups: []simulate.Group{machine("a", test.machines)},
 					Work: demand(b, time.Minute, cpus...), Delay: time.Minute, Prices: prices(b), Billing: price.Linux(),
 				}
-				r := run(b, s)
+				var r simulate.Result
+				b.ReportMetric(peakOf(b, func() { r = run(b, s) }), "peak-MB")
 				b.ReportMetric(float64(r.Launches), "launches")
 				b.ReportMetric(float64(r.Ticks), "ticks")
 			}

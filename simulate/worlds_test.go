@@ -1,8 +1,10 @@
 package simulate_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -121,7 +123,7 @@ func worlds(t *testing.T, few, many uint64) (from, to uint64) {
 	return from, from + count
 }
 
-// What is billed is what existed: each machine-second is billed once, at its price. Each machine was launched, and ended once or exists.
+// The bills are those of the machines that existed: each machine-second is billed once, at its price. Each machine was launched, and ended once or exists.
 func TestConservation(t *testing.T) {
 	t.Parallel()
 	from, to := worlds(t, 5, 20)
@@ -129,6 +131,7 @@ func TestConservation(t *testing.T) {
 	for seed := from; seed < to; seed++ {
 		s := randomWorld(t, seed)
 		var last api.TickRecord
+		s.Columns, s.Why = int(seed%40)+1, func(api.TickRecord) string { return "a limit" }
 		s.Sink = func(r api.TickRecord) error {
 			last = r
 			return explained(r)
@@ -154,9 +157,75 @@ func TestConservation(t *testing.T) {
 		if r.Failed > 0 {
 			t.Errorf("seed %d: %d ticks failed, the last record: %s", seed, r.Failed, last.Failed)
 		}
+		if err := columnsOf(r); err != nil || len(r.Columns) > s.Columns {
+			t.Errorf("seed %d, %d columns: %v", seed, len(r.Columns), err)
+		}
 		launches, interrupted = launches+r.Launches, interrupted+r.Interrupted
 	}
 	t.Logf("%d machines in %d worlds, %d of them interrupted", launches, to-from, interrupted)
+}
+
+// columnsOf checks that the columns of a result add up to it, and that its worst stretches are parts of it.
+func columnsOf(r simulate.Result) error {
+	var sum simulate.Column
+	for _, c := range r.Columns {
+		sum.Hours, sum.Existed, sum.Waited = sum.Hours+c.Hours, sum.Existed+c.Existed, max(sum.Waited, c.Waited)
+		sum.Wanted, sum.Unmet, sum.Offered = sum.Wanted.Add(c.Wanted), sum.Unmet.Add(c.Unmet), sum.Offered.Add(c.Offered)
+		sum.Launches, sum.Interrupted, sum.Removed, sum.Changes = sum.Launches+c.Launches, sum.Interrupted+c.Interrupted, sum.Removed+c.Removed, sum.Changes+c.Changes
+	}
+	for k := range r.Wanted {
+		if !near(sum.Wanted[k], r.Wanted[k]) || !near(sum.Unmet[k], r.Unmet[k]) || !near(sum.Offered[k], r.Offered[k]) {
+			return fmt.Errorf("they have %+v, want %+v", sum, r)
+		}
+	}
+	if !near(sum.Hours, r.To.Sub(r.From).Hours()) || !near(sum.Existed, r.Existed) || sum.Waited != r.Waited || sum.Launches != r.Launches ||
+		sum.Interrupted != r.Interrupted || sum.Removed != r.Removed || sum.Changes != r.Changes {
+		return fmt.Errorf("they have %+v, want %+v", sum, r)
+	}
+	for _, m := range r.Markets {
+		cost := price.Money(0)
+		for _, x := range m.Columns {
+			cost += x
+		}
+		if cost != m.Cost {
+			return fmt.Errorf("they cost %v of %s, want %v", cost, m.Market, m.Cost)
+		}
+	}
+	unmet, longest := 0.0, time.Duration(0)
+	for _, w := range r.Worst {
+		if w.Why == "" || !w.To.After(w.From) {
+			return fmt.Errorf("stretch %+v", w)
+		}
+		unmet, longest = unmet+w.Unmet[0], max(longest, w.To.Sub(w.From))
+	}
+	if unmet > r.Unmet[0]*(1+1e-9) || (len(r.Worst) == 0) != (r.Waited < time.Second) {
+		return fmt.Errorf("the worst stretches have %v of %v, the longest wait is %v", unmet, r.Unmet[0], r.Waited)
+	}
+	return nil
+}
+
+// A run that ends early has the result until then, with the columns that began.
+func TestCancelledRun(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	stop, ticks := errors.New("stop"), 0
+	s := simulate.Scenario{
+		Start: noon, Ticks: 1000, Pool: policy(0.8), Groups: []simulate.Group{machine("a", 3)}, Work: demand(t, time.Hour, 8, 30, 2), Prices: prices(t), Billing: price.Linux(),
+		Columns: 100, Why: func(api.TickRecord) string { return "a limit" },
+		Sink: func(api.TickRecord) error {
+			if ticks++; ticks == 105 {
+				cancel(stop)
+			}
+			return nil
+		},
+	}
+	r, err := simulate.Run(ctx, s)
+	if !errors.Is(err, stop) || r.Ticks != 105 || !r.To.Equal(noon.Add(105*time.Minute)) {
+		t.Errorf("the run ended at %v, tick %d: %v", r.To, r.Ticks, err)
+	}
+	if err := columnsOf(r); err != nil || len(r.Columns) != 11 {
+		t.Errorf("%d columns: %v", len(r.Columns), err)
+	}
 }
 
 // explained checks that a record resolves to its result again.

@@ -80,7 +80,7 @@ func removable(s *snapshot.Snapshot, order api.Removal) (pools.Instance, error) 
 	return i, nil
 }
 
-// orderedBy returns who gave an order.
+// orderedBy returns the author of an order.
 func orderedBy(order api.Removal) string { return cmp.Or(order.By, "an operator") }
 
 // unmark removes the marks of groups that are completely rolled, and reports those of groups that are gone. The mark of a group

@@ -76,7 +76,7 @@ func (w *Writer) conclude(ctx context.Context, err error) error {
 	return w.save(ctx, w.journal.state, nil)
 }
 
-// change makes the changes of a tick, one after the other, and returns what was done. It ends early
+// change makes the changes of a tick, one after the other, and returns the actions. It ends early
 // only if the process must end.
 func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, r *Report) (resolve.Done, error) {
 	stale := resolve.StaleNodes(p.Case)

@@ -101,7 +101,7 @@ func (l *Launcher) Adopt(id Identity, name string, grace time.Duration) (*Child,
 		}
 		handle.Close()
 	}
-	// The number of the group may belong to other processes now. So only the tag and the cgroup select what is left.
+	// The number of the group may belong to other processes now. So only the tag and the cgroup select the remaining processes.
 	left := survivors{tag: id.Tag, since: id.Start, cgroup: cgroup(id.Cgroup)}
 	if err := left.clear(sweepLimit, &l.scans); err != nil {
 		return nil, fmt.Errorf("adopt %s: %w: clear up after it: %w", name, ErrGone, err)

@@ -36,7 +36,7 @@ type Spec struct {
 	// name.
 	Argv []string
 
-	// Title, if not empty, replaces Argv[0] as the child and ps see it. It does not change the executed file.
+	// Title, if not empty, replaces Argv[0] in the child and in ps. It does not change the executed file.
 	Title string
 
 	// Executable, if not nil, is executed by its descriptor, as /proc/self/fd/200, independent of its path. The child

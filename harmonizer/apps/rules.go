@@ -269,7 +269,7 @@ func (l *evaluation) updateRequired() (hold, bool) {
 func runs(s api.CopyState) bool { return s != api.CopyCrashed }
 
 // listed reports whether the copy's node still lists it. A node without a heartbeat since the
-// bus came back may be lost. A heartbeat of which a part is not readable may list it or not.
+// bus came back may be lost. A heartbeat with an unreadable part may list it or not.
 func listed(c known.Copy) bool {
 	_, absent := c.Absent()
 	return !absent && c.Received() && !c.Unread()

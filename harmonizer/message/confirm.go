@@ -16,7 +16,7 @@ const (
 	// needs no confirmation.
 	HeaderNudge = "Weir-Nudge"
 	// HeaderKeepAlive is how long a nudge holds, in seconds. The sender repeats the request afterwards. If no scheduler
-	// has confirmed it by then, operators see a problem.
+	// has confirmed it by then, operators get a problem.
 	HeaderKeepAlive = "Weir-Keep-Alive"
 	// MaxConfirmed bounds the nudges in a Confirmation.
 	MaxConfirmed = 1000

@@ -23,7 +23,7 @@ const (
 // FieldError is the error of the decoders for an invalid field, such as "droplets[3].index".
 type FieldError = strictjson.FieldError
 
-// UnreadError is the error of a heartbeat of which some objects are not readable. The result has the others.
+// UnreadError is the error of a heartbeat with objects that are not readable. The result has the others.
 type UnreadError struct {
 	First   *FieldError // problem of the first of them
 	Objects int         // number of them

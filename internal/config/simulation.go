@@ -9,12 +9,13 @@ import (
 
 // Simulation is the scenario file of "weir simulate". Paths in it are relative to its folder.
 type Simulation struct {
-	Run     SimulatedRun              `yaml:"simulate"`
-	Demand  SimulatedDemand           `yaml:"demand"`
-	Groups  map[string]SimulatedGroup `yaml:"groups"` // by the id of a group
-	Events  []SimulatedEvent          `yaml:"events"`
-	Prices  *Prices                   `yaml:"prices"`
-	Billing *SimulatedBilling         `yaml:"billing"`
+	Run     SimulatedRun               `yaml:"simulate"`
+	Demand  SimulatedDemand            `yaml:"demand"`
+	Signals map[string]SimulatedSignal `yaml:"signals"` // by app: its real program; the others report the demand
+	Groups  map[string]SimulatedGroup  `yaml:"groups"`  // by the id of a group
+	Events  []SimulatedEvent           `yaml:"events"`
+	Prices  *Prices                    `yaml:"prices"`
+	Billing *SimulatedBilling          `yaml:"billing"`
 
 	document document
 }
@@ -55,6 +56,13 @@ type SimulatedApp struct {
 	StartsIn  time.Duration `yaml:"starts_in"`
 	Instances *int          `yaml:"instances"` // a constant number
 	File      string        `yaml:"file"`      // a CSV file with the columns time and instances
+}
+
+// SimulatedSignal is the real signal of an app. Its windows and parameters are those of the pool's file.
+type SimulatedSignal struct {
+	Program []string      `yaml:"program"` // path and arguments
+	Metrics string        `yaml:"metrics"` // a CSV file with the column time and a column for each metric of the app
+	Limit   time.Duration `yaml:"limit"`   // real time of one response; 0: 10 s
 }
 
 // SimulatedGroup is a group of equal machines.
@@ -141,6 +149,9 @@ func ReadSimulation(path string) (Simulation, error) {
 	return s, doc.complete(s.problems().OrNil())
 }
 
+// Problem returns an error for a key of the file, with its line.
+func (s Simulation) Problem(path, what string) error { return s.document.problem(path, what) }
+
 // problems returns the mistakes of single values. The simulation checks the rest.
 func (s Simulation) problems() (ps Problems) {
 	add := func(wrong bool, path, what string) {
@@ -162,11 +173,61 @@ func (s Simulation) problems() (ps Problems) {
 		add((app.Instances == nil) == (app.File == ""), path, "want one of instances and file")
 		add(len(s.Demand.Apps) > 1 && app.File != "" && s.Run.Start == "", "simulate.start", "is missing: several apps need it")
 	}
+	for _, app := range slices.Sorted(maps.Keys(s.Signals)) {
+		one := s.Signals[app]
+		add(len(one.Program) == 0 || one.Program[0] == "", "signals."+app+".program", "is missing: want the path of the signal's program")
+		add(one.Metrics == "", "signals."+app+".metrics", "is missing: want the path of a CSV file with the metrics of the app")
+		add(one.Limit < 0, "signals."+app+".limit", "is negative")
+	}
 	add(len(s.Groups) == 0, "groups", "is missing: want the machines of each group of the pool")
 	for _, id := range slices.Sorted(maps.Keys(s.Groups)) {
 		g := s.Groups[id]
 		add(g.Machine == SimulatedMachine{}, "groups."+id+".machine", "is missing: want what one machine offers")
 		add(g.Weight < 0, "groups."+id+".weight", "is negative")
+		ps = append(ps, s.groupProblems("groups."+id, g)...)
+	}
+	for i, e := range s.Events {
+		ps = append(ps, s.eventProblems(fmt.Sprintf("events[%d]", i), e)...)
 	}
 	return append(ps, s.Prices.problems(s.document)...)
+}
+
+// groupProblems returns the mistakes in the limits and times of a group.
+func (s Simulation) groupProblems(path string, g SimulatedGroup) (ps Problems) {
+	add := func(wrong bool, key, what string) {
+		if wrong {
+			ps = append(ps, s.document.problem(path+key, what))
+		}
+	}
+	add(g.Min < 0, ".min", "is negative")
+	add(g.Max < 0 || g.Max > 0 && g.Max < g.Min, ".max", fmt.Sprintf("is %d: want at least min, which is %d, or 0 for no bound", g.Max, g.Min))
+	add(g.Target < 0 || g.Max > 0 && g.Target > g.Max, ".target", fmt.Sprintf("is %d: want min to max, which is %d", g.Target, g.Max))
+	add(g.Launch.P50 < 0 || g.Launch.P95 < 0 || g.Launch.Pending < 0, ".launch", "has a negative time")
+	add(g.Leave < 0, ".leave", "is negative")
+	add(g.Interruptions.Warning < 0, ".interruptions.warning", "is negative")
+	add(!(g.Interruptions.PerHour >= 0 && g.Interruptions.PerHour <= maxInterruptions), ".interruptions.per_hour", fmt.Sprintf("is %v: want 0 to %d", g.Interruptions.PerHour, maxInterruptions))
+	return ps
+}
+
+// maxInterruptions bounds the interruptions of one machine an hour.
+const maxInterruptions = 1000
+
+// eventProblems returns the mistakes in an event.
+func (s Simulation) eventProblems(path string, e SimulatedEvent) (ps Problems) {
+	add := func(wrong bool, what string) {
+		if wrong {
+			ps = append(ps, s.document.problem(path, what))
+		}
+	}
+	_, known := s.Groups[e.Group]
+	add(e.At < 0 || e.For < 0, "has a negative time: at counts from the start")
+	add(e.Stock == nil && !e.Lost && !e.SignalsFail && e.Order == nil, "changes nothing: want stock, lost, signals_fail or order")
+	add(e.Stock != nil && !(*e.Stock >= 0), "has a negative stock")
+	add(e.Group != "" && !known, fmt.Sprintf("is of group %s, and the scenario has no such group", e.Group))
+	zoned := e.Zone == ""
+	for _, g := range s.Groups {
+		zoned = zoned || g.Market.Zone == e.Zone
+	}
+	add(!zoned, fmt.Sprintf("is of zone %s, and no group of the scenario is in it", e.Zone))
+	return ps
 }

@@ -56,6 +56,16 @@ func TestBadSimulations(t *testing.T) {
 		{"{series: {file: day.csv, between: linear, scale: {cpus: 0.5}}}", "{apps: [{name: web, cpus: 1}]}", "demand.apps[0]: want one of instances and file"},
 		{"    machine: {cpus: 4, mem: 16000}\n", "", "groups.blue.machine: is missing"},
 		{"p50: 100s", "p50: 100", "groups.blue.launch.p50: is 100: want a duration"},
+		{"p50: 100s", "p50: -1s", ":8: groups.blue.launch: has a negative time"},
+		{"    launch:", "    leave: -1s\n    launch:", ":8: groups.blue.leave: is negative"},
+		{"    launch:", "    max: 3\n    min: 4\n    launch:", ":8: groups.blue.max: is 3: want at least min, which is 4, or 0 for no bound"},
+		{"    launch:", "    max: 3\n    target: 4\n    launch:", ":9: groups.blue.target: is 4: want min to max, which is 3"},
+		{"    launch:", "    interruptions: {per_hour: -1, warning: -2m}\n    launch:", ":8: groups.blue.interruptions.per_hour: is -1: want 0 to 1000"},
+		{"at: 5h", "at: -5h", ":10: events[0]: has a negative time: at counts from the start"},
+		{"stock: 4, ", "", ":10: events[0]: changes nothing: want stock, lost, signals_fail or order"},
+		{"stock: 4", "stock: -4", ":10: events[0]: has a negative stock"},
+		{"group: blue, stock", "group: red, stock", ":10: events[0]: is of group red, and the scenario has no such group"},
+		{"group: blue, stock", "zone: b, stock", ":10: events[0]: is of zone b, and no group of the scenario is in it"},
 		{"{table: prices.csv}", "{currency: EUR}", "prices: want a table or a spot_history"},
 	}
 	for _, test := range tests {

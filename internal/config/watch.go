@@ -201,7 +201,7 @@ func (w *Watcher) report() {
 	}
 }
 
-// fileState is what a comparison sees of a file.
+// fileState is what a comparison uses of a file.
 type fileState struct{ digest, stamp string }
 
 // look returns the digest of a file's text, and a stamp that each write changes.

@@ -13,7 +13,7 @@ import (
 
 // Fold collects events in the order of their times, and makes one row of the repeated events of one app or node. The zero Fold is empty.
 type Fold struct {
-	// Most bounds the rows of events without an app or a node, of which none are joined: the newest stay. 0: all stay.
+	// Most bounds the rows of events without an app or a node, which are never joined: the newest stay. 0: all stay.
 	Most int
 	// Left is how many rows Most has left out.
 	Left int

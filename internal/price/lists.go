@@ -221,7 +221,7 @@ func System(product string) (system string, ok bool) {
 	return system, ok
 }
 
-// Products returns the products that System knows, in order.
+// Products returns the products of System, in order.
 func Products() []string { return slices.Sorted(maps.Keys(systems)) }
 
 // addProduct adds the price of an instance type on demand. It reports whether the price counts.

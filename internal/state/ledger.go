@@ -198,7 +198,7 @@ const (
 )
 
 // Append writes one record of at most 32 MiB; when it returns nil, the record is
-// kept. Readers see all of it or nothing. An attempt without an answer is repeated with the same message ids, so that the
+// kept. Readers get all of it or nothing. An attempt without an answer is repeated with the same message ids, so that the
 // server stores the record once.
 func (l *Ledger) Append(ctx context.Context, record []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, streams.AppendTimeout)

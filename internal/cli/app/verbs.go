@@ -31,7 +31,7 @@ type change struct {
 
 var errChange = errors.New("want the new number, not a change of it")
 
-// isChange reports whether a number of instances looks like a change: "+1" would be 1.
+// isChange reports whether a number of instances has the form of a change: "+1" would be 1.
 func isChange(text string) bool { return strings.HasPrefix(text, "+") }
 
 // newNumber is the value of a flag with a number of instances.

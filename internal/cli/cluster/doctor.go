@@ -83,7 +83,7 @@ func (cli *doctorCommands) doctor(ctx context.Context, fix bool) error {
 	return nil
 }
 
-// failedChecks returns the error of checks of which some failed: "22 ok, 1 failed: signal limits".
+// failedChecks returns the error of checks if some failed: "22 ok, 1 failed: signal limits".
 func failedChecks(all []doctor.Finding) error {
 	var failed []string
 	for _, f := range all {

@@ -228,7 +228,7 @@ func (r *Root) ConfigDir() string {
 	return "/etc/weir"
 }
 
-// inSeconds replaces a duration by its seconds, which a program can read without knowing the unit of Go.
+// inSeconds replaces a duration by its seconds, which a program can read without the unit of Go.
 func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())

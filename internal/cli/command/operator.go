@@ -5,7 +5,7 @@ import (
 	"os/user"
 )
 
-// Operator returns USER@HOST of the person who runs the command.
+// Operator returns USER@HOST of the person that runs the command.
 func Operator() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {

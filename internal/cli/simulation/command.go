@@ -11,12 +11,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -34,10 +31,9 @@ type commands struct{ *connect.CLI }
 
 // flags are those of the command.
 type flags struct {
-	with, set []string
-	sweep     string
-	seeds     int
-	records   string
+	with, set, sweep         []string
+	seeds                    int
+	objective, records, html string
 
 	from    string // of --from: a pool or a file
 	file    string // of records; empty: the pool is that of the command
@@ -63,6 +59,14 @@ which work waited, the used part of what the machines offered, and how often the
 With several seeds, a number after ± is half of the width of the 95 % interval over the seeds. It covers
 launch times and interruptions only, and not another demand.
 
+--objective is the quantity of which less is better, with bounds of others: cost,unmet<=2%,wait<=10m.
+Rows are sorted by it, and those that miss a bound are last. With several seeds the upper end of the
+interval counts. If no policy meets all bounds, the command ends with 1. Quantities are ` + strings.Join(quantityNames, ", ") + `.
+
+--html writes one page for a review, which needs no server and no other file: what the policies cost by
+market, what waited, what was unused, and the worst stretches with what kept the pool from growing. Its
+plots are of the first seed.
+
 With --from the command replays the recorded ticks of a pool, or of a file that "weir explain --since 1h
 --output json" printed. The recorded policies meet the recorded responses, orders, launch times, losses and
 refusals, and each tick is compared with its record. Ticks that differ are listed with their cause.
@@ -70,7 +74,9 @@ refusals, and each tick is compared with its record. Ticks that differ are liste
 Keys of --set and --sweep are those of the pool file: ` + strings.Join(redecide.OverrideKeys(), ", ") + `.`,
 		Example: `  weir simulate night.yaml
   weir simulate night.yaml --with other/default.yaml --seeds 5
-  weir simulate night.yaml --sweep autoscaling.setpoint=0.6,0.7,0.8 --output json
+  weir simulate night.yaml --with other/default.yaml --html review.html
+  weir simulate night.yaml --sweep autoscaling.setpoint=0.5..0.9:0.05 --objective 'cost,unmet<=2%'
+  weir simulate night.yaml --sweep autoscaling.setpoint=0.7,0.8 --sweep autoscaling.cooldown.down=0m..30m:10m --output csv
   weir simulate --from default --since 1h`,
 		Args: func(cmd *cobra.Command, args []string) error { return f.check(cli.CLI, cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,16 +88,25 @@ Keys of --set and --sweep are those of the pool file: ` + strings.Join(redecide.
 	}
 	cmd.Flags().StringArrayVar(&f.with, "with", nil, "another `FILE` of the pool to compare; may be repeated")
 	cmd.Flags().StringArrayVar(&f.set, "set", nil, "KEY=VALUE of all policies; may be repeated")
-	cmd.Flags().StringVar(&f.sweep, "sweep", "", "KEY=VALUE,VALUE,...: a row for each value")
+	cmd.Flags().StringArrayVar(&f.sweep, "sweep", nil, "KEY=VALUE,VALUE,... or KEY=FROM..TO:STEP: a row for each value; if repeated, for each combination")
 	cmd.Flags().IntVar(&f.seeds, "seeds", 0, "number of seeds (default: as in the scenario, or 1)")
 	cmd.Flags().StringVar(&f.records, "records", "", "`FILE` for the records of the first run, as JSON lines for weir decide")
+	cmd.Flags().StringVar(&f.objective, "objective", "", "`QUANTITY`, with bounds QUANTITY<=VALUE after it: sort the rows by it")
+	cmd.Flags().StringVar(&f.html, "html", "", "`FILE` for a page of the result")
 	cmd.Flags().StringVar(&f.from, "from", "", "replay the ticks of this `POOL`, or of a file of records")
 	command.SinceVar(cmd.Flags(), &f.since, "since", time.Hour, "with --from: ticks since then")
 	cmd.Flags().Float64Var(&f.atLeast, "at-least", 99, "with --from: end with 1 if a smaller percentage of the ticks is the same")
-	cli.OutputFlag(cmd)
+	cli.FormFlag(cmd, command.FormTable, command.FormJSON, command.FormYAML, formLines, formCSV)
 	cmd.AddCommand(cli.initCommand())
 	return cmd
 }
+
+// Forms of the output beside those of all commands: JSON with a line for each policy, printed as soon as it and those before it ended,
+// and comma-separated values.
+const (
+	formLines = "jsonl"
+	formCSV   = "csv"
+)
 
 // check is the Args of the command.
 func (f *flags) check(cli *connect.CLI, cmd *cobra.Command, args []string) error {
@@ -101,8 +116,10 @@ func (f *flags) check(cli *connect.CLI, cmd *cobra.Command, args []string) error
 		return usage.New(errors.New("--since and --at-least need the records of a pool: add --from POOL"))
 	case f.from == "":
 		return command.OneArg("scenario file")(cmd, args)
-	case len(args) > 0 || len(f.with)+len(f.set) > 0 || f.sweep != "" || f.seeds != 0 || f.records != "":
+	case len(args) > 0 || len(f.with)+len(f.set)+len(f.sweep) > 0 || f.seeds != 0 || f.records+f.objective+f.html != "":
 		return usage.New(errors.New("--from replays the recorded policy: give no scenario and no other policy; \"weir config validate --against 7d\" compares another one"))
+	case cli.Form == formLines || cli.Form == formCSV:
+		return usage.New(fmt.Errorf("--output %s is of a scenario: give --from with table, json or yaml", cli.Form))
 	case isFile(f.from):
 		f.file = f.from
 		return nil
@@ -122,6 +139,17 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 	if err != nil {
 		return usage.New(err)
 	}
+	var goal *objective
+	if f.objective != "" {
+		o, err := parseObjective(f.objective)
+		switch {
+		case err != nil:
+			return usage.New(err)
+		case cli.Form == formLines:
+			return usage.New(errors.New("--objective ranks all policies, and --output jsonl prints each one when it ended: give one of them"))
+		}
+		goal = &o
+	}
 	seeds := max(1, f.seeds, s.file.Run.Seeds)
 	if f.seeds > 0 {
 		seeds = f.seeds
@@ -130,6 +158,9 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 		return usage.New(fmt.Errorf("%d seeds of %d policies: want at most %d runs", seeds, len(policies), maxRuns))
 	}
 	for _, p := range policies {
+		if err := s.check(p); err != nil {
+			return usage.New(err)
+		}
 		of, err := s.of(p, s.file.Run.Seed)
 		if err == nil {
 			err = of.Validate()
@@ -138,71 +169,40 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 			return usage.New(fmt.Errorf("%s: policy %s: %w", path, p.name, err))
 		}
 	}
-	if s.prices != nil {
-		for _, gap := range s.prices.Gaps() {
-			fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", gap)
-		}
+	for _, w := range s.warnings(policies) {
+		fmt.Fprintln(cli.Stderr, "weir: warning: "+w)
 	}
 	debug.SetGCPercent(400) // a run has little memory, and makes a lot of garbage
-	results, err := s.simulate(ctx, policies, seeds, f.records)
+	runs := batch{scenario: s, policies: policies, seeds: seeds, records: f.records, plots: f.html != ""}
+	if cli.Form == formLines {
+		runs.ended = func(row api.Simulated) error { return json.NewEncoder(cli.Stdout).Encode(row) }
+	}
+	results, err := runs.run(ctx)
 	if results == nil {
 		return err
 	}
-	return errors.Join(cli.print(summaries(s, policies, results)), err)
+	return errors.Join(cli.finish(ctx, runs, results, goal, f.html), err)
 }
 
-// simulate runs each policy with each seed. After an error it returns no results, unless ctx ended.
-func (s scenario) simulate(ctx context.Context, policies []policy, seeds int, records string) ([][]simulate.Result, error) {
-	results := make([][]simulate.Result, len(policies))
-	errs := make([]error, len(policies)*seeds)
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	var running sync.WaitGroup
-	for i, p := range policies {
-		results[i] = make([]simulate.Result, seeds)
-		for k := range seeds {
-			running.Go(func() {
-				free <- struct{}{}
-				defer func() { <-free }()
-				name := ""
-				if i == 0 && k == 0 {
-					name = records
-				}
-				results[i][k], errs[i*seeds+k] = s.runOne(ctx, p, s.file.Run.Seed+k, name)
-			})
+// finish prints the results, and writes the page.
+func (cli *commands) finish(ctx context.Context, b batch, results [][]simulate.Result, goal *objective, html string) error {
+	rows := summaries(b.scenario, b.policies, results)
+	if len(rows) == 0 {
+		return nil // cancelled before a run ended
+	}
+	page := report{batch: b, rows: slices.Clone(rows), results: results, goal: goal}
+	var missed error
+	if goal != nil {
+		missed = goal.rank(rows)
+	}
+	if html != "" {
+		page.chosen = rows[0].Policy
+		if err := page.write(ctx, html); err != nil {
+			return err
 		}
 	}
-	running.Wait()
-	for _, err := range errs {
-		if err != nil && ctx.Err() == nil {
-			return nil, err
-		}
+	if cli.Form == formLines {
+		return nil
 	}
-	if ctx.Err() != nil {
-		return results, fmt.Errorf("the result is until the cancellation: %w", context.Cause(ctx))
-	}
-	return results, nil
-}
-
-// runOne runs a policy with a seed, and writes its records to a file; empty: to none.
-func (s scenario) runOne(ctx context.Context, p policy, seed int, records string) (simulate.Result, error) {
-	of, err := s.of(p, seed)
-	if err != nil {
-		return simulate.Result{}, err
-	}
-	if records == "" {
-		return simulate.Run(ctx, of)
-	}
-	file, err := os.Create(records)
-	if err != nil {
-		return simulate.Result{}, err
-	}
-	of.Sink = sink(file)
-	r, err := simulate.Run(ctx, of)
-	return r, errors.Join(err, file.Close())
-}
-
-// sink returns a receiver of records that writes JSON lines.
-func sink(to io.Writer) func(api.TickRecord) error {
-	lines := json.NewEncoder(to)
-	return func(r api.TickRecord) error { return lines.Encode(r) }
+	return errors.Join(cli.print(rows), missed)
 }

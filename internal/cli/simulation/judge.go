@@ -25,7 +25,7 @@ import (
 // defaultBound is by how much a number may get worse, in percent.
 const defaultBound = 5
 
-// numbers are the names of what is compared.
+// numbers are the names of the compared numbers.
 var numbers = [...]string{"cost", "unmet", "wait", "disruption"}
 
 // Compare replays the records with the recorded policy and with that of the pool's file, and prints four numbers of both. It returns
@@ -41,7 +41,7 @@ func Compare(ctx context.Context, cli *connect.CLI, c command.Comparison, poolFi
 	} else if file = c.Against; !isFile(file) {
 		return usage.New(fmt.Errorf("--against %q: want a time such as 7d, or a file of records: %w", c.Against, err))
 	}
-	policy, err := readPool(poolFile)
+	policy, err := scenario{}.readPool(poolFile)
 	if err != nil {
 		return usage.New(err)
 	}
@@ -49,7 +49,7 @@ func Compare(ctx context.Context, cli *connect.CLI, c command.Comparison, poolFi
 	if err != nil {
 		return err
 	}
-	before, after, err := p.Judge(policy)
+	before, after, err := p.Judge(policy.config)
 	if err != nil {
 		return err
 	}

@@ -15,14 +15,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
 
 // policy is one row of the result: a pool's file with overrides.
 type policy struct {
-	name   string
+	name   string // of its own
 	config simulate.Policy
+	parts  map[string]string // texts of its keys
 }
 
 // maxInput bounds the bytes of a series.
@@ -30,12 +32,13 @@ const maxInput = 256 << 20
 
 // scenario is a scenario file with the files that it names.
 type scenario struct {
-	file   config.Simulation
-	dir    string
-	counts *simulate.Series // of the series, or the instances of the apps
-	prices *price.Prices
-	start  time.Time
-	length time.Duration
+	file    config.Simulation
+	dir     string
+	counts  *simulate.Series // of the series, or the instances of the apps
+	prices  *price.Prices
+	samples []metrics.Sample // of the signals' metrics
+	start   time.Time
+	length  time.Duration
 }
 
 // path returns the path of a file that the scenario names.
@@ -58,6 +61,9 @@ func readScenario(path string) (s scenario, err error) {
 		if s.prices, err = p.Read(); err != nil {
 			return s, err
 		}
+	}
+	if s.samples, err = s.readSamples(); err != nil {
+		return s, err
 	}
 	first, last := s.counts.Span()
 	s.start = first
@@ -83,6 +89,9 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 	}
 	if series := s.file.Demand.Series; series != nil {
 		out, err := read(series.File, series.Scale)
+		if err == nil && out.Counted() {
+			return nil, fmt.Errorf("%s:1: column instances is of demand.apps, and the demand is a series: remove the column, or list the apps with what one copy takes", series.File)
+		}
 		if err == nil {
 			out.Linear, out.Linger = series.Between == "linear", s.file.Demand.Linger
 		}
@@ -108,86 +117,104 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 	return out, nil
 }
 
-// policies returns the pool of the scenario, the other pool files, and a row for each override.
-func (s scenario) policies(with []string, set []string, sweep string) ([]policy, error) {
-	overrides, err := parse(set)
-	if err != nil {
-		return nil, err
+// policies returns the pool of the scenario, the other pool files, and a row for each combination of the sweeps.
+func (s scenario) policies(with, set, sweep []string) ([]policy, error) {
+	var all []assignment
+	for _, text := range set {
+		key, value, _ := strings.Cut(text, "=")
+		all = append(all, assignment{key, value})
 	}
 	var out []policy
 	for _, path := range append([]string{s.path(s.file.Run.Pool)}, with...) {
-		c, err := readPool(path)
+		p, err := s.readPool(path)
+		if err == nil {
+			p, err = p.changed(all)
+		}
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, policy{strings.TrimSuffix(filepath.Base(path), ".yaml"), changed(c, overrides)})
+		if slices.ContainsFunc(out, func(o policy) bool { return o.name == p.name }) {
+			p.name = path
+		}
+		out = append(out, p)
 	}
-	if sweep == "" {
+	if len(sweep) == 0 {
 		return out, nil
 	}
-	key, values, found := strings.Cut(sweep, "=")
-	if !found || len(out) > 1 {
-		return nil, errors.New("--sweep: want KEY=VALUE,VALUE,... and no --with")
+	if len(out) > 1 {
+		return nil, errors.New("--sweep and --with are given: give one of them")
+	}
+	each, err := combinations(sweep)
+	if err != nil {
+		return nil, err
 	}
 	base := out[0]
 	out = nil
-	for value := range strings.SplitSeq(values, ",") {
-		overrides, err := parse([]string{key + "=" + value})
+	for _, values := range each {
+		p, err := base.changed(values)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, policy{key + "=" + value, changed(base.config, overrides)})
+		var names []string
+		for _, v := range values {
+			names = append(names, v.key+"="+v.value)
+		}
+		p.name = strings.Join(names, ",")
+		out = append(out, p)
 	}
 	return out, nil
 }
 
-func parse(set []string) (all []redecide.Override, err error) {
-	for _, text := range set {
-		o, err := redecide.ParseOverride(text)
+// changed returns a policy with other values of keys.
+func (p policy) changed(values []assignment) (policy, error) {
+	of := api.Case{Input: api.DecisionInput{Policy: p.config.Policy}, Limits: p.config.Prune}
+	p.parts = maps.Clone(p.parts)
+	for _, v := range values {
+		o, err := redecide.ParseOverride(v.key + "=" + v.value)
 		if err != nil {
-			return nil, err
+			return p, err
 		}
-		all = append(all, o)
-	}
-	return all, nil
-}
-
-// changed returns a configuration with overrides.
-func changed(c simulate.Policy, overrides []redecide.Override) simulate.Policy {
-	of := api.Case{Input: api.DecisionInput{Policy: c.Policy}, Limits: c.Prune}
-	for _, o := range overrides {
 		o(&of)
+		p.parts[v.key] = v.value
 	}
-	c.Policy, c.Prune = of.Input.Policy, of.Limits
-	return c
+	p.config.Policy, p.config.Prune = of.Input.Policy, of.Limits
+	return p, nil
 }
 
-// readPool returns the configuration of a pool's file, as an autoscaler has it. Its signals are direct: they have no windows. Its
-// only advisors are calendars: others need more of the past than the need of an app.
-func readPool(path string) (simulate.Policy, error) {
+// readPool returns the policy of a pool's file, as an autoscaler has it. Signals without a program are direct: they have no windows.
+// The only advisors are calendars: others need more of the past than the need of an app.
+func (s scenario) readPool(path string) (policy, error) {
+	p := policy{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
 	cluster := filepath.Dir(path)
 	service, err := config.LoadService(filepath.Dir(cluster))
 	if err != nil {
-		return simulate.Policy{}, err
+		return p, err
 	}
-	pool, err := config.ReadPool(path, "simulation", strings.TrimSuffix(filepath.Base(path), ".yaml"))
+	pool, err := config.ReadPool(path, "simulation", p.name)
 	if err != nil {
-		return simulate.Policy{}, err
+		return p, err
 	}
 	c := config.Autoscaler(service, pool)
 	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
+	c.Default.TimeLimit = 0 // a tick waits for each response, so that the speed of the host has no effect
 	calendars := pool.Calendars()
 	for i := range c.Apps {
-		advisors := c.Apps[i].Raise
-		c.Apps[i].Windows, c.Apps[i].Raise = nil, nil
+		app := &c.Apps[i]
+		app.TimeLimit = 0
+		if _, real := s.file.Signals[app.App]; !real {
+			app.Windows = nil
+		}
+		advisors := app.Raise
+		app.Raise = nil
 		for _, a := range advisors {
 			if _, is := calendars[a.App]; is {
-				a.Windows = nil
-				c.Apps[i].Raise = append(c.Apps[i].Raise, a)
+				a.Windows, a.TimeLimit = nil, 0
+				app.Raise = append(app.Raise, a)
 			}
 		}
 	}
-	return c, nil
+	p.config, p.parts = c, config.Parts(service, pool)
+	return p, nil
 }
 
 // of returns the scenario of a policy and a seed, with work of its own.

@@ -1,8 +1,14 @@
 package simulation
 
 import (
+	"encoding/csv"
 	"fmt"
+	"io"
+	"maps"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -11,16 +17,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
 
-// summaries returns a row for each policy.
+// summaries returns a row for each policy with a run that began.
 func summaries(s scenario, policies []policy, results [][]simulate.Result) []api.Simulated {
-	out := make([]api.Simulated, len(policies))
+	var out []api.Simulated
 	for i, p := range policies {
-		out[i] = summary(results[i])
-		out[i].Policy = p.name
-		if s.prices != nil {
-			out[i].Currency = s.prices.Currency
-		} else {
-			out[i].Cost = nil
+		if r := row(s, p, results[i]); r.Seeds > 0 {
+			out = append(out, r)
 		}
 	}
 	for i := range out {
@@ -39,26 +41,66 @@ func beats(a, b api.Simulated) bool {
 	return a.Cost != nil && b.Cost != nil && a.Cost.Mean < b.Cost.Mean && a.Unmet.Mean < b.Unmet.Mean
 }
 
+// row returns the row of a policy, of the runs that began.
+func row(s scenario, p policy, results []simulate.Result) api.Simulated {
+	results = slices.DeleteFunc(slices.Clone(results), func(r simulate.Result) bool { return r.Ticks == 0 })
+	if len(results) == 0 {
+		return api.Simulated{}
+	}
+	out := summary(results)
+	out.Policy = p.name
+	if s.prices != nil {
+		out.Currency = s.prices.Currency
+		return out
+	}
+	out.Cost = nil
+	for i := range out.Markets {
+		out.Markets[i].Cost = nil
+	}
+	return out
+}
+
 func summary(results []simulate.Result) api.Simulated {
 	n := float64(len(results))
-	out := api.Simulated{Seeds: len(results), From: results[0].From, To: results[0].To}
+	out := api.Simulated{Seeds: len(results), From: results[0].From, To: results[0].To, UnmetBy: map[string]float64{}, UnusedBy: map[string]float64{}}
+	markets := map[string]*api.SimulatedMarket{}
 	var cost, unmet []float64
 	offered := 0.0
 	for _, r := range results {
 		cost, unmet = append(cost, r.Cost.Float()), append(unmet, r.Unmet[resource.CPUs])
 		out.Wanted += r.Wanted[resource.CPUs] / n
 		offered += r.Offered[resource.CPUs] / n
-		out.Waited = max(out.Waited, r.Waited.Seconds())
+		for k, wanted := range r.Wanted {
+			if wanted > 0 {
+				out.UnmetBy[resource.Kind(k).String()] += r.Unmet[k] / n
+				out.UnusedBy[resource.Kind(k).String()] += max(0, r.Offered[k]-wanted+r.Unmet[k]) / n
+			}
+		}
+		if waited := r.Waited.Seconds(); waited > out.Waited {
+			out.Waited, out.WaitedAt = waited, r.WaitedAt
+		}
 		for _, m := range r.Markets {
 			out.Hours += m.Hours / n
+			one := markets[m.String()]
+			if one == nil {
+				one = &api.SimulatedMarket{Market: m.String(), Cost: new(float64)}
+				markets[m.String()] = one
+			}
+			one.Hours += m.Hours / n
+			*one.Cost += m.Cost.Float() / n
 		}
 		out.Changes += float64(r.Changes) / n
 		out.Launches += float64(r.Launches) / n
 		out.Interrupted += float64(r.Interrupted) / n
+		out.Removed += float64(r.Removed) / n
+		out.Disrupted += float64(r.Disrupted) / n
 		out.Failed += r.Failed
 		if r.To.Before(out.To) {
 			out.To = r.To
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(markets)) {
+		out.Markets = append(out.Markets, *markets[name])
 	}
 	out.Cost, out.Unmet = new(estimate(cost)), estimate(unmet)
 	if out.Wanted > 0 {
@@ -98,28 +140,81 @@ func estimate(xs []float64) (e api.Estimate) {
 
 // print prints the rows.
 func (cli *commands) print(rows []api.Simulated) error {
+	if cli.Form == formCSV {
+		return printCSV(cli.Stdout, rows)
+	}
 	if cli.Output != "table" {
 		return cli.PrintJSON(rows)
 	}
 	table := make([][]string, len(rows))
+	noted := false
 	for i, r := range rows {
 		cost := "unknown"
 		if r.Cost != nil {
 			cost = text(*r.Cost, r.Seeds) + " " + r.Currency + difference(r.Cost.Mean, rows[0].Cost.Mean, i)
 		}
-		name := r.Policy
-		if r.Dominated != "" {
-			name += " (beaten by " + r.Dominated + ")"
-		}
+		note := note(r, rows[0])
+		noted = noted || note != ""
 		table[i] = []string{
-			name, cost, text(r.Unmet, r.Seeds) + difference(r.Unmet.Mean, rows[0].Unmet.Mean, i), fmt.Sprintf("%.2f %%", 100*r.UnmetShare),
+			r.Policy, cost, text(r.Unmet, r.Seeds) + difference(r.Unmet.Mean, rows[0].Unmet.Mean, i), fmt.Sprintf("%.2f %%", 100*r.UnmetShare),
 			seconds.Short(time.Duration(r.Waited * float64(time.Second)).Round(time.Second)), fmt.Sprintf("%.1f %%", 100*r.Used),
-			fmt.Sprintf("%.0f", r.Changes), fmt.Sprintf("%.0f", r.Launches), fmt.Sprintf("%.0f", r.Interrupted), fmt.Sprint(r.Failed),
+			fmt.Sprintf("%.0f", r.Changes), fmt.Sprintf("%.0f", r.Launches), fmt.Sprintf("%.0f", r.Interrupted), fmt.Sprint(r.Failed), note,
 		}
 	}
-	cli.PrintTable([]string{"policy", "cost", "unmet cpu-hours", "unmet", "longest wait", "used", "target changes", "launches", "interrupted", "failed ticks"}, table)
-	_, err := fmt.Fprintf(cli.Stdout, "%s to %s, %d seeds\n", rows[0].From.UTC().Format(time.RFC3339), rows[0].To.UTC().Format(time.RFC3339), rows[0].Seeds)
+	head := []string{"policy", "cost", "unmet cpu-hours", "unmet", "longest wait", "used", "target changes", "launches", "interrupted", "failed ticks"}
+	if noted {
+		head = append(head, "note")
+	} else {
+		for i := range table {
+			table[i] = table[i][:len(head)]
+		}
+	}
+	cli.PrintTable(head, table)
+	_, err := fmt.Fprintf(cli.Stdout, "%s to %s, %d %s\n", rows[0].From.UTC().Format(time.RFC3339), rows[0].To.UTC().Format(time.RFC3339),
+		rows[0].Seeds, map[bool]string{true: "seed", false: "seeds"}[rows[0].Seeds == 1])
 	return err
+}
+
+// note returns the note of a row.
+func note(r, first api.Simulated) string {
+	var all []string
+	if r.Dominated != "" {
+		all = append(all, "beaten by "+r.Dominated)
+	}
+	for _, m := range r.Misses {
+		all = append(all, "misses "+m)
+	}
+	if r.To != first.To {
+		all = append(all, "until "+r.To.UTC().Format(time.RFC3339))
+	}
+	return strings.Join(all, ", ")
+}
+
+// csvHead are the columns of --output csv. A cell of a number that is unknown is empty.
+var csvHead = []string{
+	"policy", "rank", "seeds", "from", "to", "currency", "cost", "cost_half_width", "unmet_cpu_hours", "unmet_half_width", "unmet_share", "wanted_cpu_hours",
+	"unused_cpu_hours", "used_share", "longest_wait_s", "machine_hours", "target_changes", "launches", "removed", "interrupted", "disrupted_copies", "failed_ticks", "misses",
+}
+
+func printCSV(to io.Writer, rows []api.Simulated) error {
+	w := csv.NewWriter(to)
+	number := func(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
+	lines := [][]string{csvHead}
+	for _, r := range rows {
+		cost, half, rank := "", "", ""
+		if r.Cost != nil {
+			cost, half = number(r.Cost.Mean), number(r.Cost.Half)
+		}
+		if r.Rank > 0 {
+			rank = strconv.Itoa(r.Rank)
+		}
+		lines = append(lines, []string{
+			r.Policy, rank, strconv.Itoa(r.Seeds), r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339), r.Currency, cost, half,
+			number(r.Unmet.Mean), number(r.Unmet.Half), number(r.UnmetShare), number(r.Wanted), number(r.UnusedBy[resource.CPUs.String()]), number(r.Used), number(r.Waited),
+			number(r.Hours), number(r.Changes), number(r.Launches), number(r.Removed), number(r.Interrupted), number(r.Disrupted), strconv.Itoa(r.Failed), strings.Join(r.Misses, "; "),
+		})
+	}
+	return w.WriteAll(lines)
 }
 
 func text(e api.Estimate, seeds int) string {

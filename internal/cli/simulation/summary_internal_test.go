@@ -33,7 +33,7 @@ func TestRows(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	seed := func(cost, unmet float64) simulate.Result {
 		return simulate.Result{
-			From: at, To: at.Add(time.Hour), Cost: price.Money(cost * float64(price.Unit)), Wanted: resource.Vector{10}, Unmet: resource.Vector{unmet},
+			From: at, To: at.Add(time.Hour), Ticks: 60, Cost: price.Money(cost * float64(price.Unit)), Wanted: resource.Vector{10}, Unmet: resource.Vector{unmet},
 			Offered: resource.Vector{20}, Waited: time.Duration(unmet) * time.Minute, Launches: 3, Markets: []simulate.Market{{Hours: 2}, {Hours: 3}},
 		}
 	}

@@ -16,7 +16,7 @@ const (
 	Unknown  State = iota // the check has not finished yet
 	OK                    // works
 	Standby               // another process does the work; ready
-	Degraded              // works, but an operator should know; ready
+	Degraded              // works, but needs an operator; ready
 	Failed                // not ready
 )
 

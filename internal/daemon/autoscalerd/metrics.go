@@ -88,7 +88,7 @@ func (m *poolMetrics) ticked(r api.TickRecord, lost error) {
 	}
 }
 
-// begin forgets the last tick: another process may hold the pool now.
+// begin drops the last tick: another process may hold the pool now.
 func (m *poolMetrics) begin() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

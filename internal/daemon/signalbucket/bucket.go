@@ -102,7 +102,7 @@ func Fetch(ctx context.Context, cache *release.Cache, bucket release.Bucket, ser
 	return cache.Fetch(ctx, bucket, ref)
 }
 
-// Forget forgets the first-seen record of a release in the layout of the service file.
+// Forget removes the first-seen record of a release in the layout of the service file.
 func Forget(ctx context.Context, cache *release.Cache, bucket release.Bucket, service config.Service, ref release.Ref) error {
 	if service.Releases.Layout == config.LayoutClusterman {
 		return cache.ForgetClusterman(ctx, bucket, service.Releases.Codename, ref)

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Style is the look of a text on a terminal with colours: a parameter of the escape sequence SGR.
+// Style is the appearance of a text on a terminal with colours: a parameter of the escape sequence SGR.
 type Style string
 
 // Styles.

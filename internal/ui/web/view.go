@@ -103,13 +103,14 @@ func keyName(k series.Key) string { return keyNames[k.Quantity] + k.Name }
 // marks returns the times on the axis of a window, at most about 8.
 func marks(w series.Window, live bool) (out []plot.Mark) {
 	span := w.To.Sub(w.From)
-	step := 24 * time.Hour
-	for _, d := range []time.Duration{
+	const day = 24 * time.Hour
+	var step time.Duration
+	for _, step = range []time.Duration{
 		time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
 		30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+		day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 182 * day, 364 * day, 728 * day,
 	} {
-		if span/d <= 8 {
-			step = d
+		if span/step <= 8 {
 			break
 		}
 	}
@@ -120,6 +121,8 @@ func marks(w series.Window, live bool) (out []plot.Mark) {
 		}
 		text := t.UTC().Format("15:04")
 		switch {
+		case span > 300*day:
+			text = t.UTC().Format("2 Jan 2006")
 		case step < time.Minute:
 			text = t.UTC().Format(time.TimeOnly)
 		case text == "00:00":
@@ -130,7 +133,11 @@ func marks(w series.Window, live bool) (out []plot.Mark) {
 	if live {
 		return append(out, plot.Mark{X: 1, Text: "now", Now: true})
 	}
-	return append(out, plot.Mark{X: 1, Text: w.To.UTC().Format("15:04"), Now: true, At: w.To.UnixMilli()})
+	end := "15:04"
+	if span > 9*day {
+		end = "2 Jan"
+	}
+	return append(out, plot.Mark{X: 1, Text: w.To.UTC().Format(end), Now: true, At: w.To.UnixMilli()})
 }
 
 // byteSafe are the bytes that a path segment may have as they are.

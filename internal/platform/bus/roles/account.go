@@ -4,7 +4,7 @@ package roles
 // the daemon's own account. Servers keep the streams under this name on their disks.
 const AccountStore = "WEIR"
 
-// AccountAuth is the account to which the servers send the users that they do not know.
+// AccountAuth is the account to which the servers send unknown users.
 const AccountAuth = "AUTH"
 
 // AccountSystem is the servers' own account.

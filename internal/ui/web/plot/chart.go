@@ -31,7 +31,8 @@ type Chart struct {
 	Lines   []Layer // the first is drawn last
 	Limits  []Layer // dashed
 	Bands   []Band
-	Gaps    []Band // of an Overlay, which has their areas; the chart has their texts
+	Peak    float64 // the upper edge is at least that high, so that plots beside each other have one scale
+	Gaps    []Band  // of an Overlay, which has their areas; the chart has their texts
 }
 
 // labelGap is the least distance of two labels, in pixels.
@@ -96,9 +97,8 @@ func (c Chart) texts(d *drawing, above string) {
 	d.notes(list)
 }
 
-// top returns the value at the upper edge: the peak with room above it. A limit is in view if it is at most 1.5 times
-// the peak. Otherwise above describes its present value.
-func (c Chart) top() (top float64, above string) {
+// Highest returns the highest value of the stack and the lines.
+func (c Chart) Highest() float64 {
 	peak := 0.0
 	sums := make([]float64, c.Columns)
 	for _, l := range c.Stack {
@@ -114,6 +114,13 @@ func (c Chart) top() (top float64, above string) {
 	for _, l := range c.Lines {
 		peak = max(peak, highest(l.Bins))
 	}
+	return peak
+}
+
+// top returns the value at the upper edge: the peak with room above it. A limit is in view if it is at most 1.5 times
+// the peak. Otherwise above describes its present value.
+func (c Chart) top() (top float64, above string) {
+	peak := max(c.Peak, c.Highest())
 	top = peak
 	for _, l := range c.Limits {
 		switch x := latest(l.Bins); {

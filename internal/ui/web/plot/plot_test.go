@@ -74,8 +74,10 @@ func TestGolden(t *testing.T) {
 		"spark":   plot.Spark{Name: "web", Columns: 8, Height: 36, Joined: bins(4, 4, gap, gap, 4, 4, 4, 5), Target: bins(4, 4, gap, gap, 5, 5, 5, 5), Maximum: bins(9, 9, 9, 9, 9, 9, 9, 9), Trouble: bins(0, 0, gap, gap, 2, 3, 0, 0)}.Draw(),
 		"history": plot.History{Name: "pools in trouble", Height: 40, NotServed: []int{0, 1, 0, 2}, Warn: []int{1, 0, 0, 5}}.Draw(),
 		"overlay": plot.Overlay{Columns: 8, Marks: []plot.Mark{{X: 0.5, Text: "12:00", Now: false}}, Gaps: []plot.Band{{From: 2, To: 4}}}.Draw(),
-		"cursor":  plot.Overlay{Columns: 8}.Front(0.75),
-		"ruler":   plot.Ruler([]plot.Mark{{X: 0.25, Text: "09:00", Now: false}, {X: 0.5, Text: "12:00", Now: false}, {X: 1, Text: "now", Now: true}}),
+		"scatter": plot.Scatter{Name: "cost against unmet demand", X: "cost", Y: "unmet cpu-hours", Height: 300, Dots: []plot.Dot{
+			{X: 346.2, Y: 400.1, HalfX: 0.4, HalfY: 10.1, Class: "a0", Text: "0.7"}, {X: 305, Y: 557.9, Class: "a1", Text: hostile}}}.Draw(),
+		"cursor": plot.Overlay{Columns: 8}.Front(0.75),
+		"ruler":  plot.Ruler([]plot.Mark{{X: 0.25, Text: "09:00", Now: false}, {X: 0.5, Text: "12:00", Now: false}, {X: 1, Text: "now", Now: true}}),
 		"fall": []byte(string(fall.Head(39, limits, []string{"min", "max"})) + string(fall.Row(steps[0], limits, nil)) +
 			string(fall.Row(steps[1], limits, nil)) + string(fall.Row(steps[2], limits, new(43.19)))),
 		"share": plot.Share("a0", 0.44),

@@ -102,18 +102,6 @@ func (s Signal) evaluated(standby ask.Signal) ask.Signal {
 	return one
 }
 
-// machines returns what one machine of each group offers, by the file.
-func (p Pool) machines() map[string]resource.Vector {
-	var out map[string]resource.Vector
-	for group, amounts := range p.Machines {
-		if out == nil {
-			out = map[string]resource.Vector{}
-		}
-		out[group] = amounts.vector()
-	}
-	return out
-}
-
 // Lease returns the lifetime of the pool's lease after a renewal. No other process takes over from a silent holder
 // before it ends. 0: the files lack it, so the default of the lease applies, which is at least 15 s.
 func Lease(s Service, p Pool) time.Duration {

@@ -36,10 +36,27 @@ type Case struct {
 	DisruptionLimit int `json:"disruption_limit,omitempty"`
 	// Refuse, if not empty, is why no node may be removed.
 	Refuse string `json:"refuse,omitempty"`
+	// Closed is why work of a kind may not begin now: it waits for a window. A kind that it lacks may begin.
+	Closed map[Work]string `json:"closed,omitempty"`
+	// Stuck is why a group gets at most one machine at a time, by group: its machines never join.
+	Stuck map[string]string `json:"stuck,omitempty"`
 	// Places is the answer of the pool's scheduler; nil: no answer, because of NoPlaces.
 	Places   *CasePlaces `json:"places,omitempty"`
 	NoPlaces string      `json:"no_places,omitempty"`
 }
+
+// Work is a kind of work that takes machines out of service, and that windows allow. An order of an operator for a node, a notice of
+// the provider that a machine ends, and the end of a machine that never joined are emergencies: they wait for no window.
+type Work string
+
+const (
+	WorkRoll    Work = "roll"     // instances that are marked as stale are replaced
+	WorkScaleIn Work = "scale_in" // nodes are removed because the pool needs less
+	WorkRepair  Work = "repair"   // running nodes are repaired or quarantined
+)
+
+// Works returns the names of all kinds of work.
+func Works() []string { return []string{string(WorkRoll), string(WorkScaleIn), string(WorkRepair)} }
 
 // CasePlaces is where the copies of the pool fit, by its scheduler. The Input of a decision has the answer, so a Case is
 // complete without the question.
@@ -110,6 +127,8 @@ type GroupState struct {
 	At time.Time `json:"at,omitzero"`
 	// Surge is the part of the target that was ordered beside marked instances.
 	Surge int `json:"surge,omitempty"`
+	// Boots is how long its machines took to join.
+	Boots Boots `json:"boots,omitzero"`
 	// Seen are the machines that the group has or had, by instance type. One is dropped when the provider offers others.
 	Seen map[string]SeenMachine `json:"seen,omitempty"`
 }
@@ -210,6 +229,7 @@ const (
 	KeptOverBudget    KeptCause = "over the disruption budget"
 	KeptUnderTarget   KeptCause = "joined nodes would be under the target capacity"
 	KeptNoScaleIn     KeptCause = "scale-in is barred"
+	KeptWindow        KeptCause = "waits for a window"
 	KeptReplacement   KeptCause = "replaces a stale instance"
 	KeptNoPlace       KeptCause = "no other place is proved for their copies"
 	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"

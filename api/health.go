@@ -281,6 +281,7 @@ const (
 	GateBreaker      Gate = "breaker"       // too many nodes of the pool are unhealthy
 	GateZone         Gate = "zone"          // too many nodes of the zone are unhealthy
 	GateSchedule     Gate = "schedule"      // the policy freezes this hour
+	GateWindow       Gate = "window"        // repairs wait for a window of the pool file
 	GateMinAvailable Gate = "min_available" // the disruption budget: too many nodes would be out of service
 	GateInProgress   Gate = "in_progress"   // other repairs are under way
 	GateRate         Gate = "rate"          // too many repairs began

@@ -19,6 +19,8 @@ const (
 	MaxPlacesStay  = 20      // nodes in Places.Stay
 	MaxPlacesApps  = 100     // entries in Places.Short, and in Places.Never
 	MaxPlacesText  = 300     // bytes of a text for people, and of a name
+	MaxHeadrooms   = 20      // entries in PlacesQuestion.Headroom
+	MaxHeadroom    = 10_000  // free places of one of them
 	MaxPlacesMoves = 5000    // in Places.Moves
 
 	MaxNeverApps = 1000 // entries in NeverPlaced.Apps
@@ -34,7 +36,43 @@ type PlacesQuestion struct {
 	Aside []string     `json:"aside,omitempty"` // nodes that keep their copies and take no more, such as unfit ones
 	Leave []string     `json:"leave,omitempty"` // candidates to remove; the first ones are preferred
 	Most  int          `json:"most,omitempty"`  // at most so many of the candidates are wanted; 0 to MaxPlacesLeave
-	Moves bool         `json:"moves,omitempty"` // list where the copies of Gone would go
+	// Headroom are the places that are to stay free.
+	Headroom []Headroom `json:"headroom,omitempty"`
+	Moves    bool       `json:"moves,omitempty"` // list where the copies of Gone would go
+}
+
+// Headroom is a number of places of one size that are to stay free. The number is max(Count, Percent), and at most as many as
+// Limits hold.
+type Headroom struct {
+	Name      string          `json:"name"` // unique in the pool
+	App       string          `json:"app,omitempty"`
+	Resources resource.Vector `json:"resources,omitzero"` // of one place; zero: the size and the limits of a copy of App
+	Count     int             `json:"count,omitempty"`    // 0 to MaxHeadroom
+	// Percent is a share of the desired copies of App. Without App it is a share of what all desired copies of the pool take.
+	Percent float64          `json:"percent,omitempty"`
+	Limits  resource.Request `json:"limits,omitzero"` // the most that all places take; a kind that it lacks has no limit
+	Group   string           `json:"group,omitempty"` // the places are on machines of this group; empty: of any
+}
+
+// Wanted returns the number of places. footprint is the size of one place, copies is the number of desired copies of the app, and
+// held is what all desired copies of the pool take.
+func (h Headroom) Wanted(footprint resource.Vector, copies int, held resource.Vector) int {
+	share := float64(copies)
+	if h.App == "" {
+		share = 0
+		for k, x := range footprint {
+			if x > 0 {
+				share = max(share, held[k]/x)
+			}
+		}
+	}
+	n := max(float64(h.Count), resource.Ceil(share*h.Percent/100))
+	for k, x := range footprint {
+		if most, limited := h.Limits.Get(resource.Kind(k)); limited && x > 0 {
+			n = min(n, resource.Floor(most/x))
+		}
+	}
+	return int(min(n, MaxHeadroom))
 }
 
 // PlacesKind is a kind of machine that the provider can add.
@@ -78,9 +116,38 @@ type Places struct {
 	Stays int          `json:"stays,omitempty"`
 	// Back are nodes of Gone with a copy that has no other place.
 	Back []string `json:"back,omitempty"`
+	// Headroom has an entry for each of the question, in its order. Free places are no copies, and count in none of the numbers
+	// of copies.
+	Headroom []PlacesHeadroom `json:"headroom,omitempty"`
 	// Moves are copies of Gone with their new places, if the question wants them. MovesCount counts all of them.
 	Moves      []PlacesMove `json:"moves,omitempty"`
 	MovesCount int          `json:"moves_count,omitempty"`
+}
+
+// PlacesHeadroom is how much of a Headroom exists: Wanted = Free + Ordered + Short.
+type PlacesHeadroom struct {
+	Name      string          `json:"name"`
+	Resources resource.Vector `json:"resources"` // of one place
+	Wanted    int             `json:"wanted"`
+	Free      int             `json:"free"`            // on nodes that exist
+	Ordered   int             `json:"ordered"`         // on machines of Coming, New and Probe
+	Short     int             `json:"short,omitempty"` // no group may get a machine for them now
+	Why       string          `json:"why,omitempty"`   // for people: why some are short, or why the number is unknown
+}
+
+// Text returns one line about the headroom: "headroom spare: 1 of 3 places free, 2 ordered".
+func (h PlacesHeadroom) Text() string {
+	text := fmt.Sprintf("headroom %s: %d of %d places free", h.Name, h.Free, h.Wanted)
+	if h.Ordered > 0 {
+		text += fmt.Sprintf(", %d ordered", h.Ordered)
+	}
+	if h.Short > 0 {
+		text += fmt.Sprintf(", no room for %d", h.Short)
+	}
+	if h.Why != "" {
+		text += ": " + h.Why
+	}
+	return text
 }
 
 // PlacesMove is a copy that loses its node. One of To, Group and Why is set.
@@ -98,10 +165,11 @@ func (p Places) Machines() []PlacesNeed { return slices.Concat(p.New, p.Probe) }
 // PlacesNeed is a number of machines of one group that copies need.
 type PlacesNeed struct {
 	Group  string  `json:"group"`
-	Nodes  int     `json:"nodes"`  // above 0
-	Weight float64 `json:"weight"` // of all these machines
-	Copies int     `json:"copies"` // that they hold; above 0
-	First  string  `json:"first"`  // the first of these copies: "web/3"
+	Nodes  int     `json:"nodes"`            // above 0
+	Weight float64 `json:"weight"`           // of all these machines
+	Copies int     `json:"copies"`           // that they hold; above 0, or there are Places
+	Places int     `json:"places,omitempty"` // free places of Places.Headroom that they hold
+	First  string  `json:"first"`            // the first of these copies, "web/3", or the headroom of the first place
 }
 
 // PlacesApp are copies of one app that have no place, for one reason.
@@ -163,7 +231,31 @@ func (q PlacesQuestion) Validate() error {
 			in[node] = list.name
 		}
 	}
+	if len(q.Headroom) > MaxHeadrooms {
+		return fmt.Errorf("headroom: %d entries, at most %d are allowed", len(q.Headroom), MaxHeadrooms)
+	}
+	for i, h := range q.Headroom {
+		if err := h.validate(); err != nil {
+			return fmt.Errorf("headroom[%d]: %w", i, err)
+		}
+	}
 	return placesCount("most", q.Most, 0, MaxPlacesLeave)
+}
+
+func (h Headroom) validate() error {
+	if err := placesName(h.Name); err != nil {
+		return fmt.Errorf("name: %w", err)
+	}
+	if err := h.Resources.Validate(); err != nil {
+		return fmt.Errorf("resources: %w", err)
+	}
+	if h.App == "" && h.Resources.IsZero() {
+		return errors.New("resources and app are missing: want one of them")
+	}
+	if !(h.Percent >= 0) || math.IsInf(h.Percent, 0) {
+		return fmt.Errorf("percent is %v: want a finite number of at least 0", h.Percent)
+	}
+	return errors.Join(placesCount("count", h.Count, 0, MaxHeadroom), placesText("app", h.App), placesText("group", h.Group))
 }
 
 func (k PlacesKind) validate() error {
@@ -232,7 +324,34 @@ func (p Places) Validate(q PlacesQuestion) error {
 	if needed+p.ShortCopies != p.Waiting {
 		return fmt.Errorf("waiting is %d: want %d, the copies of coming, new, probe and short_copies", p.Waiting, needed+p.ShortCopies)
 	}
+	if err := p.validateHeadroom(q); err != nil {
+		return err
+	}
 	return p.validateNodes(q)
+}
+
+// validateHeadroom checks the free places. A scheduler without this part returns none.
+func (p Places) validateHeadroom(q PlacesQuestion) error {
+	if len(p.Headroom) != 0 && len(p.Headroom) != len(q.Headroom) {
+		return fmt.Errorf("headroom: %d entries, want %d", len(p.Headroom), len(q.Headroom))
+	}
+	for i, h := range p.Headroom {
+		field := fmt.Sprintf("headroom[%d]", i)
+		if h.Name != q.Headroom[i].Name {
+			return fmt.Errorf("%s.name is %.80q: want %.80q", field, h.Name, q.Headroom[i].Name)
+		}
+		if err := h.Resources.Validate(); err != nil {
+			return fmt.Errorf("%s.resources: %w", field, err)
+		}
+		if err := errors.Join(placesCount(field+".free", h.Free, 0, MaxHeadroom), placesCount(field+".ordered", h.Ordered, 0, MaxHeadroom),
+			placesCount(field+".short", h.Short, 0, MaxHeadroom), placesText(field+".why", h.Why)); err != nil {
+			return err
+		}
+		if sum := h.Free + h.Ordered + h.Short; h.Wanted != sum {
+			return fmt.Errorf("%s.wanted is %d: want %d, the sum of free, ordered and short", field, h.Wanted, sum)
+		}
+	}
+	return nil
 }
 
 // validateNeeds checks the needed machines, and returns the number of their copies.
@@ -263,7 +382,8 @@ func (p Places) validateNeeds(q PlacesQuestion) (copies int, err error) {
 				return 0, fmt.Errorf("%s.group: %.80q is not the group of a kind, or occurs twice", field, n.Group)
 			}
 			seen[n.Group] = true
-			if err := errors.Join(placesCount(field+".nodes", n.Nodes, 1, list.most(k)), placesCount(field+".copies", n.Copies, 1, maxPlacesCount),
+			if err := errors.Join(placesCount(field+".nodes", n.Nodes, 1, list.most(k)), placesCount(field+".copies", n.Copies, max(0, 1-n.Places), maxPlacesCount),
+				placesCount(field+".places", n.Places, 0, MaxHeadrooms*MaxHeadroom),
 				placesText(field+".first", n.First)); err != nil {
 				return 0, err
 			}

@@ -64,6 +64,9 @@ const (
 	HoldBreaker   HoldKind = "breaker"   // of node health
 	HoldIgnorance HoldKind = "ignorance" // something that the decision needs is unknown
 	HoldInGroup   HoldKind = "group"     // a group is in backoff, busy, or at its bound
+	HoldHeadroom  HoldKind = "headroom"  // no group can add a machine for free places
+	HoldBoot      HoldKind = "boot"      // machines of a group never join
+	HoldWindow    HoldKind = "window"    // work waits for a window
 	HoldInNodes   HoldKind = "nodes"     // single nodes stay
 	HoldProvider  HoldKind = "provider"  // a request failed
 	HoldInRule    HoldKind = "rule"      // any other rule

@@ -14,12 +14,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
 // caseOf returns the case of a reading, the opinions and the orders, with the account of the
 // groups. It changes nothing.
 func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Case, resolve.Account) {
 	c := api.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
+	c.Closed = closed(l.config.Windows, now)
 	leaving := r.Records.Leaving()
 	marked := mark(&c, r.Snapshot, orders.Stale, leaving)
 	state := r.State
@@ -28,11 +30,15 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		of.Surge = min(of.Surge, c.Stale[group])
 		state.Groups[group] = of
 	}
-	c.State = updateBackoffs(now, r.Groups, state, decide.ClockAt(state.DecisionState, now), l.writer.Raised)
+	learnBoots(l.config, now, r, &state)
+	c.State = updateBackoffs(now, r.Groups, state, decide.ClockAt(state.DecisionState, now), func(group string) bool {
+		return l.writer.Raised(group) && !state.Groups[group].Boots.Stuck(l.config.FailedBoots)
+	})
 	c.Keeps = keeps(r.Groups, c.State, now)
 	account := r.Account(c.State)
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
+	limitStuck(l.config, &c)
 	c.Input = l.input(now, c, r.Snapshot)
 	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.LossSuspected, newState(now, orders.StateCreated, r.Snapshot))
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
@@ -45,6 +51,20 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		c.Disruption, c.DisruptionLimit = new(max(0, budget.Limit-len(budget.Out))), budget.Limit
 	}
 	return c, account
+}
+
+// closed returns the work of a tick that waits for a window, and why.
+func closed(windows calendar.Windows, now time.Time) map[api.Work]string {
+	var out map[api.Work]string
+	for _, work := range []api.Work{api.WorkRoll, api.WorkScaleIn} {
+		if why, _ := windows.Closed(string(work), now); why != "" {
+			if out == nil {
+				out = map[api.Work]string{}
+			}
+			out[work] = why
+		}
+	}
+	return out
 }
 
 // keeps returns the groups whose nodes cannot be removed now, with the reason.

@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -27,8 +28,14 @@ type Config struct {
 	// OrphansAfter is how long an instance may run before its node joins; then it is removed. 0: no
 	// limit.
 	OrphansAfter time.Duration
+	// FailedBoots is how many machines in a row may fail to join before the growth of their group stops; 0: any number.
+	FailedBoots int
 	// Machines is what one machine of a group offers, by group, if no better source is known. A node may report that much.
 	Machines map[string]resource.Vector
+	// Headroom are the places that the scheduler keeps free.
+	Headroom []api.Headroom
+	// Windows are the times at which a roll and a scale-in may begin.
+	Windows calendar.Windows
 	// IgnorePlaces: the scheduler receives no question where copies fit, and an earlier answer does not count.
 	IgnorePlaces bool
 	// CallTimeout is the timeout of each call that changes something. A call begins only if the

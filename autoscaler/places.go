@@ -34,6 +34,7 @@ func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r a
 	}
 	gone, aside := outsiders(r)
 	q := resolve.Question(*c, next, append(gone, assumed...), aside)
+	q.Headroom = config.Headroom
 	q.Moves = len(assumed) > 0
 	ctx, cancel := world.Limit(ctx, min(placesTimeout, config.stepTimeout()))
 	defer cancel()
@@ -50,6 +51,17 @@ func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r a
 		c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, c.NoPlaces)
 		c.Refuse = cmp.Or(c.Refuse, c.NoPlaces)
 	}
+}
+
+// noHeadroom returns why the free places of the configuration are not kept; nil if they are.
+func noHeadroom(config Config, c api.Case) error {
+	switch {
+	case len(config.Headroom) == 0 || c.Places != nil && len(c.Places.Headroom) > 0:
+		return nil
+	case c.Places != nil:
+		return errors.New("headroom: the scheduler of this pool does not count free places, so none are kept")
+	}
+	return errors.New("headroom: it is not known which places are free, so none are ordered")
 }
 
 // outsiders returns the nodes that are not in a case: the leaving ones, and those in quarantine.

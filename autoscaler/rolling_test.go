@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
 // mark marks the current instances of a group as stale.
@@ -163,4 +165,106 @@ func TestRollingAtTheMaximumWaits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An overdue roll begins nothing before its window opens, and then no more than the limits of a period. What the closing window
+// leaves waits for the next one. Every marked machine is replaced once, and none is missing.
+func TestRollWaitsForItsWindow(t *testing.T) {
+	t.Parallel()
+	const machines = 100
+	w, _, _ := steady(t, machines)
+	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: machines + 10, Target: machines}, w.now.Add(-time.Hour))
+	w.mark("a")
+	clock := func(d time.Duration) string { return w.now.Add(d).UTC().Format("15:04") }
+	windows, problems := calendar.DecodeWindows([]calendar.WindowKeys{
+		{Name: "first", Days: "daily", From: clock(20 * time.Minute), To: clock(25 * time.Minute), TimeZone: "UTC", Allow: []string{"roll"}},
+		{Name: "second", Days: "daily", From: clock(60 * time.Minute), To: clock(240 * time.Minute), TimeZone: "UTC", Allow: []string{"roll"}},
+	}, []string{"roll", "scale_in"}, time.LoadLocation)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	w.config.Windows = windows
+	w.config.Policy.Limits.MaxAdd, w.config.Policy.Limits.MaxRemove, w.config.Policy.Period = 4, 2, time.Minute
+	w.config.Prune.MaxWeight = 2
+	w.reconfigure()
+	began, removed := w.now, 0
+	for w.now.Sub(began) < 230*time.Minute {
+		r := w.tick()
+		at, surge, gone := r.At.Sub(began), 0, 0
+		for _, more := range r.Detail.Surge {
+			surge += more
+		}
+		for _, a := range r.Actions {
+			if a.Op == api.OpRemove {
+				gone++
+			}
+		}
+		removed += gone
+		open := at >= 20*time.Minute-time.Minute && at < 25*time.Minute || at >= 60*time.Minute-time.Minute
+		if surge > 4 || gone > 2 || !open && surge+gone > 0 || r.Snapshot.Joined < machines {
+			t.Errorf("after %v: surge %d, %d removed, %v joined, closed: %v", at, surge, gone, r.Snapshot.Joined, r.Case.Closed)
+		}
+		if why := r.Case.Closed[api.WorkRoll]; open == (why != "") && at != 19*time.Minute && at != 59*time.Minute {
+			t.Errorf("after %v: %q", at, why)
+		}
+	}
+	if removed != machines {
+		t.Errorf("%d machines were removed, want %d, each once", removed, machines)
+	}
+	w.wantTarget(machines)
+	w.wantBalanced()
+}
+
+// A scale-in waits for its window: the target falls, and no node goes. A growth does not wait.
+func TestScaleInWaitsForItsWindow(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 4)
+	from, to := w.now.Add(30*time.Minute).UTC(), w.now.Add(90*time.Minute).UTC()
+	w.config.Windows, _ = calendar.DecodeWindows([]calendar.WindowKeys{
+		{Name: "w", Days: "daily", From: from.Format("15:04"), To: to.Format("15:04"), TimeZone: "UTC", Allow: []string{"scale_in"}},
+	}, []string{"roll", "scale_in"}, time.LoadLocation)
+	w.reconfigure()
+	web.set(cpus(6*cpusPerNode), nil)
+	for range 8 {
+		w.tick()
+	}
+	w.wantTarget(6)
+	web.set(cpus(3*cpusPerNode), nil)
+	for range 10 {
+		r := w.tick()
+		if s := history.SummaryOf(r); r.Snapshot.Joined < 6 || r.Case.Closed[api.WorkScaleIn] == "" || !slices.ContainsFunc(s.Holds, func(h api.Hold) bool { return h.Kind == api.HoldWindow }) {
+			t.Fatalf("joined %v, closed %v, holds %+v", r.Snapshot.Joined, r.Case.Closed, s.Holds)
+		}
+	}
+	for w.now.Before(from.Add(20 * time.Minute)) {
+		w.tick()
+	}
+	w.wantTarget(3)
+	w.wantBalanced()
+}
+
+// A machine that never joined ends although no window is open, and its replacement comes.
+func TestEmergenciesWaitForNoWindow(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 4)
+	far := w.now.Add(12 * time.Hour).UTC()
+	w.config.Windows, _ = calendar.DecodeWindows([]calendar.WindowKeys{
+		{Name: "w", Days: "daily", From: far.Format("15:04"), To: far.Add(time.Hour).Format("15:04"), TimeZone: "UTC", Allow: []string{"roll", "scale_in", "repair"}},
+	}, []string{"roll", "scale_in", "repair"}, time.LoadLocation)
+	w.config.OrphansAfter = 10 * time.Minute
+	w.reconfigure()
+	w.nodes.change(func(n *nodes) { n.mute["a-5"] = true })
+	web.set(cpus(5*cpusPerNode), nil)
+	var ended strings.Builder
+	for range 60 {
+		for _, a := range w.tick().Actions {
+			if a.Op == api.OpRemove {
+				ended.WriteString(a.String())
+			}
+		}
+	}
+	if !strings.Contains(ended.String(), "a-5") {
+		t.Errorf("the machine that never joined stays: %q", ended.String())
+	}
+	w.wantTarget(5)
 }

@@ -174,6 +174,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	addProblem(r, err)
 	c.Input.History = history
 	addPlaces(ctx, l.world, l.config, &c, reading, w.gone)
+	addProblem(r, noHeadroom(l.config, c))
 	o := resolve.Resolve(c)
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
 		addProblem(r, fmt.Errorf("group %s is at its maximum, so its marked instances are replaced one by one, and now no instance can be removed: %s", group, o.Stuck[group]))

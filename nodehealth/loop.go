@@ -17,8 +17,9 @@ type Loop struct {
 
 	// The goroutine of Run owns the fields below.
 	judge     *judge.Judge
-	last      time.Time // the latest now
-	changed   bool      // findings or orders exist since the last publishCondition
+	last      time.Time    // the latest now
+	window    judge.Window // as the judge has it
+	changed   bool         // findings or orders exist since the last publishCondition
 	inventory *inventory
 	actor     *actor
 	pauses    *pauses

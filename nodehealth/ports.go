@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
 var (
@@ -151,6 +152,7 @@ type Config struct {
 	Cluster string
 	Pool    string
 	Policy  judge.Policy
+	Windows calendar.Windows // the times at which repairs may begin
 }
 
 // Validate returns all mistakes of c, joined, or nil.

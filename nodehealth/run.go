@@ -109,6 +109,7 @@ func (l *Loop) restore(data []byte) error {
 
 // start begins the goroutines that may block.
 func (l *Loop) start(ctx context.Context) {
+	l.stepWindow(l.now())
 	l.mail.Go(func() { l.memory.run(ctx) })
 	if l.world.Bus != nil {
 		l.mail.Go(func() { l.listen(ctx) })
@@ -136,6 +137,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.step(now, l.inventory.leftNodes(drained)...)
 	l.step(now, l.pauses.sync(now, l.judge)...)
 	l.step(now, l.pauses.drains()...)
+	l.stepWindow(now)
 	l.step(now, judge.Tick{})
 	l.step(now, l.actor.reconcile(now, l.judge)...)
 	l.actor.runWorkflows(ctx, now, l.judge)
@@ -145,6 +147,15 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.memory.queueSave(now, l.judge)
 	l.settle(ctx)
 	l.publishCondition()
+}
+
+// stepWindow passes to the judge whether repairs may begin, if that changed.
+func (l *Loop) stepWindow(now time.Time) {
+	closed, opens := l.config.Windows.Closed(string(api.WorkRepair), now)
+	if w := (judge.Window{Closed: closed, Opens: opens}); w != l.window {
+		l.window = w
+		l.step(now, w)
+	}
 }
 
 // settle begins the durable orders and saves the others.

@@ -48,8 +48,10 @@ func (c packer) places(now time.Time, q api.PlacesQuestion, text string) api.Pla
 			w.Nodes = append(w.Nodes, c.view(n))
 		}
 	}
+	held := c.heldSum()
+	w.Headroom = c.headroom(q.Headroom, held)
 	answer := fit.Solve(w)
-	answer.Held = c.heldSum()
+	answer.Held = held
 	c.last = answered{text, revision, answer}
 	return answer
 }
@@ -94,7 +96,7 @@ func (c packer) view(n *node) *fit.Node {
 // what runs on it is not certain, so it stays.
 func (c packer) fill(v *fit.Node, n *node) {
 	*v = fit.Node{
-		ID: n.facts.ID, Size: n.facts.Resources, Room: n.room(), Copies: v.Copies[:0],
+		ID: n.facts.ID, Group: n.facts.Group, Size: n.facts.Resources, Room: n.room(), Copies: v.Copies[:0],
 		Has:    limiter(c).has(n),
 		Closed: n.facts.Draining || n.blocked || n.restored || n.missed > 1,
 	}
@@ -221,6 +223,30 @@ func (c packer) elsewhere(s slot, gone map[*node]bool) bool {
 		}
 	}
 	return false
+}
+
+// headroom returns the places that are to stay free. held is what all desired copies take.
+func (c packer) headroom(all []api.Headroom, held resource.Vector) []fit.Headroom {
+	var out []fit.Headroom
+	for _, h := range all {
+		one := fit.Headroom{Place: fit.Copy{App: h.Name, Footprint: h.Resources, Group: h.Group}}
+		row, known := c.rows.apps[h.App]
+		switch {
+		case h.App == "":
+			one.Wanted = h.Wanted(h.Resources, 0, held)
+		case known:
+			one.Place.Footprint, one.Place.Limits = row.Footprint(), c.rows.limits(slot{h.App, row.Version, 0})
+			copies := c.needed(row)
+			if row.State == api.AppStopped {
+				copies = 0
+			}
+			one.Wanted = h.Wanted(one.Place.Footprint, copies, held)
+		default:
+			one.Why = "no row of app " + h.App + " in this pool: the size of a place is unknown"
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 // heldSum returns the sum of the footprints of all desired copies that a machine can hold. It adds millionths, which are whole

@@ -43,6 +43,40 @@ func TestFragmentationIsSeen(t *testing.T) {
 	}
 }
 
+// Two copies take the places of a headroom and wait for no machine. The places are free again within one boot time, and a pool
+// with headroom at rest changes nothing.
+func TestHeadroomIsRefilledWithinABootTime(t *testing.T) {
+	t.Parallel()
+	p, short, refilled, changes := policy(1), time.Time{}, time.Time{}, 0
+	p.Headroom = []api.Headroom{{Name: "spare", App: "web", Count: 2, Percent: 10}}
+	step := noon.Add(time.Hour)
+	r := run(t, simulate.Scenario{
+		Start: noon, Ticks: 120, Pool: p, Groups: []simulate.Group{machine("a", 3)},
+		Work: copies(t, simulate.App{Name: "web", Copy: resource.Vector{2.5, 100}, StartsIn: 5 * time.Second}, time.Hour, 3, 5),
+		Sink: func(r api.TickRecord) error {
+			h := r.Case.Places.Headroom[0]
+			switch {
+			case r.At.Before(step):
+				if r.At.After(noon.Add(20 * time.Minute)) {
+					changes += len(r.Actions)
+				}
+			case h.Free < 2:
+				short = r.At
+			case refilled.IsZero() && !short.IsZero():
+				refilled = r.At
+			}
+			return explained(r)
+		},
+	})
+	const boot = 20*time.Second + 240*time.Second // pending, and the slow launch of 1 of 20
+	if refilled.IsZero() || refilled.Sub(step) > boot+2*time.Minute || changes > 0 {
+		t.Errorf("short until %v, free again at %v; %d changes at rest", short, refilled, changes)
+	}
+	if r.Waited > 5*time.Second {
+		t.Errorf("the longest wait was %v, want that of a start, 5 s", r.Waited)
+	}
+}
+
 // A copy starts in its time, and one that is not desired ends: the unmet demand is the time of the starts.
 func TestCopiesTakeTheirTimeToStart(t *testing.T) {
 	t.Parallel()

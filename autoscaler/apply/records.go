@@ -32,6 +32,11 @@ func (rs Records) Leaving() map[string]bool {
 	return rs.nodes(func(r api.Drain) bool { return !drain.Stays(r) })
 }
 
+// LeavingByOrder returns the leaving nodes, without those that leave because they have not joined.
+func (rs Records) LeavingByOrder() map[string]bool {
+	return rs.nodes(func(r api.Drain) bool { return !drain.Stays(r) && r.Reason != api.DrainOrphan })
+}
+
 // InPlace returns the nodes with an in-place repair, begun or waiting.
 func (rs Records) InPlace() map[string]bool { return rs.nodes(drain.IsInPlace) }
 

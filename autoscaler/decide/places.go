@@ -51,6 +51,10 @@ func places(t, wanted, staying float64, p api.Places) api.Step {
 	for _, n := range p.Machines() {
 		needed += quantity(n.Weight)
 	}
+	beside := ""
+	if len(p.Headroom) > 0 {
+		beside = " and the headroom"
+	}
 	step := api.Step{Rule: api.RulePlaces, Before: wanted, After: wanted}
 	least := clip(min(quantity(staying), t) + needed)
 	switch {
@@ -61,10 +65,10 @@ func places(t, wanted, staying float64, p api.Places) api.Step {
 		step.Why = fmt.Sprintf("%s: the target of %s includes it", neededWhy(p), num(wanted))
 	case least > wanted && least == t:
 		step.After = least
-		step.Why = fmt.Sprintf("nodes of the weight %s stay for their copies: %s is not lowered to %s, kept", num(least), num(t), num(wanted))
+		step.Why = fmt.Sprintf("nodes of the weight %s stay for their copies%s: %s is not lowered to %s, kept", num(least), beside, num(t), num(wanted))
 	case least > wanted:
 		step.After = least
-		step.Why = fmt.Sprintf("nodes of the weight %s stay for their copies: -> %s in place of %s", num(least), num(least), num(wanted))
+		step.Why = fmt.Sprintf("nodes of the weight %s stay for their copies%s: -> %s in place of %s", num(least), beside, num(least), num(wanted))
 	case len(p.Coming) > 0:
 		step.Why = comingWhy(p)
 	case p.Waiting > 0:
@@ -78,6 +82,9 @@ func places(t, wanted, staying float64, p api.Places) api.Step {
 		first := p.Short[0]
 		step.Why += fmt.Sprintf("; no room for %s: %s", copiesOf(p.ShortCopies, first, len(p.Short)-1), OneLine(first.Why))
 	}
+	for _, h := range p.Headroom {
+		step.Why += "; " + OneLine(h.Text())
+	}
 	if len(p.Never) > 0 {
 		step.Why += "; " + OneLine(p.Never[0].NeverText())
 		if more := len(p.Never) - 1; more > 0 {
@@ -89,9 +96,9 @@ func places(t, wanted, staying float64, p api.Places) api.Step {
 
 // neededWhy returns "5 copies need 1 more in group green, frag/4 first".
 func neededWhy(p api.Places) string {
-	copies, first, parts := 0, "", []string(nil)
+	first, parts := "", []string(nil)
 	for i, n := range p.Machines() {
-		if copies += n.Copies; i == 0 {
+		if i == 0 {
 			first = OneLine(n.First)
 		}
 		part := fmt.Sprintf("%d more in group %s", n.Nodes, OneLine(n.Group))
@@ -100,22 +107,32 @@ func neededWhy(p api.Places) string {
 		}
 		parts = append(parts, part)
 	}
-	verb := " need "
-	if copies == 1 {
-		verb = " needs "
+	return held(p.Machines(), "need") + strings.Join(parts, " and ") + ", " + first + " first"
+}
+
+// held returns what the machines hold, as the subject of a verb: "5 copies need ", "1 copy and 2 free places need ".
+func held(needs []api.PlacesNeed, verb string) string {
+	copies, places, parts := 0, 0, []string(nil)
+	for _, n := range needs {
+		copies, places = copies+n.Copies, places+n.Places
 	}
-	return count(copies, "copy", "copies") + verb + strings.Join(parts, " and ") + ", " + first + " first"
+	if copies > 0 {
+		parts = append(parts, count(copies, "copy", "copies"))
+	}
+	if places > 0 {
+		parts = append(parts, count(places, "free place", "free places"))
+	}
+	if copies+places == 1 {
+		verb += "s"
+	}
+	return strings.Join(parts, " and ") + " " + verb + " "
 }
 
 // comingWhy returns "5 copies wait for 2 ordered machines".
 func comingWhy(p api.Places) string {
-	copies, machines := 0, 0
+	machines := 0
 	for _, n := range p.Coming {
-		copies, machines = copies+n.Copies, machines+n.Nodes
+		machines += n.Nodes
 	}
-	verb := " wait for "
-	if copies == 1 {
-		verb = " waits for "
-	}
-	return count(copies, "copy", "copies") + verb + count(machines, "ordered machine", "ordered machines")
+	return held(p.Coming, "wait") + "for " + count(machines, "ordered machine", "ordered machines")
 }

@@ -214,7 +214,8 @@ func chooseNodes(c api.Case, o *Outcome) {
 	weight, tasks := decide.Spent(o.Decision.State, c.Input.Policy)
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
-		Spent: plan.Spent{Weight: weight, Tasks: tasks}, OnlyStale: o.Decision.NoScaleIn != "", Disruption: c.Disruption,
+		Spent: plan.Spent{Weight: weight, Tasks: tasks}, Disruption: c.Disruption,
+		OnlyStale: o.Decision.NoScaleIn != "" || c.Closed[api.WorkScaleIn] != "", KeepStale: c.Closed[api.WorkRoll] != "",
 		Surge: SurgeLeft(c, o.Surge, nil), Places: prunePlaces(c, o.Decision),
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {

@@ -37,7 +37,7 @@ func groupsToRoll(c api.Case, held map[string]api.GroupBackoff) []api.GroupTarge
 	var out []api.GroupTarget
 	for _, g := range c.Groups {
 		_, inBackoff := held[g.ID]
-		if c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !keepsNodes(c, g.ID) {
+		if c.Closed[api.WorkRoll] == "" && c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !keepsNodes(c, g.ID) {
 			out = append(out, g)
 		}
 	}
@@ -69,6 +69,9 @@ func rollFullGroups(c api.Case, o *Outcome, held map[string]api.GroupBackoff) {
 	for _, g := range groupsToRoll(c, held) {
 		if c.State.Groups[g.ID].Surge > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first
+		}
+		if c.Stuck[g.ID] != "" {
+			continue // its replacement would never join
 		}
 		why := waits
 		if why == "" && calm && len(o.Rolled) == 0 {

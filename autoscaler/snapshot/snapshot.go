@@ -28,7 +28,9 @@ type Snapshot struct {
 	Target    float64 // of groups that are not stale
 	Fulfilled float64 // existing weight
 	Joined    float64 // weight whose node has joined and is not quarantined
-	Lost      int     // joined nodes that disappeared without a release
+	// Arrived are the instances whose node has joined since the snapshot before.
+	Arrived   map[string]bool
+	Lost      int // joined nodes that disappeared without a release
 	Condition Condition
 	// Starting is set if the reader just began, so that a node without a report may have joined.
 	Starting bool
@@ -271,6 +273,7 @@ func (s *Snapshot) addUsage(f api.NodeFacts, aside bool) bool {
 // setJoined sets which instances have joined and have reported, and counts joined ones that disappeared
 // without a release.
 func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
+	s.Arrived = map[string]bool{}
 	s.joined, s.reported = make(map[string]bool, len(s.Nodes)), make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
 		id := n.Instance.ID
@@ -279,6 +282,9 @@ func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
 		}
 		if before[id] || n.State.Joined() {
 			s.joined[id] = true
+		}
+		if n.State.Joined() && !before[id] {
+			s.Arrived[id] = true
 		}
 		if reported[id] || n.State.Joined() {
 			s.reported[id] = true

@@ -91,10 +91,10 @@ To try all of it on this machine, run "weir up", and in another terminal:
 func sortIntoGroups(root *cobra.Command) {
 	of := map[string]string{}
 	for _, g := range []struct{ title, names string }{
-		{"Look at a pool:", "status explain plan diff events decide cost simulate doctor"},
-		{"Change a pool:", "pool node pause resume offset"},
+		{"Look at a pool:", "status explain events diff decide cost doctor"},
+		{"Plan and change a pool:", "plan simulate prices pool node pause resume offset"},
 		{"Applications, signals and calendars:", "app signal release metrics calendar"},
-		{"Set up:", "up config context nats prices state version"},
+		{"Set up:", "up config context nats state version"},
 		{"Daemons:", "bootstrap autoscaler placer harmonizer agent notify web auth"},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.title, Title: g.title})

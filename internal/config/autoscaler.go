@@ -27,6 +27,9 @@ const advisorPeriods = 2
 // defaultOrphan is how long an instance may run before its node joins, in seconds.
 const defaultOrphan = 1800
 
+// defaultFailedBoots is how many machines in a row may fail to join.
+const defaultFailedBoots = 3
+
 // defaultGrace is how long a pool does not shrink after a part of its files left or changed.
 const defaultGrace = 5 * time.Minute
 
@@ -55,6 +58,9 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 
 		OrphansAfter: time.Duration(orphan) * time.Second,
 		Machines:     p.machines(),
+		FailedBoots:  orElse(either(s, p, func(a Autoscaling) *int { return a.FailedBoots }), defaultFailedBoots),
+		Headroom:     p.headroom(),
+		Windows:      p.Windows.Calendar(),
 		Grace:        orElse(either(s, p, func(a Autoscaling) *time.Duration { return a.ConfigurationGrace }), defaultGrace),
 		IgnorePlaces: !orElse(either(s, p, func(a Autoscaling) *bool { return a.Places }), true),
 		Default: ask.Signal{
@@ -94,22 +100,6 @@ func (s Signal) evaluated(service Service, standby ask.Signal) ask.Signal {
 		one.Windows[i].Optional = s.isCalendar()
 	}
 	return one
-}
-
-// machines returns what one machine of each group offers, by the file.
-func (p Pool) machines() map[string]resource.Vector {
-	var out map[string]resource.Vector
-	for group, amounts := range p.Machines {
-		var v resource.Vector
-		for k, x := range amounts.byKind() {
-			v[k] = orElse(x, 0)
-		}
-		if out == nil {
-			out = map[string]resource.Vector{}
-		}
-		out[group] = v
-	}
-	return out
 }
 
 // Lease returns the lifetime of the pool's lease after a renewal. No other process takes over from a silent holder

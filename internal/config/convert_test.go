@@ -46,7 +46,7 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 			Limits: api.TargetLimits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 10 * time.Minute,
 		},
 		Prune: api.PruneLimits{MaxWeight: 1},
-		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute, Grace: 5 * time.Minute,
+		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute, FailedBoots: 3, Grace: 5 * time.Minute,
 		Default: ask.Signal{
 			App: "__default__", Namespace: "weir", Name: "default", Period: 10 * time.Minute,
 			Windows:  []ask.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
@@ -75,7 +75,7 @@ resource_groups:
   - local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}
 scaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 1, max_tasks_to_kill: inf, min_node_scalein_uptime_seconds: 90}
 machines: {blue: {cpus: 0.9, mem: 1000}}
-autoscaling: {places: false, configuration_grace: 90s, combine: max, excluded_resources: [disk], cooldown: {up: 0s, down: 10m}, ignorance_max: 1h, drift: correct, budgets: [{direction: up, within: 1h, at_most: 50}], prevent_scale_down_after_capacity_loss: true, instance_loss_threshold: 2, orphan_instance_uptime_threshold_seconds: 0}
+autoscaling: {places: false, configuration_grace: 90s, combine: max, excluded_resources: [disk], cooldown: {up: 0s, down: 10m}, ignorance_max: 1h, drift: correct, budgets: [{direction: up, within: 1h, at_most: 50}], prevent_scale_down_after_capacity_loss: true, instance_loss_threshold: 2, orphan_instance_uptime_threshold_seconds: 0, failed_boots: 5}
 autoscale_signals:
   - app: web
     namespace: shop
@@ -102,7 +102,7 @@ autoscale_signals:
 			LossLimit: true, LossThreshold: 2,
 		},
 		Prune: api.PruneLimits{MaxWeight: 1, MaxTasks: api.Unbounded, MinUptime: 90 * time.Second},
-		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct, IgnorePlaces: true, Grace: 90 * time.Second,
+		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct, FailedBoots: 5, IgnorePlaces: true, Grace: 90 * time.Second,
 		Machines: map[string]resource.Vector{"blue": {resource.CPUs: 0.9, resource.Mem: 1000}},
 		Default: ask.Signal{
 			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second, TimeLimit: 25 * time.Second,

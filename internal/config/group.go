@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config/providers"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Group is one entry of resource_groups: a group, or a rule that finds groups. Its only key is the key of a
@@ -59,6 +60,18 @@ func (p Pool) Selected() []provider.Group {
 		all = append(all, g.Value)
 	}
 	return all
+}
+
+// machines returns what one machine of each group offers, by the file.
+func (p Pool) machines() map[string]resource.Vector {
+	var out map[string]resource.Vector
+	for group, amounts := range p.Machines {
+		if out == nil {
+			out = map[string]resource.Vector{}
+		}
+		out[group] = amounts.vector()
+	}
+	return out
 }
 
 // Abilities returns what the pool's provider can do for a node-health policy.

@@ -33,6 +33,8 @@ type Pool struct {
 	Health    *Health  `yaml:"health"` // nil: nodes are not checked
 	// Machines is what one machine of a group offers to copies, by group, if neither nodes nor provider show it.
 	Machines map[string]Amounts `yaml:"machines"`
+	Headroom []Headroom         `yaml:"headroom"`
+	Windows  Windows            `yaml:"windows"`
 	Ledger   Ledger             `yaml:"ledger"`
 
 	document document
@@ -227,6 +229,8 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.groupProblems()...)
 	ps = append(ps, p.signalProblems()...)
 	ps = append(ps, p.healthProblems()...)
+	ps = append(ps, p.headroomProblems()...)
+	ps = append(ps, p.Windows.problems(d)...)
 	ps = append(ps, p.Ledger.problems(d)...)
 	for _, group := range slices.Sorted(maps.Keys(p.Machines)) {
 		ps = append(ps, p.Machines[group].problems(d, "machines."+group)...)

@@ -100,6 +100,8 @@ func TestAutoscalingNumbers(t *testing.T) {
 		{"lease: 301s", "FILE:4: autoscaling.lease: is 5m1s: want 3s to 5m"},
 		{"drift: ignore", `FILE:4: autoscaling.drift: is "ignore": want obey or correct`},
 		{"instance_loss_threshold: -1", "FILE:4: autoscaling.instance_loss_threshold: is -1: want a number of nodes of at least 0"},
+		{"failed_boots: 0", ""},
+		{"failed_boots: -1", "FILE:4: autoscaling.failed_boots: is -1: want a number of machines of at least 0; 0 lets a group grow however many machines never join"},
 		{"default_signal_role: a/b", `FILE:4: autoscaling.default_signal_role: is "a/b": ` + nameHint},
 	} {
 		t.Run(c.keys, func(t *testing.T) {
@@ -150,6 +152,27 @@ func TestSignals(t *testing.T) {
 			`FILE:3: scaling_limits.min_capacity: is "many": want a number of at least 0, or "inf"`},
 		{"an amount of nothing", goodPool + signals(", max_request: {cpus: 0}"), at + ".max_request.cpus: is 0: want a number above 0"},
 		{"a machine without a size", goodPool + "machines: {blue: {cpus: -1}}\n", "FILE:4: machines.blue.cpus: is -1: want a number above 0"},
+		{"headroom", goodPool + "headroom: [{name: a, app: web, count: 2, percent: 10, limits: {cpus: 1}, group: blue}, {name: b, resources: {cpus: 0.5}, count: 6}]\n", ""},
+		{"headroom above the maximum", goodPool + "headroom: [{name: a, resources: {cpus: 0.5}, count: 7}, {name: b, resources: {cpus: 2}, percent: 5, count: 1}]\n",
+			"FILE:4: headroom[0].count: is 7, but the groups hold at most 6 such places within their maxima and max_capacity 3: want fewer or smaller places, or a higher maximum\n" +
+				"FILE:4: headroom[1].count: is 1, but the groups hold at most 0 such places within their maxima and max_capacity 3: want fewer or smaller places, or a higher maximum"},
+		{"headroom without a size or a number", goodPool + "headroom: [{name: a}, {name: a, app: web, resources: {cpus: 1}, percent: -1, group: red}, {name: c, resources: {cpus: 1}, count: 1, limits: {cpus: 0.5}}]\n",
+			"FILE:4: headroom[0].resources: is missing: want the size of a place, such as {cpus: 1, mem: 1024}, or app\n" +
+				"FILE:4: headroom[0].count: is missing: want a number of places, or percent\n" +
+				"FILE:4: headroom[1].name: \"a\" is a duplicate\n" +
+				"FILE:4: headroom[1].resources: conflicts with app: a place has the size of a copy of the app, or this size; keep one\n" +
+				"FILE:4: headroom[1].percent: is -1: want 0 to 1000\n" +
+				"FILE:4: headroom[1].group: is \"red\": want one of the groups of the pool, [blue]\n" +
+				"FILE:4: headroom[2].limits.cpus: is 0.5, less than one place of 1: want at least that"},
+		{"headroom without places", goodPool + "autoscaling: {places: false}\nheadroom: [{name: a, app: web, count: 1}]\n",
+			"FILE:5: headroom: conflicts with autoscaling.places: false: the scheduler finds the free places; remove one of them"},
+		{"windows", goodPool + "windows: [{name: nights, days: mon-fri, from: '22:00', to: '05:00', time_zone: Europe/Berlin, allow: [roll, scale_in, repair]}]\n", ""},
+		{"wrong windows", goodPool + "windows:\n- {name: nights, days: daily, from: '22:00', to: '05:00', time_zone: Europe/Bonn, allow: [roll]}\n- {name: b, days: daily, from: 'x', to: '05:00', time_zone: UTC, allow: [rotate]}\n",
+			"FILE:5: windows[0].time_zone: no time zone has the name \"Europe/Bonn\": want a name of the IANA database, such as Europe/Berlin\n" +
+				"FILE:6: windows[1].allow: has \"rotate\": want some of roll, scale_in, repair\n" +
+				"FILE:6: windows[1].from: is \"x\": want a time of the clock with two digits each, such as \"08:00\""},
+		{"windows that overlap", goodPool + "windows:\n- {name: a, days: daily, from: '22:00', to: '05:00', time_zone: UTC, allow: [roll]}\n- {name: b, days: sun, from: '04:00', to: '06:00', time_zone: UTC, allow: [roll]}\n",
+			"FILE:6: windows[1]: is open at the same time as windows[0], \"a\", and both allow roll, for example at Sun 2026-01-04 04:00 UTC: want separate times, or one window"},
 		{"a machine with another resource", goodPool + "machines: {blue: {cores: 1}}\n", "FILE:4: machines.blue.cores: no such key (allowed: cpus, disk, gpus, mem)"},
 		{"a bound without a signal", entry("max_request: {cpus: 1}"), at + ".max_request: bounds the answer of a signal of the app's own: add the signal's name, or remove it"},
 		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},

@@ -127,6 +127,7 @@ type Autoscaling struct {
 	LossBrake         *bool         `yaml:"prevent_scale_down_after_capacity_loss"`
 	LossThreshold     int           `yaml:"instance_loss_threshold"`
 	OrphanS           *int          `yaml:"orphan_instance_uptime_threshold_seconds"` // default 1800
+	FailedBoots       *int          `yaml:"failed_boots"`                             // default 3; 0: no limit
 	ByPriority        *bool         `yaml:"killable_nodes_prioritizing_v2"`
 	Places            *bool         `yaml:"places"` // default true: the scheduler proves where copies fit
 	// ConfigurationGrace is how long the pool does not shrink after a part of the files left or changed; default 5 minutes.
@@ -356,6 +357,9 @@ func (a Autoscaling) problems(d document) Problems {
 	}
 	if a.LossThreshold < 0 {
 		at("instance_loss_threshold", "is %d: want a number of nodes of at least 0", a.LossThreshold)
+	}
+	if a.FailedBoots != nil && *a.FailedBoots < 0 {
+		at("failed_boots", "is %d: want a number of machines of at least 0; 0 lets a group grow however many machines never join", *a.FailedBoots)
 	}
 	if a.OrphanS != nil && *a.OrphanS < 0 {
 		at("orphan_instance_uptime_threshold_seconds", "is %d: want seconds, at least 0; 0 ignores orphans", *a.OrphanS)

@@ -93,6 +93,13 @@ func (a Amounts) request() resource.Request {
 	return r
 }
 
+func (a Amounts) vector() (v resource.Vector) {
+	for k, x := range a.byKind() {
+		v[k] = orElse(x, 0)
+	}
+	return v
+}
+
 func (a Amounts) problems(d document, path string) Problems {
 	var ps Problems
 	for k, x := range a.byKind() {

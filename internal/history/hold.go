@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -146,7 +147,7 @@ func (h *holds) addRules() {
 	}
 }
 
-// addShort adds the copies for which no group can add a machine now, and those that no machine can ever hold.
+// addShort adds the copies and free places for which no group can add a machine now, and those that no machine can ever hold.
 func (h *holds) addShort() {
 	p := h.r.Case.Places
 	if p == nil {
@@ -154,6 +155,11 @@ func (h *holds) addShort() {
 	}
 	for _, app := range p.Short {
 		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, fmt.Sprintf("waiting copies: %s x%d: %s", app.App, app.Copies, app.Why))
+	}
+	for _, room := range p.Headroom {
+		if room.Why != "" {
+			h.addHold(api.DirectionUp, api.HoldHeadroom, room.Name, room.Text())
+		}
 	}
 	for _, app := range p.Never {
 		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, app.NeverText())
@@ -232,6 +238,12 @@ func (h *holds) addGroups() {
 	for _, group := range slices.Sorted(maps.Keys(c.Keeps)) {
 		h.addHold(api.DirectionDown, api.HoldInGroup, group, fmt.Sprintf("group %s keeps its nodes: %s", group, c.Keeps[group]))
 	}
+	for _, group := range slices.Sorted(maps.Keys(c.Stuck)) {
+		h.addHold(api.DirectionUp, api.HoldBoot, group, c.Stuck[group])
+	}
+	if why := explain.ClosedWindow(h.r, api.WorkRoll); why != "" {
+		h.addHold(api.DirectionUp, api.HoldWindow, string(api.WorkRoll), why)
+	}
 	for _, q := range plan.Held(h.r.State.Backoffs, h.r.State.Clock) {
 		h.addHold(api.DirectionUp, api.HoldInGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
 	}
@@ -269,7 +281,16 @@ func (h *holds) addKeptNodes() {
 				continue
 			}
 			name = string(k.Why)
-		case api.KeptGroupAtTarget, api.KeptNoScaleIn: // the group and the rule have their own holds
+		case api.KeptWindow:
+			kind, name = api.HoldWindow, string(api.WorkRoll)
+			h.addHold(api.DirectionDown, kind, name, h.r.Case.Closed[api.WorkRoll])
+			continue
+		case api.KeptNoScaleIn:
+			if why := explain.ClosedWindow(h.r, api.WorkScaleIn); why != "" {
+				h.addHold(api.DirectionDown, api.HoldWindow, string(api.WorkScaleIn), why)
+			}
+			continue
+		case api.KeptGroupAtTarget: // the group has its own hold
 			continue
 		}
 		h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))

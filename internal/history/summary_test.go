@@ -150,6 +150,19 @@ func TestEachHoldIsNamed(t *testing.T) {
 		{name: "group in backoff", need: more, edit: func(c *api.Case) {
 			c.State.Backoffs = []api.GroupBackoff{{Group: "green", Why: "InsufficientInstanceCapacity", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}}
 		}, want: "up group green", reason: "in backoff until 2026-03-01T12:05:00Z: Insufficient"},
+		{name: "machines that never join", need: more, edit: func(c *api.Case) {
+			c.Groups[0].Max, c.Stuck = c.Groups[0].Target, map[string]string{"blue": "group blue does not grow"}
+		}, want: "up boot blue", reason: "group blue does not grow"},
+		{name: "a scale-in without a window", need: less, edit: func(c *api.Case) {
+			c.Closed = map[api.Work]string{api.WorkScaleIn: "scale_in waits for window nights"}
+		}, want: "down window scale_in", reason: "scale_in waits for window nights"},
+		{name: "a roll without a window", need: enough, edit: func(c *api.Case) {
+			c.Closed, c.Stale = map[api.Work]string{api.WorkRoll: "roll waits for window nights"}, map[string]int{"blue": 1}
+			c.Nodes[0].Stale = true
+		}, want: "up window roll", reason: "roll waits for window nights"},
+		{name: "no room for headroom", need: enough, edit: answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
+			Headroom: []api.PlacesHeadroom{{Name: "spare", Wanted: 3, Free: 1, Short: 2, Why: "group blue is at its maximum"}}}),
+			want: "up headroom spare", reason: "headroom spare: 1 of 3 places free, no room for 2: group blue is at its maximum"},
 		{name: "groups at maximum", need: more, edit: func(c *api.Case) { c.Groups[0].Max, c.Groups[1].Max = 3, 4 }, want: "up group green", reason: "at its max of 4"},
 		{name: "groups at minimum", need: less, edit: func(c *api.Case) { c.Groups[0].Min, c.Groups[1].Min = 3, 2 }, want: "down group blue", reason: "at its min of 3"},
 		{name: "no groups", need: more, edit: func(c *api.Case) { c.Groups = nil }, want: "up group groups", reason: "group"},

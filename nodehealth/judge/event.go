@@ -113,6 +113,12 @@ type Drains struct {
 	Out map[string]disruption.Kind `json:"out"` // reason, by node
 }
 
+// Window reports whether repairs wait for a window of the pool.
+type Window struct {
+	Closed string    `json:"closed,omitempty"` // why repairs wait; empty: they may begin
+	Opens  time.Time `json:"opens,omitzero"`
+}
+
 // Hint reports that a node may have changed. Each mode checks it now.
 type Hint struct {
 	Node string `json:"node"`
@@ -160,6 +166,7 @@ func (Pause) event()       {}
 func (Resume) event()      {}
 func (Drains) event()      {}
 func (Hint) event()        {}
+func (Window) event()      {}
 func (Recover) event()     {}
 func (PathProof) event()   {}
 func (RepairOwner) event() {}

@@ -40,6 +40,7 @@ var gates = [...]gate{
 	{api.GateBreaker, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, poolBreakerOpen},
 	{api.GateZone, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, zoneFrozen},
 	{api.GateSchedule, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, frozen},
+	{api.GateWindow, atClaim | atBegin | atQuarantine | alone, outsideWindow},
 	{api.GateMinAvailable, atClaim | atBegin | atAct | atSilence | atQuarantine, overBudget},
 	{api.GateInProgress, atClaim | atReturn | alone | forAll, tooManyInProgress},
 	{api.GateRate, atClaim | atBegin, overRate},
@@ -102,6 +103,7 @@ type candidate struct {
 type safety struct {
 	rules       *rules
 	repairOwner string // why another owner repairs this pool; "": Weirkeeper does
+	window      Window
 	pauses      pauses
 	breakers    breakers
 	schedule    schedule
@@ -182,6 +184,13 @@ func zoneFrozen(c *candidate) refusal {
 func frozen(c *candidate) refusal {
 	until := c.schedule.until(c.now)
 	return refuse(!until.IsZero(), until, func(*candidate) string { return "the schedule forbids repairs now" })
+}
+
+// outsideWindow refuses a repair outside the windows of the pool. An operator's request, and a machine that does not run or that the
+// provider reclaims, are emergencies. A repair that has begun goes on.
+func outsideWindow(c *candidate) refusal {
+	waits := c.window.Closed != "" && c.node.requester == "" && c.node.State == Running && !c.node.planned
+	return refuse(waits, c.window.Opens, func(c *candidate) string { return c.window.Closed })
 }
 
 func overBudget(c *candidate) refusal {

@@ -62,6 +62,9 @@ func TestEachGate(t *testing.T) {
 		}, api.GateZone, acts | alone, 0, "zone a: 5 of 5"},
 		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Breaker: api.Breaker{Open: true}} }, "", 0, 0, ""},
 		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, api.GateSchedule, acts | alone, time.Hour, "the schedule forbids repairs now"},
+		{"no window is open", func(c *candidate) { c.window = Window{"repair waits for window nights", now.Add(time.Hour)} }, api.GateWindow, first | atQuarantine | alone, time.Hour, "repair waits for window nights"},
+		{"no window is open, and it does not run", func(c *candidate) { c.window.Closed, c.node.State = "closed", Terminated }, "", 0, 0, ""},
+		{"no window is open, and an operator ordered it", func(c *candidate) { c.window.Closed, c.node.requester = "closed", "ann" }, "", 0, 0, ""},
 		{"two others are out", func(c *candidate) {
 			serve(c)
 			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Quarantine

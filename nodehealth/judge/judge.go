@@ -61,6 +61,8 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []api.HealthFinding) {
 		j.proof(now, ev)
 	case RepairOwner:
 		j.setRepairOwner(ev)
+	case Window:
+		j.safety.window = ev
 	case Release:
 		j.released(now, ev)
 	case Tick:

@@ -26,6 +26,7 @@
 //	{"path": {"down": true|false, "why": W}}
 //	                        the path of the heartbeats fails, or works again
 //	{"repair_owner": {"other": true|false, "why": W}}
+//	{"window": {"closed": W, "opens": TIME}}
 //	{"advance": SECONDS}    time passes, second by second
 //
 // Time begins at t = 0, and only "advance" moves it. In each second the path of the heartbeats is

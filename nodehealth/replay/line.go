@@ -93,6 +93,8 @@ func parserOf(key string) (parser func(json.RawMessage) (line, error), known boo
 		return parseEvent[judge.Resume], true
 	case "hint":
 		return parseEvent[judge.Hint], true
+	case "window":
+		return parseEvent[judge.Window], true
 	case "recover":
 		return parseRecover, true
 	case "release":

@@ -32,6 +32,9 @@ const withWaiting = "testdata/v1-waiting"
 // withWork has messages of apps with ports, a spread and an end, which are optional keys that were added to version 1.
 const withWork = "testdata/v1-work"
 
+// withHeadroom has the question and the answer about free places, which are optional keys that were added to version 1.
+const withHeadroom = "testdata/v1-headroom"
+
 // fixture is one message of version 1, with the value that it stands for.
 type fixture struct {
 	value  any // a pointer, or a value that is not decoded
@@ -107,6 +110,9 @@ func all() map[string]fixture {
 	files[filepath.Join(withPlaces, "places.json")] = fixture{placesAnswer(), as(func(data []byte) (api.Places, error) {
 		return api.DecodePlaces(data, placesQuestion())
 	})}
+	question, answer := placesHeadroom()
+	files[filepath.Join(withHeadroom, "places_question_headroom.json")] = fixture{question, as(plain[api.PlacesQuestion])}
+	files[filepath.Join(withHeadroom, "places_headroom.json")] = fixture{answer, as(func(data []byte) (api.Places, error) { return api.DecodePlaces(data, question) })}
 	files[filepath.Join(withPlaces, "pending_sizes.json")] = fixture{api.Pending{
 		Total: 1, Resources: resource.Vector{50, 64}, Never: resource.Vector{50, 64},
 		Copies: []api.PendingCopy{{App: "typo", Version: "v1", Footprint: resource.Vector{50, 64}, Since: row.Updated, Why: placesAnswer().Never[0].Why, Never: true}},
@@ -160,6 +166,21 @@ func placesAnswer() api.Places {
 		Never: []api.PlacesApp{{App: "typo", Copies: 1, Footprint: resource.Vector{50, 64}, Why: "it needs 50 cpus, the largest machine (group b) has 8 cpus"}}, NeverCopies: 1,
 		Unplaceable: resource.Vector{50, 64}, Held: web.Scale(12), Leave: []string{"i-04"},
 		Stay: []api.PlacesStay{{Node: "i-03", Why: "web/4 (cpus=3 mem=256 disk=100) has no other place"}}, Stays: 1, Back: []string{"i-01"},
+	}
+}
+
+func placesHeadroom() (api.PlacesQuestion, api.Places) {
+	web, q := resource.Vector{3, 256, 100}, api.PlacesQuestion{Kinds: []api.PlacesKind{{Group: "a", Resources: resource.Vector{4, 8192, 10000}, Weight: 1, Room: 1}}}
+	q.Headroom = []api.Headroom{
+		{Name: "spare", App: "web", Count: 2, Percent: 10, Limits: resource.Request{}.With(resource.CPUs, 9)},
+		{Name: "large", Resources: resource.Vector{4, 512}, Count: 1, Group: "a"},
+	}
+	return q, api.Places{
+		Nodes: 2, New: []api.PlacesNeed{{Group: "a", Nodes: 1, Weight: 1, Places: 1, First: "a free place of spare"}}, Held: web.Scale(30),
+		Headroom: []api.PlacesHeadroom{
+			{Name: "spare", Resources: web, Wanted: 3, Free: 2, Ordered: 1},
+			{Name: "large", Resources: resource.Vector{4, 512}, Wanted: 1, Short: 1, Why: "group a may add only 1 machines now"},
+		},
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -14,15 +15,21 @@ type class struct {
 	limits    []Limit
 	share     float64 // the dominant share of one copy; infinite if nothing has such a resource
 	copies    []*Copy
+	group     string // the only group for them; empty: any
+	headroom  int    // as of a Copy
 }
 
 // classKey is what the copies of a class have in common.
 type classKey struct {
 	footprint resource.Vector
 	limits    string
+	group     string
+	headroom  int
 }
 
-func keyOf(c *Copy) classKey { return classKey{c.Footprint, ClassKey(c.Limits)} }
+func keyOf(c *Copy) classKey {
+	return classKey{c.Footprint, ClassKey(c.Limits), c.Group, c.headroom}
+}
 
 // classes returns the copies by footprint and limits, the largest first. Copies of one class are in order of app and index.
 func classes(copies []Copy, unit resource.Vector) []*class {
@@ -33,14 +40,15 @@ func classes(copies []Copy, unit resource.Vector) []*class {
 		key := keyOf(one)
 		c := byKey[key]
 		if c == nil {
-			c = &class{footprint: one.Footprint, limits: one.Limits, share: Share(one.Footprint, unit)}
+			c = &class{footprint: one.Footprint, limits: one.Limits, share: Share(one.Footprint, unit), group: one.Group, headroom: one.headroom}
 			byKey[key] = c
 			all = append(all, c)
 		}
 		c.copies = append(c.copies, one)
 	}
 	slices.SortFunc(all, func(a, b *class) int {
-		return cmp.Or(cmp.Compare(b.share, a.share), slices.Compare(b.footprint[:], a.footprint[:]), strings.Compare(ClassKey(a.limits), ClassKey(b.limits)))
+		return cmp.Or(cmp.Compare(b.share, a.share), slices.Compare(b.footprint[:], a.footprint[:]), strings.Compare(ClassKey(a.limits), ClassKey(b.limits)),
+			cmp.Compare(a.headroom, b.headroom))
 	})
 	for _, c := range all {
 		slices.SortFunc(c.copies, func(a, b *Copy) int {
@@ -50,9 +58,16 @@ func classes(copies []Copy, unit resource.Vector) []*class {
 	return all
 }
 
-// take removes the first copies of the class.
-func (c *class) take(n int) []*Copy {
-	taken := c.copies[:n]
-	c.copies = c.copies[n:]
+// in reports whether the copies may be on machines of a group.
+func (c *class) in(group string) bool { return c.group == "" || c.group == group }
+
+// assign removes the first copies of the class, counts them for the machines of a need, and returns them.
+func (c *class) assign(need *api.PlacesNeed, n int) (taken []*Copy) {
+	taken, c.copies = c.copies[:n], c.copies[n:]
+	if c.headroom > 0 {
+		need.Places += n
+	} else {
+		need.Copies += n
+	}
 	return taken
 }

@@ -8,6 +8,9 @@
 // emptied if each of its copies fits on another node, beside the copies of all nodes that were chosen before. No copy is moved
 // to a node that is chosen. So any subset of the chosen nodes can be emptied at the same time.
 //
+// Headroom is a number of places of one size that stay free. They are packed after the copies, and a node is emptied only if
+// they fit on the others too. They never change which machines the copies need.
+//
 // A copy may have limits: its port is free on the node, or the node has few other copies of its application.
 //
 // The work is bounded. Copies and candidates beyond the bound are not examined: such a copy needs no machine, and such a

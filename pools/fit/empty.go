@@ -29,6 +29,9 @@ type mover struct {
 func (s *solver) empty() {
 	q, m := s.Question, mover{solver: s, starts: map[classKey]*int{}}
 	limit := s.tree.steps + maxEmptySteps
+	if !m.reserveForWaiting() {
+		return
+	}
 	for i, id := range q.Leave {
 		if len(s.answer.Leave) >= q.Most || s.tree.steps >= limit {
 			return
@@ -57,8 +60,9 @@ func (m *mover) moveAll(n *Node, at int) (left *Copy) {
 		m.tree.set(at, closed())
 	}
 	m.moves = m.moves[:0]
-	for i := range len(n.Copies) + len(reserved) {
-		if c := copyAt(n.Copies, reserved, i); !m.move(c, at) {
+	lost := m.mayTake(n.Copies)
+	for i := range len(n.Copies) + len(reserved) + len(lost) {
+		if c := copyAt(n.Copies, reserved, lost, i); !m.move(c, at) {
 			m.undo()
 			if at >= 0 {
 				m.tree.set(at, own)
@@ -66,14 +70,69 @@ func (m *mover) moveAll(n *Node, at int) (left *Copy) {
 			return c
 		}
 	}
-	for _, one := range m.moves {
-		m.reserved[one.to] = append(m.reserved[one.to], one.copy)
-	}
+	m.reserve()
 	if at >= 0 {
 		m.reserved[at] = nil
 	}
 	return nil
 }
+
+// reserve records the moves in the plan.
+func (m *mover) reserve() {
+	for _, one := range m.moves {
+		m.reserved[one.to] = append(m.reserved[one.to], one.copy)
+	}
+}
+
+// reserveForWaiting reserves what mayTake returns for the waiting copies that have a place, and reports whether there is room for
+// it. Such copies may come from a node that leaves.
+func (m *mover) reserveForWaiting() bool {
+	var placed []Copy
+	for _, all := range m.reserved {
+		for _, c := range all {
+			if c.headroom == 0 {
+				placed = append(placed, *c)
+			}
+		}
+	}
+	lost := m.mayTake(placed)
+	for _, c := range lost {
+		if !m.move(c, -1) {
+			return false
+		}
+	}
+	m.reserve()
+	return true
+}
+
+// mayTake returns the free places that copies may take, wherever the scheduler puts them: a copy of c on a node leaves at least
+// floor(room/h) - ceil(c/h) places of h there. So headroom outlasts the move of these copies if that many more places are free.
+// Otherwise a pool would end a machine, order another one for the headroom, and so on.
+func (m *mover) mayTake(copies []Copy) (all []*Copy) {
+	for i := range m.Headroom {
+		place := m.Headroom[i].Place
+		if place.headroom = i + 1; m.Headroom[i].Wanted == 0 || m.answer.Headroom[i].Free == 0 {
+			continue
+		}
+		n := 0.0
+		for _, c := range copies {
+			parts := 1.0
+			for k, x := range place.Footprint {
+				if x > 0 {
+					parts = max(parts, resource.Ceil(c.Footprint[k]/x))
+				}
+			}
+			n += parts
+		}
+		for range int(min(n, maxTaken)) {
+			all = append(all, &place)
+		}
+	}
+	return all
+}
+
+// maxTaken bounds the places that copies may take. A pool with so many free places has them.
+const maxTaken = 100_000
 
 // move moves a copy away from the candidate at that place in line, and reports whether it has another place.
 func (m *mover) move(c *Copy, at int) bool {
@@ -108,12 +167,15 @@ func (m *mover) undo() {
 	}
 }
 
-// copyAt returns copy i of a candidate: its own ones, then those that the plan puts on it.
-func copyAt(own []Copy, reserved []*Copy, i int) *Copy {
-	if i < len(own) {
+// copyAt returns copy i of a candidate: its own ones, those that the plan puts on it, and those that its own ones may take.
+func copyAt(own []Copy, reserved, lost []*Copy, i int) *Copy {
+	switch {
+	case i < len(own):
 		return &own[i]
+	case i < len(own)+len(reserved):
+		return reserved[i-len(own)]
 	}
-	return reserved[i-len(own)]
+	return lost[i-len(own)-len(reserved)]
 }
 
 // stay records a candidate that cannot be emptied. left is a copy of it without another place, or nil.

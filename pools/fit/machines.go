@@ -2,6 +2,7 @@ package fit
 
 import (
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -109,7 +110,7 @@ func leastAfter(all []*class) []resource.Vector {
 // nil if no such machine is left. alone: no other kind is as good.
 func (m *machines) best(rest []*class, least []resource.Vector) (best *kind, what load, alone bool) {
 	for _, k := range m.kinds {
-		if k.left == 0 || !fits(&rest[0].footprint, &k.Resources) {
+		if k.left == 0 || !fits(&rest[0].footprint, &k.Resources) || !rest[0].in(k.Group) {
 			continue
 		}
 		l := m.load(k, rest, least)
@@ -126,12 +127,16 @@ func (m *machines) best(rest []*class, least []resource.Vector) (best *kind, wha
 	return best, what, alone
 }
 
-// load returns the copies for one machine of a kind.
+// load returns the copies for one machine of a kind. A free place has no value beside copies: headroom does not change which
+// machines they get.
 func (m *machines) load(k *kind, rest []*class, least []resource.Vector) (l load) {
 	room, has := k.Resources, map[Held]int(nil)
 	for i, c := range rest {
 		if m.steps++; m.steps > maxFillSteps && i >= fewClasses || !fits(&least[i], &room) {
 			break
+		}
+		if !c.in(k.Group) {
+			continue
 		}
 		if n := spare(c.limits, has, copiesIn(c, room)); n > 0 {
 			for _, l := range c.limits {
@@ -141,7 +146,9 @@ func (m *machines) load(k *kind, rest []*class, least []resource.Vector) (l load
 				has[l.Held] += n
 			}
 			l.parts = append(l.parts, part{c, n})
-			l.value += float64(n) * c.share / k.Weight
+			if c.headroom == 0 || rest[0].headroom > 0 {
+				l.value += float64(n) * c.share / k.Weight
+			}
 			room = room.Sub(c.footprint.Scale(float64(n)))
 		}
 	}
@@ -173,16 +180,19 @@ func (m *machines) use(k *kind, what load, machines int) {
 	need.Nodes += machines
 	need.Weight = float64(need.Nodes) * k.Weight
 	for _, p := range what.parts {
-		taken := p.class.take(p.n * machines)
-		need.Copies += len(taken)
-		m.move(api.PlacesMove{Group: k.Group}, taken...)
+		m.move(api.PlacesMove{Group: k.Group}, p.class.assign(need, p.n*machines)...)
 	}
 	k.left -= machines
 	k.Level += float64(machines) * k.Weight
 }
 
-// name returns "web/3".
-func name(c *Copy) string { return clip(c.App + "/" + strconv.Itoa(c.Index)) }
+// name returns "web/3", or "a free place of spare".
+func name(c *Copy) string {
+	if c.headroom > 0 {
+		return clip("a free place of " + c.App)
+	}
+	return clip(c.App + "/" + strconv.Itoa(c.Index))
+}
 
 // probe requests one machine of a kind of unknown size for the copies that no other machine holds, unless such a machine is
 // already ordered. All these copies count for it.
@@ -194,18 +204,17 @@ func (s *solver) probe(rest []*class) {
 		if k.Unknown && k.Coming > 0 {
 			return
 		}
-		if k.Unknown && k.Room > 0 && (best == nil || k.Level < best.Level) {
+		if k.Unknown && k.Room > 0 && (best == nil || k.Level < best.Level) && slices.ContainsFunc(rest, func(c *class) bool { return c.in(k.Group) }) {
 			best = k
 		}
 	}
-	if best == nil || len(rest) == 0 {
+	if best == nil {
 		return
 	}
+	rest = slices.DeleteFunc(rest, func(c *class) bool { return !c.in(best.Group) })
 	need := api.PlacesNeed{Group: best.Group, Nodes: 1, Weight: best.Weight, First: name(rest[0].copies[0])}
 	for _, c := range rest {
-		taken := c.take(len(c.copies))
-		need.Copies += len(taken)
-		s.move(api.PlacesMove{Group: best.Group}, taken...)
+		s.move(api.PlacesMove{Group: best.Group}, c.assign(&need, len(c.copies))...)
 	}
 	s.answer.Probe = []api.PlacesNeed{need}
 }

@@ -74,13 +74,7 @@ func (s *solver) setApart(all []*class) (rest []*class) {
 	if len(all) == 0 {
 		return nil
 	}
-	sizes := Sizes(s.Question.Kinds, func(yield func(string, resource.Vector) bool) {
-		for _, n := range s.Nodes {
-			if !yield(n.ID, n.Size) {
-				return
-			}
-		}
-	})
+	sizes := s.sizes("")
 	for _, c := range all {
 		why := WhyNever(c.footprint, sizes)
 		if why == "" {
@@ -95,19 +89,71 @@ func (s *solver) setApart(all []*class) (rest []*class) {
 	return rest
 }
 
+// sizes returns the sizes of the machines of a group, or of all groups if it is empty.
+func (s *solver) sizes(group string) []api.MachineSize {
+	kinds := s.Question.Kinds
+	if group != "" {
+		kinds = slices.DeleteFunc(slices.Clone(kinds), func(k api.PlacesKind) bool { return k.Group != group })
+	}
+	return Sizes(kinds, func(yield func(string, resource.Vector) bool) {
+		for _, n := range s.Nodes {
+			if (group == "" || n.Group == group) && !yield(n.ID, n.Size) {
+				return
+			}
+		}
+	})
+}
+
 // short lists the copies that a machine could hold, and that have no place.
 func (s *solver) short(rest unplaced) {
 	for _, c := range rest.classes {
-		s.answer.ShortCopies += len(c.copies)
-		why := s.whyShort(c.footprint)
-		s.answer.Short = appendApps(s.answer.Short, c, why)
-		s.move(api.PlacesMove{Why: why}, c.copies...)
+		s.addShort(c, s.whyShort(c))
 	}
 	for _, c := range rest.unexamined {
-		s.answer.ShortCopies += len(c.copies)
-		const why = "not examined: too many different copies wait"
-		s.answer.Short = appendApps(s.answer.Short, c, why)
-		s.move(api.PlacesMove{Why: why}, c.copies...)
+		s.addShort(c, "not examined: too many different copies wait")
+	}
+}
+
+func (s *solver) addShort(c *class, why string) {
+	if c.headroom > 0 {
+		if h := &s.answer.Headroom[c.headroom-1]; len(c.copies) > 0 {
+			h.Short, h.Why = h.Short+len(c.copies), why
+		}
+		return
+	}
+	s.answer.ShortCopies += len(c.copies)
+	s.answer.Short = appendApps(s.answer.Short, c, why)
+	s.move(api.PlacesMove{Why: why}, c.copies...)
+}
+
+// headroom returns the free places that a machine can hold, and begins the answer about all of them.
+func (s *solver) headroom() []*class {
+	var all []Copy
+	for i, h := range s.Headroom {
+		a := api.PlacesHeadroom{Name: h.Place.App, Resources: h.Place.Footprint, Wanted: h.Wanted, Why: clip(h.Why)}
+		if why := WhyNever(h.Place.Footprint, s.sizes(h.Place.Group)); why != "" && h.Wanted > 0 {
+			a.Short, a.Why = h.Wanted, why
+		} else {
+			a.Free = h.Wanted
+			for index := range h.Wanted {
+				one := h.Place
+				one.Index, one.headroom = index, i+1
+				all = append(all, one)
+			}
+		}
+		s.answer.Headroom = append(s.answer.Headroom, a)
+	}
+	return classes(all, s.unit)
+}
+
+// countPlaces calls count with each headroom, and the number of its places that are left.
+func (s *solver) countPlaces(rest unplaced, count func(h *api.PlacesHeadroom, left int)) {
+	left := make([]int, len(s.answer.Headroom)+1)
+	for _, c := range slices.Concat(rest.classes, rest.unexamined) {
+		left[c.headroom] += len(c.copies)
+	}
+	for i := range s.answer.Headroom {
+		count(&s.answer.Headroom[i], left[i+1])
 	}
 }
 
@@ -126,17 +172,18 @@ func appendApps(list []api.PlacesApp, c *class, why string) []api.PlacesApp {
 	return list
 }
 
-// whyShort returns why no group gets a machine for such a copy.
-func (s *solver) whyShort(footprint resource.Vector) string {
+// whyShort returns why no group gets a machine for such copies.
+func (s *solver) whyShort(c *class) string {
 	var causes []string
 	if len(s.Question.Kinds) == 0 {
 		return "the machines that the groups can add are unknown"
 	}
 	for _, k := range s.Question.Kinds {
 		switch {
+		case !c.in(k.Group):
 		case k.Unknown && k.Coming+k.Room > 0:
 			causes = append(causes, fmt.Sprintf("the size of the machines of group %s is unknown until the first one has joined", k.Group))
-		case k.Unknown || fits(&footprint, &k.Resources):
+		case k.Unknown || fits(&c.footprint, &k.Resources):
 			causes = append(causes, fmt.Sprintf("group %s %s", k.Group, cmp.Or(k.Why, fmt.Sprintf("may add only %d machines now", k.Room))))
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Each copy of a node that leaves is listed with its place: a node with room, a machine of a group, or why it has none. Copies that
-// waited before are not listed.
+// waited before are not listed, and neither are free places.
 func TestMovesOfNodesThatLeave(t *testing.T) {
 	one := func(app string, cpus float64, from string) fit.Copy {
 		return fit.Copy{App: app, Footprint: resource.Vector{cpus}, Leaves: from}
@@ -33,6 +33,15 @@ func TestMovesOfNodesThatLeave(t *testing.T) {
 	}
 	if !slices.Equal(got.Moves, want) || got.MovesCount != 4 {
 		t.Errorf("moves %+v, %d in total, want %+v", got.Moves, got.MovesCount, want)
+	}
+	w.Headroom = []fit.Headroom{{Place: fit.Copy{App: "spare", Footprint: resource.Vector{0.5}}, Wanted: 3}}
+	w.Question.Headroom = []api.Headroom{{Name: "spare", Resources: resource.Vector{0.5}, Count: 3}}
+	got = fit.Solve(w)
+	if err := got.Validate(w.Question); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Moves, want) || got.MovesCount != 4 {
+		t.Errorf("moves with headroom %+v, %d in total, want %+v", got.Moves, got.MovesCount, want)
 	}
 	w.Question.Moves = false
 	if got := fit.Solve(w); got.Moves != nil || got.MovesCount != 0 {

@@ -37,10 +37,12 @@ func Solve(w World) api.Places {
 
 func (s *solver) solve() {
 	s.answer.Nodes = len(s.Nodes)
-	rest := s.place(s.setApart(classes(s.Waiting, s.unit)))
+	rest := s.place(append(s.setApart(classes(s.Waiting, s.unit)), s.headroom()...))
+	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Free -= left })
 	s.answer.Coming = s.machinesOf(func(k api.PlacesKind) int { return k.Coming }).fill(rest.classes)
 	s.answer.New = s.machinesOf(func(k api.PlacesKind) int { return k.Room }).fill(rest.classes)
 	s.probe(rest.classes)
+	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Ordered = h.Wanted - h.Free - h.Short - left })
 	s.short(rest)
 	s.empty()
 }
@@ -137,7 +139,9 @@ func (s *solver) place(all []*class) (rest unplaced) {
 		if len(c.copies) == 0 {
 			continue
 		}
-		s.answer.Waiting += len(c.copies)
+		if c.headroom == 0 {
+			s.answer.Waiting += len(c.copies)
+		}
 		for _, one := range c.copies {
 			back[one.Leaves] = true
 		}
@@ -180,7 +184,7 @@ func (s *solver) put(i int, c *Copy) {
 func (s *solver) first(c *Copy, from int) int {
 	for {
 		i := s.tree.first(&c.Footprint, from)
-		if i == s.tree.leaves || s.allows(i, c) {
+		if i == s.tree.leaves || s.allows(i, c) && (c.Group == "" || c.Group == s.line[i].Group) {
 			return i
 		}
 		from = i + 1

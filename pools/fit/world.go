@@ -10,11 +10,20 @@ type World struct {
 	Nodes    []*Node // with different ids
 	Waiting  []Copy  // copies without a node, or that are to leave a node of Question.Gone; each once
 	Question api.PlacesQuestion
+	Headroom []Headroom // one for each of Question.Headroom; nil: none
+}
+
+// Headroom is a number of places that are to stay free. Copies that wait go first.
+type Headroom struct {
+	Place  Copy // App is the name of the headroom, and Group is where it is
+	Wanted int
+	Why    string // why the number is unknown; empty: it is known
 }
 
 // Node is a machine that exists.
 type Node struct {
 	ID     string
+	Group  string
 	Size   resource.Vector // what it offers to copies, in total
 	Room   resource.Vector // the free part of Size; below 0 if it has too many copies
 	Has    map[Held]int    // how many copies it has, of what copies have limits for
@@ -30,4 +39,6 @@ type Copy struct {
 	Footprint resource.Vector
 	Limits    []Limit
 	Leaves    string // of a waiting copy: the node of Question.Gone that still has it; empty: none
+	Group     string // the only group for it; empty: any
+	headroom  int    // a free place of headroom-1 in World.Headroom; 0: a copy
 }

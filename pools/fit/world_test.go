@@ -44,7 +44,7 @@ func randomWorld(r *rand.Rand) World {
 	}
 	var w World
 	for i := range r.IntN(13) {
-		n := &Node{ID: fmt.Sprint("n", i), Size: sizes[r.IntN(2)], Closed: r.IntN(8) == 0, Has: map[Held]int{}}
+		n := &Node{ID: fmt.Sprint("n", i), Group: fmt.Sprint("g", i%3), Size: sizes[r.IntN(2)], Closed: r.IntN(8) == 0, Has: map[Held]int{}}
 		if r.IntN(4) == 0 {
 			n.Has[Held{Port: 8080}]++ // of another process
 		}
@@ -83,6 +83,14 @@ func randomWorld(r *rand.Rand) World {
 			Coming: r.IntN(3), Room: r.IntN(4), Level: float64(r.IntN(4)), Why: "is at its maximum"}
 		w.Question.Kinds = append(w.Question.Kinds, k)
 	}
+	for i := range r.IntN(3) {
+		h := Headroom{Place: one(), Wanted: r.IntN(6)}
+		if h.Place.App = fmt.Sprint("h", i); r.IntN(3) == 0 {
+			h.Place.Group = fmt.Sprint("g", r.IntN(3))
+		}
+		w.Headroom = append(w.Headroom, h)
+		w.Question.Headroom = append(w.Question.Headroom, api.Headroom{Name: h.Place.App, App: h.Place.App})
+	}
 	w.Question.Most = max(r.IntN(len(w.Question.Leave)+1), r.IntN(len(w.Question.Leave)+1))
 	return w
 }
@@ -111,15 +119,25 @@ func TestRandomWorlds(t *testing.T) {
 	}
 }
 
+// placed is a free place of a plan, or one that a copy may take.
+type placed struct {
+	*Copy
+	on *Node
+}
+
 // check compares an answer and its plan with the rules. It computes with the copies, the nodes and the question alone.
 func check(s *solver, r *rand.Rand) error {
 	a, q := s.answer, s.Question
 	if err := a.Validate(q); err != nil {
 		return err
 	}
-	to := map[*Copy]*Node{} // the plan
+	to, places := map[*Copy]*Node{}, []placed(nil) // the plan
 	for i, n := range s.line {
 		for _, c := range s.reserved[i] {
+			if c.headroom > 0 {
+				places = append(places, placed{c, n})
+				continue
+			}
 			if to[c] != nil {
 				return fmt.Errorf("%v has two places", *c)
 			}
@@ -139,8 +157,7 @@ func check(s *solver, r *rand.Rand) error {
 			room[n.ID], has[n.ID] = n.Room, maps.Clone(n.Has)
 		}
 		var beyond error
-		move := func(c *Copy) {
-			n := to[c]
+		move := func(c *Copy, n *Node) {
 			room[n.ID] = room[n.ID].Sub(c.Footprint)
 			if !Allow(c.Limits, has[n.ID]) {
 				beyond = fmt.Errorf("%v is put on %s, which has %v", *c, n.ID, has[n.ID])
@@ -149,15 +166,27 @@ func check(s *solver, r *rand.Rand) error {
 				has[n.ID][l.Held]++
 			}
 		}
-		placed := 0
+		fits := 0
 		for i := range s.Waiting {
 			if c := &s.Waiting[i]; to[c] != nil {
-				placed++
-				move(c)
+				fits++
+				move(c, to[c])
 			}
 		}
-		if placed+a.Waiting+a.NeverCopies != len(s.Waiting) {
-			return fmt.Errorf("%d of %d copies that wait have a place", placed, len(s.Waiting))
+		free := make([]int, len(a.Headroom))
+		for _, p := range places {
+			if free[p.headroom-1]++; p.Group != "" && p.Group != p.on.Group || slices.Contains(slices.Concat(q.Gone, q.Aside, a.Leave), p.on.ID) {
+				return fmt.Errorf("a free place %+v is on node %s of group %s", *p.Copy, p.on.ID, p.on.Group)
+			}
+			move(p.Copy, p.on)
+		}
+		for i, h := range a.Headroom {
+			if h.Free > free[i] || h.Wanted != s.Headroom[i].Wanted || (h.Short > 0) != (h.Why != "") {
+				return fmt.Errorf("%+v, and the plan has %d free places of %d", h, free[i], s.Headroom[i].Wanted)
+			}
+		}
+		if fits+a.Waiting+a.NeverCopies != len(s.Waiting) {
+			return fmt.Errorf("%d of %d copies that wait have a place", fits, len(s.Waiting))
 		}
 		for _, n := range s.Nodes {
 			if !slices.Contains(a.Leave, n.ID) || r.IntN(3) == 0 {
@@ -167,7 +196,7 @@ func check(s *solver, r *rand.Rand) error {
 				if to[&n.Copies[i]] == nil {
 					return fmt.Errorf("%v of %s has no place", n.Copies[i], n.ID)
 				}
-				move(&n.Copies[i])
+				move(&n.Copies[i], to[&n.Copies[i]])
 			}
 		}
 		if beyond != nil {
@@ -179,7 +208,31 @@ func check(s *solver, r *rand.Rand) error {
 			}
 		}
 	}
+	if err := checkBeside(a, s.World); err != nil {
+		return err
+	}
 	return checkMissing(a, s.World, to)
+}
+
+// checkBeside compares the answer with that without headroom: the copies get the same machines.
+func checkBeside(a api.Places, w World) error {
+	w.Headroom, w.Question.Headroom = nil, nil
+	bare := Solve(w)
+	copies := func(needs []api.PlacesNeed) (out []string) {
+		for _, n := range needs {
+			if n.Copies > 0 {
+				out = append(out, fmt.Sprint(n.Group, n.Copies, n.First))
+			}
+		}
+		return out
+	}
+	for _, pair := range [][2]any{{bare.Waiting, a.Waiting}, {bare.Short, a.Short}, {bare.Never, a.Never}, {bare.Back, a.Back},
+		{copies(bare.Coming), copies(a.Coming)}, {copies(bare.New), copies(a.New)}, {copies(bare.Probe), copies(a.Probe)}} {
+		if !reflect.DeepEqual(pair[0], pair[1]) {
+			return fmt.Errorf("with headroom %v, and without %v", pair[1], pair[0])
+		}
+	}
+	return nil
 }
 
 // checkMissing checks the copies without a place.
@@ -187,6 +240,13 @@ func checkMissing(a api.Places, w World, to map[*Copy]*Node) error {
 	used := map[string]int{}
 	for _, n := range a.New {
 		used[n.Group] = n.Nodes
+	}
+	for i, h := range a.Headroom {
+		for _, k := range w.Question.Kinds {
+			if group := w.Headroom[i].Place.Group; h.Short > 0 && !k.Unknown && h.Resources.Fits(k.Resources) && used[k.Group] < k.Room && (group == "" || group == k.Group) {
+				return fmt.Errorf("%+v is short, and group %s has room", h, k.Group)
+			}
+		}
 	}
 	for _, short := range a.Short {
 		for _, k := range w.Question.Kinds {

@@ -67,6 +67,11 @@ func (s *Selector) Config() GroupConfig {
 	return GroupConfig{ID: s.Name, Min: s.Min, Max: s.Max, Target: s.Min, Resources: resource.Vector{m.CPUs, m.Mem, m.Disk, m.GPUs}}
 }
 
+// Machines implements provider.Sized.
+func (s *Selector) Machines() api.PlacesKind {
+	return api.PlacesKind{Group: s.Name, Resources: s.Config().Resources, Weight: 1, Room: s.Max}
+}
+
 // Selectors returns those groups that belong to this provider.
 func Selectors(groups []provider.Group) []*Selector {
 	var out []*Selector

@@ -28,6 +28,9 @@ type PruneInput struct {
 	// OnlyStale: the pool must not shrink now. Only stale instances go, because their replacements
 	// exist.
 	OnlyStale bool `json:"only_stale,omitempty"`
+	// KeepStale: stale instances are not replaced now. One goes only as any other does, if its group has too much without the
+	// replacement.
+	KeepStale bool `json:"keep_stale,omitempty"`
 	// Disruption is how many more nodes may be taken out of service now. nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
 	// Places, if not nil, is where the copies of the nodes fit.
@@ -224,7 +227,7 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		rest = p.joined - c.Weight
 	}
 	switch {
-	case p.in.OnlyStale && !c.Stale:
+	case p.in.OnlyStale && (!c.Stale || p.in.KeepStale):
 		return api.KeptNoScaleIn
 	case g == nil:
 		return api.KeptUnknownGroup
@@ -234,6 +237,8 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return api.KeptGroupAtTarget
 	case over != "":
 		return over
+	case p.in.KeepStale && c.Stale && !(g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack):
+		return api.KeptWindow
 	case canReplace(c) && !(g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack):
 		return api.KeptReplacement
 	case c.Node != api.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):

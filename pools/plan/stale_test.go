@@ -43,6 +43,35 @@ func TestFirstStale(t *testing.T) {
 	}
 }
 
+// While no window allows a roll, a stale instance stays although its replacement exists. A group with too much loses it all the same.
+func TestKeepStale(t *testing.T) {
+	t.Parallel()
+	fresh := aStale("f", "a", 0)
+	fresh.Stale = false
+	in := plan.PruneInput{
+		Nodes: []api.Candidate{fresh, aStale("s", "a", 3)}, Targets: map[string]int{"a": 1}, Target: 1, Joined: 2, Surge: map[string]int{"a": 1},
+		Limits: api.PruneLimits{MaxWeight: 9, MaxTasks: api.Unbounded}, KeepStale: true,
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*plan.PruneInput)
+		chosen int
+		kept   api.KeptCause
+	}{
+		{"no window", func(*plan.PruneInput) {}, 0, api.KeptWindow},
+		{"a window", func(in *plan.PruneInput) { in.KeepStale = false }, 1, ""},
+		{"too much without the replacement", func(in *plan.PruneInput) { in.Surge = nil }, 1, ""},
+		{"no window for a scale-in either", func(in *plan.PruneInput) { in.Surge, in.OnlyStale = nil, true }, 0, api.KeptNoScaleIn},
+	} {
+		in := in
+		c.change(&in)
+		got := plan.Prune(in)
+		if len(got.Choices) != c.chosen || c.chosen == 0 && got.Kept[0].Why != c.kept {
+			t.Errorf("%s: chosen %+v, kept %+v", c.name, got.Choices, got.Kept)
+		}
+	}
+}
+
 // While the pool must not shrink, only stale instances go. The others still count as capacity.
 func TestOnlyStale(t *testing.T) {
 	t.Parallel()

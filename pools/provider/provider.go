@@ -70,6 +70,13 @@ type Named interface {
 	GroupName() string
 }
 
+// Sized is a [Named] group of equal machines whose size the file has.
+type Sized interface {
+	Named
+	// Machines returns the kind of the machines. Room is their number at the maximum of the group.
+	Machines() api.PlacesKind
+}
+
 // Site is the input of Kind.Open.
 type Site struct {
 	Cluster string

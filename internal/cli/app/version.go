@@ -273,11 +273,7 @@ func waitReady(ctx context.Context, b *bus.Bus, cli *commands, row api.App) erro
 	defer again.Stop()
 	last := ""
 	for {
-		s, err := requestHarmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{App: row.Name})
-		if err != nil {
-			return err
-		}
-		line, ended, err := progressOf(*s.App, row)
+		line, ended, err := progressNow(ctx, b, cli.Cluster, row)
 		if line != "" && line != last {
 			fmt.Fprintln(cli.Stdout, line)
 			last = line
@@ -291,6 +287,19 @@ func waitReady(ctx context.Context, b *bus.Bus, cli *commands, row api.App) erro
 			return fmt.Errorf("wait for %s: %w: the update goes on; see \"weir app status %s\"", row.Name, context.Cause(ctx), row.Name)
 		}
 	}
+}
+
+// progressNow is progressOf for what the harmonizer reports now. While it has not read the row, there is no line.
+func progressNow(ctx context.Context, b *bus.Bus, cluster string, row api.App) (line string, ended bool, err error) {
+	s, err := requestHarmonizer(ctx, b, cluster, api.HarmonizerQuery{App: row.Name})
+	if errors.Is(err, errNoApp) {
+		_, _, err = readApp(ctx, b, cluster, row.Name)
+		return "", false, err
+	}
+	if err != nil {
+		return "", false, err
+	}
+	return progressOf(*s.App, row)
 }
 
 // progressOf returns a line about an application, whether what its row requests is complete, and the error of what has failed.

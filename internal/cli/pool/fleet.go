@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -127,6 +128,7 @@ type rollState struct {
 	Since time.Time `json:"since,omitzero"`
 	By    string    `json:"by,omitempty"`
 	Why   string    `json:"why,omitempty"`
+	Waits string    `json:"waits,omitempty"` // why no machine is replaced now: its machines never join, or no window is open
 }
 
 // rollFlags are the flags of "weir pool roll".
@@ -144,7 +146,8 @@ func (cli *commands) rollCommand() *cobra.Command {
 		Long: `Replace the present machines of a pool, for example after a change of the image: new
 machines start beside the old ones. As they join, the old ones are drained and
 terminated, within the step limits and the disruption budget of the pool. It is the
-order of "weir pool mark-stale". Machines that start later stay.
+order of "weir pool mark-stale". Machines that start later stay. If the pool file has
+windows for a roll, the roll waits for them.
 
 --status shows how many machines are left. --stop withdraws the order: machines that
 were not drained yet stay. --dry-run shows how many machines would be replaced.`,
@@ -242,6 +245,7 @@ func rollStates(r api.TickRecord, groups []string, marks []api.StaleMark, all bo
 			s.Since, s.By, s.Why, before = marks[i].At, marks[i].By, marks[i].Why, marks[i].At
 		}
 		if r.Case != nil {
+			s.Waits = cmp.Or(r.Case.Stuck[group], r.Case.Closed[api.WorkRoll])
 			for _, n := range r.Case.Nodes {
 				if n.Group != group {
 					continue
@@ -273,6 +277,9 @@ func (cli *commands) printRoll(states []rollState, f rollFlags) {
 		default:
 			fmt.Fprintf(cli.Stdout, "%s: %d of %d machines are from before %s and left, ordered by %s%s\n",
 				s.Group, s.Left, s.Total, cell.LocalTime(s.Since), s.By, cell.After(": ", s.Why))
+		}
+		if s.Waits != "" && s.Left > 0 && !f.stop {
+			fmt.Fprintf(cli.Stdout, "%s: %s\n", s.Group, s.Waits)
 		}
 	}
 }

@@ -77,7 +77,11 @@ func (cli *commands) markStale(ctx context.Context, b *bus.Bus, note api.Note, g
 		if err := orders.MarkStale(ctx, api.StaleMark{Note: note, Group: g}); err != nil {
 			return err
 		}
-		fmt.Fprintf(cli.Stdout, "the machines that %s has now are replaced from the next tick on\n", g)
+		from := "from the next tick on"
+		if r.Case != nil && r.Case.Closed[api.WorkRoll] != "" {
+			from = "later: " + r.Case.Closed[api.WorkRoll]
+		}
+		fmt.Fprintf(cli.Stdout, "the machines that %s has now are replaced %s\n", g, from)
 	}
 	cli.waits(r)
 	return nil

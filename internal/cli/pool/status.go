@@ -91,6 +91,19 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 		fmt.Fprintln(cli.Stdout, explain.CostLine(*r.Cost))
 	}
 	cli.printGroups(*r)
+	for _, g := range r.Snapshot.Groups {
+		for _, line := range r.State.Groups[g.ID].Boots.Lines(g.ID) {
+			fmt.Fprintln(cli.Stdout, line)
+		}
+	}
+	if p := r.Case.Places; p != nil {
+		for _, h := range p.Headroom {
+			fmt.Fprintln(cli.Stdout, h.Text())
+		}
+	}
+	for _, line := range explain.WindowLines(*r) {
+		fmt.Fprintln(cli.Stdout, line)
+	}
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return
 	}

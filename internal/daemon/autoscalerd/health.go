@@ -34,7 +34,7 @@ func (h *healthLoop) Condition() snapshot.Condition {
 
 // nodeHealth creates node health for the pool's policy. hints may be nil.
 func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodehealth.Memory, pause *pauseWatch, hints <-chan judge.Hint) (*nodehealth.Loop, error) {
-	c := nodehealth.Config{Cluster: a.pool.Cluster, Pool: a.pool.Name, Policy: a.pool.Health.Policy}
+	c := nodehealth.Config{Cluster: a.pool.Cluster, Pool: a.pool.Name, Policy: a.pool.Health.Policy, Windows: a.pool.Windows.Calendar()}
 	networks := netguard.Networks(a.pool.Allowed())
 	var heartbeat time.Duration
 	if mode, beats := c.Policy.WithDefaults().Detection.Mode(api.DetectAgentHeartbeat); beats {

@@ -50,7 +50,7 @@ func bigTick(nodes, apps int) api.TickRecord {
 			Groups: []api.GroupSnapshot{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true}},
 			Nodes:  map[string]int{"running": nodes - 1, "pending": 1}, Target: float64(nodes), Fulfilled: float64(nodes), Joined: float64(nodes - 1),
 		},
-		Case: &api.Case{Disruption: new(3), Input: api.DecisionInput{
+		Case: &api.Case{Disruption: new(3), Places: &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Name: "spare", Wanted: 3, Free: 2, Ordered: 1}}}}, Input: api.DecisionInput{
 			Now: at, Policy: api.DecisionPolicy{Limits: api.TargetLimits{Min: 1, Max: api.Unlimited}},
 			Default: api.Opinion{Signal: "weir/default", Verdict: api.VerdictValue, Request: request, At: at},
 		}},
@@ -62,7 +62,9 @@ func bigTick(nodes, apps int) api.TickRecord {
 			{Group: "a", Market: "on-demand m5 in z", Cause: api.CostHeld, Rule: "cooldown", Machines: 1, PerHour: new(0.25)},
 			{Group: "a", Market: "spot c5 in z", Cause: api.CostServing, Machines: 2}, {Group: "a", Market: "spot c5 in z", Cause: api.CostRoll, Machines: 1},
 		}},
-		State: api.PoolState{Wanted: new(5.0), DecisionState: api.DecisionState{Clock: at}, Backoffs: []api.GroupBackoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}},
+		State: api.PoolState{Wanted: new(5.0), DecisionState: api.DecisionState{Clock: at}, Backoffs: []api.GroupBackoff{{Group: "a", Since: at, Until: at.Add(time.Minute)}}, Groups: map[string]api.GroupState{
+			"a": {Boots: api.Boots{Times: map[string][]float64{"m5.large eu-1a": {90, 120}}, Failed: 2}}, "b": {},
+		}},
 	}
 	for i := range apps {
 		name := fmt.Sprintf("app-%03d", i)
@@ -98,6 +100,8 @@ func TestMetricsOfATick(t *testing.T) {
 		"signal_verdict{app-001~calendar,no_opinion}": 1, "signal_verdict{app-001~calendar,failed}": 0,
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
 		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
+		"boot_seconds{a,all,50}": 90, "boot_seconds{a,m5.large eu-1a,95}": 120, "failed_boots{a}": 2, "failed_boots{b}": 0,
+		"headroom_places{spare,wanted}": 3, "headroom_places{spare,free}": 2, "headroom_places{spare,short}": 0,
 		"weir_pool_cost_per_hour{serving,a,on-demand m5 in z}": 1.25, "weir_pool_cost_per_hour{held by cooldown,a,on-demand m5 in z}": 0.25,
 		"weir_pool_machines_without_price{a,spot c5 in z}": 3,
 		"drains{draining}": 1, "drains{repairing}": 1, "provider_calls_total{set_target,failed}": 1, "provider_calls_total{set_target,ok}": 0,
@@ -106,7 +110,7 @@ func TestMetricsOfATick(t *testing.T) {
 			t.Errorf("%s = %v, %t, want %v", series, v, ok, want)
 		}
 	}
-	for _, absent := range []string{"group_target{b}", "signal_latency_seconds{app-000}", "signal_age_seconds{app-000}", "request{app-000,gpus}"} {
+	for _, absent := range []string{"group_target{b}", "signal_latency_seconds{app-000}", "signal_age_seconds{app-000}", "request{app-000,gpus}", "boot_seconds{b,all,50}"} {
 		if v, ok := got[absent]; ok {
 			t.Errorf("%s = %v, want no series for an unknown value", absent, v)
 		}

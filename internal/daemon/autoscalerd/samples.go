@@ -2,7 +2,9 @@ package autoscalerd
 
 import (
 	"cmp"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -75,6 +77,34 @@ func (s *samples) state(state api.PoolState) {
 		s.add("wanted_capacity", *state.Wanted+state.Offset)
 	}
 	s.add("apps_need_unknown", float64(len(state.UnknownNeed)))
+	s.boots(state.Groups)
+}
+
+// boots adds the boot times of groups.
+func (s *samples) boots(groups map[string]api.GroupState) {
+	failed := map[string]float64{}
+	type key struct{ market, percentile string }
+	times := map[key]map[string]float64{}
+	for group, of := range groups {
+		failed[group] = float64(of.Boots.Failed)
+		for _, market := range slices.Concat([]string{""}, slices.Collect(maps.Keys(of.Boots.Times))) {
+			for name, q := range map[string]float64{"50": 0.5, "95": 0.95} {
+				k := key{cmp.Or(market, "all"), name}
+				boot, ok := of.Boots.Quantile(market, q)
+				if !ok {
+					continue
+				}
+				if times[k] == nil {
+					times[k] = map[string]float64{}
+				}
+				times[k][group] = boot.Seconds()
+			}
+		}
+	}
+	s.each("failed_boots", failed, larger)
+	for k, values := range times {
+		s.each("boot_seconds", values, larger, k.market, k.percentile)
+	}
 }
 
 func (s *samples) snapshot(r api.TickRecord) {
@@ -159,6 +189,13 @@ func (s *samples) decision(c api.Case, result api.CaseResult, d api.TickDetail) 
 	s.flag("scale_in_blocked", d.Refused != "")
 	if c.Disruption != nil {
 		s.add("disruption_budget_left", float64(*c.Disruption))
+	}
+	if c.Places != nil {
+		for _, h := range c.Places.Headroom {
+			for state, n := range map[string]int{"wanted": h.Wanted, "free": h.Free, "ordered": h.Ordered, "short": h.Short} {
+				s.add("headroom_places", float64(n), h.Name, state)
+			}
+		}
 	}
 	for _, kind := range resource.Kinds() {
 		if amount, requested := d.Request.Get(kind); requested {

@@ -173,7 +173,7 @@ func (a Instances) crashing(now time.Time) Condition {
 // tick adds what the last tick reports.
 func (c *list) tick(s api.Summary, f Facts) {
 	for _, g := range s.Groups {
-		if g.Backoff {
+		if g.Backoff && reason(s, api.HoldBoot, g.ID, "") == "" {
 			c.add(Condition{Rank: Degraded, Word: "Group backoff", Key: "backoff/" + g.ID, Why: reason(s, api.HoldInGroup, g.ID, "group "+g.ID+" is in backoff")})
 		}
 	}
@@ -194,6 +194,12 @@ func (c *list) tick(s api.Summary, f Facts) {
 			c.add(Condition{Rank: AtLimit, Word: "At maximum", Key: "maximum", Why: h.Why})
 		case h.Direction == api.DirectionDown && (h.Kind == api.HoldBreaker || h.Kind == api.HoldIgnorance) && h.Name != "tick":
 			c.add(Condition{Rank: Degraded, Word: "Scale-in blocked", Key: "blocked/" + h.Name, Why: h.Why})
+		case h.Kind == api.HoldWindow:
+			c.add(Condition{Rank: Changing, Word: "Waits for a window", Key: "window/" + h.Name, Why: h.Why})
+		case h.Kind == api.HoldBoot:
+			c.add(Condition{Rank: Degraded, Word: "Machines never join", Key: "boot/" + h.Name, Why: h.Why})
+		case h.Kind == api.HoldHeadroom:
+			c.add(Condition{Rank: Degraded, Word: "Headroom short", Key: "headroom/" + h.Name, Why: h.Why})
 		case h.Direction == api.DirectionUp && h.Kind == api.HoldProvider:
 			c.add(Condition{Rank: Degraded, Word: "Provider refuses", Key: "provider/" + h.Name, Why: h.Why})
 		}

@@ -74,7 +74,7 @@ func repairText(now time.Time, h api.HealthStatus, n api.NodeHealth) string {
 func GateText(now time.Time, gate api.Gate, until time.Time) string {
 	text := map[api.Gate]string{
 		api.GateOwner: "another owner repairs this pool", api.GatePause: "repairs are paused", api.GateBreaker: "too many nodes of the pool are unhealthy",
-		api.GateZone: "too many nodes of the zone are unhealthy", api.GateSchedule: "the policy freezes this hour",
+		api.GateZone: "too many nodes of the zone are unhealthy", api.GateSchedule: "the policy freezes this hour", api.GateWindow: "repairs wait for a window",
 		api.GateMinAvailable: "too many nodes would be out of service", api.GateInProgress: "other repairs are under way",
 		api.GateRate: "too many repairs began", api.GateBackoff: "the last repair was too recent", api.GateAttempts: "its repairs are used up",
 		api.GateUnknown: "no verdict now", api.GateAction: "no action of the policy fits the machine", api.GateRecheck: "the failure is checked again",

@@ -102,3 +102,17 @@ func TestFirstLinesOfProblems(t *testing.T) {
 		t.Log(strings.Join(lines, "\n    "))
 	}
 }
+
+// A status has the cause of machines that never join once, also while their group is in backoff.
+func TestOneProblemForMachinesThatNeverJoin(t *testing.T) {
+	why := api.Boots{Failed: 3, Last: longNode}.FailedText()
+	r := api.TickRecord{Case: &api.Case{Stuck: map[string]string{"green": "group green does not grow: " + why}}, Detail: &api.TickDetail{}, Result: &api.CaseResult{}}
+	r.State.Clock = time.Now()
+	for _, until := range []time.Time{{}, r.State.Clock.Add(time.Minute)} {
+		r.State.Backoffs = []api.GroupBackoff{{Group: "green", Why: why, Until: until, Failures: 1}}
+		var s api.PoolStatus
+		if warnOfTick(&s, r); len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], why) {
+			t.Errorf("backoff until %v: %q", until, s.Warnings)
+		}
+	}
+}

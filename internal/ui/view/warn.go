@@ -203,6 +203,9 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
 		add("%s", explain.Group(time.Now(), q))
 	}
+	for _, line := range explain.NeverJoin(r) {
+		add("%s", line)
+	}
 	if r.Detail != nil && r.Result != nil && r.Case != nil {
 		warnOfDecision(s, r.At, *r.Case, *r.Result, *r.Detail)
 	}
@@ -231,13 +234,18 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 	warnOfPlaces(s, c)
 }
 
-// warnOfPlaces adds why it is not known where copies fit, and which ones no machine can hold.
+// warnOfPlaces adds why it is not known where copies fit, which free places are missing, and which copies no machine can hold.
 func warnOfPlaces(s *api.PoolStatus, c api.Case) {
 	if c.NoPlaces != "" {
 		warn(s, "%s", c.NoPlaces)
 	}
 	if c.Places == nil {
 		return
+	}
+	for _, h := range c.Places.Headroom {
+		if h.Why != "" {
+			warn(s, "%s", h.Text())
+		}
 	}
 	for _, app := range c.Places.Never[:min(len(c.Places.Never), MaxReasons)] {
 		warn(s, "%s", NeverLine(app))

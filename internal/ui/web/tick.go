@@ -38,6 +38,7 @@ type ruleRow struct {
 // groupRow is the request for one group, and the answer.
 type groupRow struct {
 	Group, Swatch, Before, After string
+	Facts                        []string // boot times, and why the group does not grow
 	Requests                     []string
 	Latency                      string
 }
@@ -258,6 +259,12 @@ func (v *tickView) groups(t api.Summary, r *api.TickRecord) {
 		one := groupRow{Group: g.ID, Swatch: groupClass(i), After: strconv.Itoa(g.Target)}
 		if g.Before != 0 && g.Before != g.Target {
 			one.Before = strconv.Itoa(g.Before)
+		}
+		if r != nil {
+			one.Facts = r.State.Groups[g.ID].Boots.Lines("")
+			if r.Case != nil && r.Case.Stuck[g.ID] != "" {
+				one.Facts = append(one.Facts, r.Case.Stuck[g.ID])
+			}
 		}
 		if g.Backoff {
 			one.Requests = append(one.Requests, "in backoff")

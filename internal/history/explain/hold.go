@@ -1,0 +1,68 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// ClosedWindow returns why work of a tick waits for a window. It is empty if the work may begin, or if there is none: a closed window
+// delays nothing while no machine is marked, or while the pool has no more machines than it needs.
+func ClosedWindow(r api.TickRecord, work api.Work) string {
+	if r.Case == nil || r.Detail == nil {
+		return ""
+	}
+	var waits bool
+	switch work {
+	case api.WorkRoll:
+		waits = len(r.Case.Stale) > 0
+	case api.WorkScaleIn:
+		barred := slices.ContainsFunc(r.Detail.Kept, func(k api.KeptNode) bool { return k.Why == api.KeptNoScaleIn })
+		waits = barred && r.Detail.Refused == "" && r.Detail.Excess > surge(r)+resource.Slack
+	}
+	if !waits {
+		return ""
+	}
+	return r.Case.Closed[work]
+}
+
+// surge returns the weight beyond the target that replaces marked machines.
+func surge(r api.TickRecord) (sum float64) {
+	for _, g := range r.Case.State.Groups {
+		sum += float64(g.Surge)
+	}
+	for _, more := range r.Detail.Surge {
+		sum += float64(more)
+	}
+	return sum
+}
+
+// WindowLines returns one line for each kind of work of a tick that waits for a window.
+func WindowLines(r api.TickRecord) (lines []string) {
+	for _, work := range []api.Work{api.WorkRoll, api.WorkScaleIn} {
+		if why := ClosedWindow(r, work); why != "" {
+			lines = append(lines, why)
+		}
+	}
+	return lines
+}
+
+// NeverJoin returns one line for each group whose machines never join, in order of group. It leaves out a group in backoff for
+// that cause, because the line about the backoff has the cause.
+func NeverJoin(r api.TickRecord) (lines []string) {
+	if r.Case == nil {
+		return nil
+	}
+	held := plan.InBackoff(r.State.Backoffs, r.State.Clock)
+	for _, group := range slices.Sorted(maps.Keys(r.Case.Stuck)) {
+		text := r.Case.Stuck[group]
+		if b, is := held[group]; !is || !strings.HasSuffix(text, b.Why) {
+			lines = append(lines, text)
+		}
+	}
+	return lines
+}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Query selects the windows of all series of one type and name whose dimensions include the given ones.
+// Query selects the windows of all series of one type and name whose dimensions include the given ones. With a Source it
+// selects the series that this source answers to Text.
 type Query struct {
 	Type       Type
 	Name       string
@@ -24,6 +25,17 @@ type Query struct {
 	// Prefix, with Regex, is a required prefix of the stored name. AppName(app, "") restricts the pattern to one
 	// application.
 	Prefix string
+	// Source is the name of a source of windows in the service file; empty: the store of the pool. With a Source, Type, Name
+	// and Regex are empty, and Dimensions are the values of the variables in Text, by name.
+	Source string
+	// Text is the query in the language of the source.
+	Text string
+	// Step is the distance of the points, a positive number of whole seconds. Times are multiples of it.
+	Step time.Duration
+	// Lag is how long after its time a point is complete. Younger points are not requested.
+	Lag time.Duration
+	// Whole: a point may depend on From and To, so that a window cannot be put together from two answers.
+	Whole bool
 }
 
 const (

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -30,6 +31,12 @@ type Window struct {
 	Resolution time.Duration
 	// Optional is set if the request is sent without the window while it is stale or unknown.
 	Optional bool
+
+	// Source, Query, Step, Lag and Whole are those of metrics.Query. Then Type is empty, and the series have the Name with
+	// the dimensions of the answer.
+	Source, Query string
+	Step, Lag     time.Duration
+	Whole         bool
 }
 
 // windowReader reads the windows of one moment. It reads each one once, even if several requests
@@ -48,7 +55,7 @@ func newWindowReader(ctx context.Context, c Config, ports Ports, now time.Time) 
 	return &windowReader{
 		config: c, now: now,
 		read: func(q metrics.Query) (series []metrics.Series, err error) {
-			ctx, end := ports.Trace.Begin(ctx, trace.Window, q.Name)
+			ctx, end := ports.Trace.Begin(ctx, trace.Window, cmp.Or(q.Name, q.Text))
 			defer func() { end(err) }()
 			limited, cancel := ports.Limit(ctx, c.Timeout())
 			defer cancel()
@@ -103,6 +110,11 @@ func (r *windowReader) series(app string, windows []Window) (out []sigproto.Seri
 // query returns the query of a window to the store.
 func (c Config) query(app string, w Window, now time.Time) metrics.Query {
 	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now, Regex: w.Regex, Resolution: w.Resolution}
+	if w.Source != "" {
+		q.Name, q.Source, q.Text, q.Step, q.Lag, q.Whole = "", w.Source, w.Query, w.Step, w.Lag, w.Whole
+		q.Dimensions = metrics.VariablesOf(w.Query, map[string]string{"app": app, "cluster": c.Cluster, "pool": c.Pool})
+		return q
+	}
 	if w.Regex {
 		q.Prefix = metrics.AppName(app, "")
 		return q
@@ -142,7 +154,7 @@ func splitName(configured string) (name string, d metrics.Dimensions) {
 
 // window returns the series that match q. It waits for a read of q in progress.
 func (r *windowReader) window(q metrics.Query) ([]metrics.Series, error) {
-	key := fmt.Sprintf("%s|%t|%s|%s|%d|%d", q.Type, q.Regex, q.Prefix, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano(), q.Resolution)
+	key := fmt.Sprintf("%s|%t|%q|%q|%d|%d|%q|%q|%d|%d", q.Type, q.Regex, q.Prefix, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano(), q.Resolution, q.Source, q.Text, q.Step, q.Lag)
 	r.mu.Lock()
 	once, ok := r.reads[key]
 	if !ok {
@@ -166,11 +178,15 @@ func fresh(series []metrics.Series, w Window, now time.Time) error {
 			newest = t
 		}
 	}
-	// A point's time has no fraction of a second. A slot ends with its last second.
-	if newest.IsZero() || now.Sub(newest)-w.Resolution > w.MaxAge+time.Second {
+	if newest.IsZero() || w.age(newest, now) > w.MaxAge+time.Second { // a point's time has no fraction of a second
 		return &staleError{metric: w.Name, newest: newest, window: w, now: now}
 	}
 	return nil
+}
+
+// age returns how old the newest point is that could be newer. A slot ends with its last second, and a source answers later.
+func (w Window) age(newest, now time.Time) time.Duration {
+	return now.Sub(newest) - w.Resolution - w.Lag
 }
 
 // staleError is the error of a window whose newest point is too old.
@@ -185,7 +201,7 @@ func (e *staleError) Error() string {
 	if e.newest.IsZero() {
 		return fmt.Sprintf("%s has no point in the last %v", e.metric, e.window.Range)
 	}
-	age := (e.now.Sub(e.newest) - e.window.Resolution).Round(time.Second)
+	age := e.window.age(e.newest, e.now).Round(time.Second)
 	return fmt.Sprintf("newest point of %s is %v old, at most %v is allowed", e.metric, age, e.window.MaxAge)
 }
 
@@ -209,6 +225,9 @@ func (r *windowReader) tooShort(series []metrics.Series, w Window) string {
 // pool unless the configured name has them. A regular expression matches whole keys, so the request
 // has whole keys.
 func (w Window) shownName(app string, s metrics.Series) string {
+	if w.Source != "" {
+		return metrics.Key(w.Name, s.Dimensions)
+	}
 	name := strings.TrimPrefix(s.Name, metrics.AppName(app, ""))
 	if w.Regex {
 		return metrics.Key(name, s.Dimensions)

@@ -97,7 +97,7 @@ func busCommands() map[string][]string {
 		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"}, "state aside": {"state", "--reason", "x"},
 		"state backup": {"none.tar", "--cluster", "none"}, "state restore": {"testdata/backup.tar", "--cluster", "other"},
 		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil, "signal try": {"forecast", "--app", "web", "--metric", "none"},
-		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},
+		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"}, "metrics try": nil,
 		"metrics import":     {"testdata/metrics.lp"},
 		"harmonizer release": nil,
 		"nats streams":       {"--pool", "default"},

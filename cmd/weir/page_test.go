@@ -44,7 +44,7 @@ func TestPages(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
 			installations.Take(t)
-			p := &page{t: t, dir: t.TempDir(), env: home.env(t), tree: tree, running: map[string]func(){}}
+			p := &page{t: t, dir: t.TempDir(), env: home.env(t), tree: tree, running: map[string]func(){}, addresses: map[string]string{}}
 			for _, b := range blocks {
 				p.follow(b)
 			}
@@ -84,29 +84,28 @@ func blocksOf(text string) (blocks []block) {
 // "..." stands for any text, on a line of its own for any lines. One whose output
 // ends in "^C" runs on, until the page is through, or until the page starts it
 // again, perhaps with other variables. A block "LANGUAGE FILE" is
-// written to that file. Other blocks are only read. The fixed port of the pages is
-// a free one.
+// written to that file. Other blocks are only read. The fixed ports of the pages are
+// free ones.
 type page struct {
-	t       *testing.T
-	dir     string
-	env     []string          // beside the own environment
-	tree    string            // of the sources
-	running map[string]func() // ends a command that runs on, by its line without variables
-	address string            // instead of pageAddress
+	t         *testing.T
+	dir       string
+	env       []string          // beside the own environment
+	tree      string            // of the sources
+	running   map[string]func() // ends a command that runs on, by its line without variables
+	addresses map[string]string // by address of the page
 }
 
-// pageAddress is the address in pages of a server whose clients have it in a file.
-const pageAddress = "127.0.0.1:4599"
+// pageAddress matches the addresses in pages of servers whose clients have them in a file.
+var pageAddress = regexp.MustCompile(`127\.0\.0\.1:459\d`)
 
-// adapt returns a text of the page with a free port.
+// adapt returns a text of the page with free ports.
 func (p *page) adapt(text string) string {
-	if !strings.Contains(text, pageAddress) {
-		return text
-	}
-	if p.address == "" {
-		p.address = fmt.Sprintf("127.0.0.1:%d", bustest.Ports(p.t, 1)[0])
-	}
-	return strings.ReplaceAll(text, pageAddress, p.address)
+	return pageAddress.ReplaceAllStringFunc(text, func(address string) string {
+		if p.addresses[address] == "" {
+			p.addresses[address] = fmt.Sprintf("127.0.0.1:%d", bustest.Ports(p.t, 1)[0])
+		}
+		return p.addresses[address]
+	})
 }
 
 func (p *page) follow(b block) {

@@ -215,7 +215,7 @@ func readingRows(node string) []roleRow {
 		{"app list", 0, "web"}, {"app get web", 0, "web"}, {"app status", 0, "web"}, {"app explain web", 0, "2 running"}, {"app crashes web", 0, ""}, {"app history web", 0, "of the row"},
 		{"app diff -f testdata/apps-web.yaml", 1, "job: would be created"},
 		{"state check", 0, "no damage is reported"}, {"signal ps", 0, "running"}, {"signal shadow", 0, ""},
-		{"metrics get --app web load", 0, "web,load"}, {"signal try forecast --app web --metric none", 1, "no complete slot of 5m"}, {"decide --help", 0, "Recompute"},
+		{"metrics get --app web load", 0, "web,load"}, {"metrics try", 0, "cpus_allocated"}, {"signal try forecast --app web --metric none", 1, "no complete slot of 5m"}, {"decide --help", 0, "Recompute"},
 		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: web: copy "},
 		{"diff last last", 0, "ticks of"}, {"cost --since 1h", 1, "no machine-hour has a price"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
 		{"simulate init /proc/none.yaml", 1, ""}, // it reads the ledger, and cannot write there

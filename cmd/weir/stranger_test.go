@@ -16,6 +16,8 @@ type stranger struct {
 	clone   string // has the programs in bin, and the SDK
 	modules string // folder of a module proxy: what this machine has downloaded. The module of the clone is missing there
 	python  string // folder of python3
+
+	prometheus string // folder of prometheus
 }
 
 func newStranger(t *testing.T, tree string) stranger {
@@ -25,7 +27,11 @@ func newStranger(t *testing.T, tree string) stranger {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.python = filepath.Dir(python)
+	prometheus, err := testprograms.Prometheus(t.Context(), "prometheus")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.python, s.prometheus = filepath.Dir(python), filepath.Dir(prometheus)
 	for _, program := range []string{"weir", "weir-local"} {
 		err = errors.Join(err, place(filepath.Join(os.Getenv("WEIR_TEST_BIN"), program), filepath.Join(s.clone, "bin", program)))
 	}
@@ -61,7 +67,7 @@ func (s stranger) env(t *testing.T) []string {
 	}
 	env := []string{"HOME=" + home, "GOCACHE=" + strings.TrimSpace(string(cache)), "GOPATH=" + filepath.Join(home, "go"), "GOMODCACHE=" + filepath.Join(home, "go", "pkg", "mod"),
 		"GOPROXY=file://" + s.modules, "XDG_CONFIG_HOME=", "XDG_CACHE_HOME=", "XDG_DATA_HOME=", "XDG_STATE_HOME=", "WEIR_SDK=", "PYTHONDONTWRITEBYTECODE=",
-		"PATH=" + filepath.Join(s.clone, "bin") + ":" + os.Getenv("PATH") + ":" + s.python}
+		"PATH=" + filepath.Join(s.clone, "bin") + ":" + os.Getenv("PATH") + ":" + s.python + ":" + s.prometheus}
 	for _, variable := range testprograms.Flags() {
 		if strings.HasPrefix(variable, "GOFLAGS=") {
 			variable += " -modcacherw" // so that the test can remove it

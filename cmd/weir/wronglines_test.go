@@ -64,6 +64,7 @@ func wrongFlags() []wrongInput {
 		{"release yank shop/rps@v1", nil, 2, "--why is missing", "--why", "state the reason"},
 		{"metrics put a=1", nil, 2, "--app is missing", "--app", "name the application"},
 		{"metrics get a", nil, 2, "--app is missing", "--app", "name the application"},
+		{"metrics try DIR/none.yaml", nil, 2, "no such file", "none.yaml", "no such file"},
 		{"signal run --local /bin/true", nil, 2, "--metrics is missing", "--metrics", `"weir metrics get --output json" writes one`},
 		{"pause --why " + strings.Repeat("x", 300), nil, 2, "has 300 bytes", "--why", "want at most 200"},
 		{"bootstrap --print-plans", nil, 2, "unknown flag: --print-plans", `"weir bootstrap --help"`, "did you mean --print-plan?"},

@@ -65,15 +65,15 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		IgnorePlaces: !orElse(either(s, p, func(a Autoscaling) *bool { return a.Places }), true),
 		Default: ask.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
-			Period: s.AutoscaleSig.Every(defaultPeriod), TimeLimit: s.AutoscaleSig.TimeLimit, Windows: windows(s.AutoscaleSig.Metrics),
+			Period: s.AutoscaleSig.Every(defaultPeriod), TimeLimit: s.AutoscaleSig.TimeLimit, Windows: windows(s, s.AutoscaleSig.Metrics),
 			Parameters: s.AutoscaleSig.Parameters, Setpoint: setpoint(s, p),
 		},
 	}
 	for _, signal := range p.Signals {
-		one := signal.evaluated(c.Default)
+		one := signal.evaluated(s, c.Default)
 		one.HoldFor = signal.hold(one.Period)
 		for _, a := range signal.advisors() {
-			advisor := a.evaluated(c.Default)
+			advisor := a.evaluated(s, c.Default)
 			advisor.HoldFor = advisorPeriods * advisor.Period
 			one.Raise = append(one.Raise, advisor)
 		}
@@ -87,14 +87,14 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 }
 
 // evaluated returns how the loop evaluates a signal or an advisor.
-func (s Signal) evaluated(standby ask.Signal) ask.Signal {
+func (s Signal) evaluated(service Service, standby ask.Signal) ask.Signal {
 	period := s.Every(defaultPeriod)
 	if s.Name == "" { // the app uses the default signal and is evaluated with it
 		period = standby.Period
 	}
 	one := ask.Signal{
 		App: s.App, Namespace: s.Namespace, Name: s.Name, Version: s.Pin(), Period: period, TimeLimit: s.TimeLimit,
-		MaxRequest: s.MaxRequest.request(), Windows: windows(s.Metrics), Parameters: s.Parameters, Setpoint: standby.Setpoint,
+		MaxRequest: s.MaxRequest.request(), Windows: windows(service, s.Metrics), Parameters: s.Parameters, Setpoint: standby.Setpoint,
 	}
 	for i := range one.Windows { // at_least of a calendar needs none
 		one.Windows[i].Optional = s.isCalendar()
@@ -217,10 +217,12 @@ func policy(s Service, p Pool) api.DecisionPolicy {
 	return d
 }
 
-func windows(list []Metric) []ask.Window {
+func windows(s Service, list []Metric) []ask.Window {
 	var out []ask.Window
 	for _, m := range list {
+		q := s.query(m)
 		out = append(out, ask.Window{
+			Source: m.Source, Query: q.Text, Step: q.Step, Lag: q.Lag, Whole: q.Whole,
 			Name: m.Name, Type: metrics.Type(m.Type), App: m.App, Regex: m.Regex,
 			Range: m.Window(), MaxAge: m.Age(), Resolution: m.Resolution,
 		})
@@ -255,7 +257,7 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 			continue
 		}
 		one := signal.plan()
-		one.RequestConfig, one.TimeLimit = encodeRequestSpec(signal.evaluated(loop.Default)), signal.TimeLimit
+		one.RequestConfig, one.TimeLimit = encodeRequestSpec(signal.evaluated(s, loop.Default)), signal.TimeLimit
 		plan.Signals = append(plan.Signals, one)
 	}
 	return plan

@@ -74,7 +74,7 @@ func Read(dir, cluster, pool string) (Files, error) {
 func (f Files) Decode(healthChecks ...func(Pool) error) (Service, Pool, error) {
 	service, errService := f.Service.service(f.Pins)
 	pool, errPool := f.PoolIn.pool(f.Cluster, f.Pool, f.Pins)
-	errs := []error{errService, errPool, shortTimeLimits(service, pool, errService, errPool).OrNil()}
+	errs := []error{errService, errPool, shortTimeLimits(service, pool, errService, errPool).OrNil(), queryProblems(service, pool, errService, errPool).OrNil()}
 	if !pool.document.unknown("health", errPool) {
 		for _, check := range healthChecks {
 			errs = append(errs, check(pool))
@@ -102,6 +102,16 @@ func Load(dir, cluster, pool string, healthChecks ...func(Pool) error) (Service,
 		return Service{}, Pool{}, errors.Join(errService, err)
 	}
 	return files.Decode(healthChecks...)
+}
+
+// LoadAt is Load for a pool's file at any path.
+func LoadAt(dir, file, cluster, pool string) (Service, Pool, error) {
+	service, errService := readService(dir)
+	text, errPool := readFile(file)
+	if err := errors.Join(errService, errPool); err != nil {
+		return Service{}, Pool{}, err
+	}
+	return Files{Cluster: cluster, Pool: pool, Service: service, PoolIn: text}.Decode()
 }
 
 // LoadService reads the service file below dir. A missing file means defaults only.
@@ -146,6 +156,7 @@ func (f File) service(pins []Pin) (s Service, err error) {
 		}
 	}
 	s = s.pinned(pins).withDefaults()
+	s.sourcesBelow(f.Path)
 	s.NATS, s.Admin, s.Web = below(s.NATS, f.Path), adminBelow(s.Admin, f.Path), webBelow(s.Web, f.Path)
 	s.Prices = s.Prices.Below(filepath.Dir(f.Path))
 	return s, s.document.complete(s.Validate())

@@ -26,7 +26,9 @@ import (
 type Service struct {
 	NATS    bus.NATS `yaml:"nats"`
 	Metrics Metrics  `yaml:"metrics"`
-	AWS     AWS      `yaml:"aws"`
+	// Sources are where windows of metrics come from beside the store, by the name that a metric's "source" has.
+	Sources map[string]Source `yaml:"sources"`
+	AWS     AWS               `yaml:"aws"`
 	// Clusters are the sections of Clusterman's file, by cluster.
 	Clusters     map[string]Cluster `yaml:"clusters"`
 	AutoscaleSig Default            `yaml:"autoscale_signal"`
@@ -243,6 +245,7 @@ func (s Service) Validate() error {
 	ps = append(ps, s.Auth.problems(d)...)
 	ps = append(ps, s.Identity.problems(d)...)
 	ps = append(ps, s.Metrics.problems(d)...)
+	ps = append(ps, s.sourceProblems()...)
 	ps = append(ps, natsProblems(d, s.NATS)...)
 	ps = append(ps, s.Admin.problems(d)...)
 	ps = append(ps, s.Web.problems(d)...)

@@ -296,6 +296,8 @@ func shownLeaf(v any) (shown any, ok bool) {
 		return chosen(x.Keys, x.Value), true
 	case Metrics:
 		return chosen(x.Keys, x.Value), true
+	case Source:
+		return chosen(x.Keys, x.Value), true
 	case Identity:
 		return chosen(x.Keys, x.Value), true
 	case Verifiers:

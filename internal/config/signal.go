@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/source"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -121,6 +122,10 @@ type Metric struct {
 	Resolution time.Duration `yaml:"resolution"`
 	App        string        `yaml:"app"`   // instance_counts only: this app, not the whole pool
 	Regex      bool          `yaml:"regex"` // app_metrics only: name is a regular expression over the stored keys, "APP,NAME|DIMENSIONS"
+	// Source is the name of a source in the service file; empty: the pool's store. The query has the form of its kind.
+	Source string `yaml:"source"`
+
+	source.Form `yaml:",inline"`
 }
 
 // Parameters are sent to the signal unchanged. The file has a map, or a list of maps of which later ones win.
@@ -150,7 +155,9 @@ func (m Metric) problems(d document, path string) Problems {
 	if m.Name == "" {
 		ps = append(ps, d.problem(path+".name", "is missing: want the metric's name"))
 	}
-	if !slices.Contains(metrics.Types(), metrics.Type(m.Type)) {
+	if m.Source != "" || m.Form != (source.Form{}) {
+		ps = append(ps, m.sourceKeyProblems(d, path)...)
+	} else if !slices.Contains(metrics.Types(), metrics.Type(m.Type)) {
 		ps = append(ps, d.problem(path+".type", fmt.Sprintf("is %q: want one of %s", m.Type, metricTypes())))
 	}
 	if m.Regex {

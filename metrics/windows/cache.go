@@ -71,7 +71,7 @@ func (c *Cache) Write(ctx context.Context, samples []metrics.Sample) error {
 
 // Window returns the matching series; see metrics.Store.
 func (c *Cache) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	if q.To.Before(q.From) {
+	if q.To.Before(q.From) || q.Whole {
 		return c.store.Window(ctx, q)
 	}
 	w := c.window(q)
@@ -93,6 +93,9 @@ type key struct {
 	prefix     string
 	length     int64 // seconds
 	resolution time.Duration
+
+	source, text string
+	step, lag    time.Duration
 }
 
 func keyOf(q metrics.Query) key {
@@ -104,6 +107,7 @@ func keyOf(q metrics.Query) key {
 	return key{
 		kind: q.Type, name: q.Name, dimensions: string(d), regex: q.Regex, prefix: q.Prefix,
 		length: q.To.Unix() - q.From.Unix(), resolution: q.Resolution,
+		source: q.Source, text: q.Text, step: q.Step, lag: q.Lag,
 	}
 }
 

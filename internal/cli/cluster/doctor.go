@@ -100,16 +100,23 @@ func failedChecks(all []doctor.Finding) error {
 	return fmt.Errorf("%d ok, %d failed: %s", ok, len(failed), strings.Join(failed, ", "))
 }
 
+// runningConfigs returns the folder of the files that the daemons of this host read, and the data folder of "weir up" if it wrote them.
+func runningConfigs(cli *connect.CLI) (configs, up string) {
+	dir, err := cli.DataDir()
+	if configs := daemon.UpConfigs(dir); err == nil && cli.Configs == "" && isFolder(configs) {
+		return configs, dir // "weir up" reads no other files
+	}
+	return cli.ConfigDir(), ""
+}
+
 // doctorSite returns what doctor checks.
 func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Site, error) {
-	site := doctor.Site{Configs: cli.ConfigDir(), Timeout: cli.Timeout}
+	site := doctor.Site{Timeout: cli.Timeout}
 	site.Program, _ = os.Executable() // without a path the package is not checked
-	if dir, err := cli.DataDir(); err == nil && cli.Configs == "" {
-		if up := daemon.UpConfigs(dir); isFolder(up) {
-			site.Configs = up // "weir up" reads no other files
-			site.Ordinary = os.Geteuid() != 0
-			site.Keys, _ = signalbucket.LocalKeys(dir) // without them, the bucket refuses
-		}
+	var up string
+	if site.Configs, up = runningConfigs(cli.CLI); up != "" {
+		site.Ordinary = os.Geteuid() != 0
+		site.Keys, _ = signalbucket.LocalKeys(up) // without them, the bucket refuses
 	}
 	pools, _ := config.Pools(site.Configs, cli.Cluster)
 	if site.Absent = len(pools) == 0; site.Absent {

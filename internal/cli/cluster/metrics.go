@@ -44,7 +44,7 @@ func (cli *metricsCommands) metricsCommand() *cobra.Command {
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	cmd.AddCommand(cli.putCommand(), cli.getCommand(), cli.importCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
+	cmd.AddCommand(cli.putCommand(), cli.getCommand(), cli.tryCommand(), cli.importCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
 		return command.ReplaceWithLocal("weir metrics serve")
 	}))
 	return cmd

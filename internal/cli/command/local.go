@@ -18,6 +18,7 @@ type UpOptions struct {
 	MetricsAddr string
 	WebAddr     string // of the dashboard; "off": none
 	AdminAddr   string // of the admin server of bootstrap; "off": none
+	Prometheus  string // URL of a source of windows, by the name "prometheus"; empty: none
 }
 
 // Up returns the command "weir up", implemented by run.
@@ -36,6 +37,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
   weir up --data /tmp/weir
   weir up --pool-file pool.yaml   # changes of the file apply at once
   weir up --admin-addr 127.0.0.1:9463   # metrics for Prometheus
+  weir up --prometheus http://127.0.0.1:9090 --pool-file pool.yaml
   weir up --no-bucket      # without a bucket: releases come from the cache`,
 		Args: NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,6 +56,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 	cmd.Flags().Var(address{&o.WebAddr, "127.0.0.1:9480", true}, "web-addr", "address of the dashboard and the HTTP API, or off; port 0 means a free port")
 	o.AdminAddr = adminOff
 	cmd.Flags().Var(address{&o.AdminAddr, "127.0.0.1:9463", true}, "admin-addr", "address of /metrics of the trial: bootstrap, autoscaler, node health, harmonizer and placer; or off; port 0 means a free port")
+	cmd.Flags().StringVar(&o.Prometheus, "prometheus", "", "URL of a Prometheus, which metrics of the pool file name as \"source: prometheus\"")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
 }

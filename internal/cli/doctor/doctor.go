@@ -100,6 +100,9 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	}
 	bounded("bucket", s.bucket)
 	bounded("keys", s.keys)
+	if s.Files == nil && len(s.Service.Sources) > 0 {
+		bounded("metrics sources", func(ctx context.Context) []Finding { return sourceWindows(ctx, s) })
+	}
 	switch {
 	case x.connects():
 		s.overBus(ctx, x, report, progress)

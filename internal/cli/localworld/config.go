@@ -70,9 +70,10 @@ intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay
 `
 
 // writeUpConfigs writes the files below the data folder.
-func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
+func writeUpConfigs(data, cluster, pool, endpoint, sources string, poolFile []byte) error {
 	dir := daemon.UpConfigs(data)
-	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket, daemon.WebTokens(data))); err != nil {
+	service := fmt.Appendf(nil, upService, endpoint, upBucket, daemon.WebTokens(data))
+	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), append(service, sources...)); err != nil {
 		return err
 	}
 	if err := daemon.WriteFile(filepath.Join(dir, "harmonizer.yaml"), []byte(upHarmonizer)); err != nil {

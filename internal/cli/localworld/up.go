@@ -54,6 +54,7 @@ type up struct {
 	*command.Root
 	reporter
 	options  command.UpOptions
+	sources  string            // block of weir.yaml
 	live     func(text string) // sets the live line of the terminal
 	began    time.Time
 	data     string
@@ -86,6 +87,12 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		}
 		if u.poolFile, err = inputfile.Read(o.PoolFile, maxPoolFile); err != nil {
 			return err
+		}
+	}
+	if o.Prometheus != "" {
+		var err error
+		if u.sources, err = config.SourceAt("prometheus", o.Prometheus); err != nil {
+			return usage.New(fmt.Errorf("--prometheus: %w", err))
 		}
 	}
 	if _, err := intakeOf(command.MetricsOptions{Addr: o.MetricsAddr}); err != nil {
@@ -244,7 +251,7 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	} else {
 		u.print("pool file", "%s", u.options.PoolFile)
 	}
-	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.poolFile); err != nil {
+	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.sources, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
 	u.print("config", "%s", daemon.UpConfigs(u.data))

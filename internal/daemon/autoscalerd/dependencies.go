@@ -60,7 +60,7 @@ func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *sl
 	if err != nil {
 		return nil, err
 	}
-	inner, err := daemon.OpenMetrics(a.service, b, cluster, store.PoolWriter(pool))
+	inner, err := daemon.OpenWindows(a.service, b, cluster, store.PoolWriter(pool))
 	if err != nil {
 		return nil, err
 	}

@@ -1,17 +1,16 @@
-// Package promtest runs the Prometheus of Debian in tests: its checker promtool, and a server that scrapes a test.
+// Package promtest runs servers with the API of Prometheus in tests: Prometheus and VictoriaMetrics of Debian, and the
+// checker promtool.
 //
-// [Program] returns the path of a program of the package. [Start] runs a server with a scrape target and alert
-// rules, and Server.Expect waits for alerts. The cleanup of the test stops the server. Tests may run several
-// servers concurrently.
+// [Program] returns the path of a program. [Start] runs a Prometheus with a scrape target and alert rules, and
+// Server.Expect waits for alerts. [Storage] runs a server that accepts series by remote write. The cleanup of the test
+// stops each server. Tests may run several servers concurrently.
 package promtest
 
 import (
-	"bufio"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,7 +22,7 @@ import (
 )
 
 // Program returns the path of prometheus or promtool.
-func Program(t *testing.T, name string) string {
+func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := testprograms.Prometheus(t.Context(), name)
 	if err != nil {
@@ -32,68 +31,23 @@ func Program(t *testing.T, name string) string {
 	return path
 }
 
-// Server is a Prometheus that scrapes one target.
-type Server struct {
-	t   *testing.T
-	url string
-}
-
 // wait is the pending time of a rule.
 var wait = regexp.MustCompile(`(?m)^(\s*for:).*$`)
 
-// Start starts a server that scrapes the target's /metrics periodically, and evaluates the rules of the file without
+// Start starts a Prometheus that scrapes the target's /metrics periodically, and evaluates the rules of the file without
 // their pending times. A scrape may take a whole period. The server ends with the test.
-func Start(t *testing.T, target, rules string, every time.Duration) *Server {
+func Start(t testing.TB, target, rules string, every time.Duration) *Server {
 	t.Helper()
-	program, dir := Program(t, "prometheus"), t.TempDir()
+	dir := t.TempDir()
 	text, err := os.ReadFile(rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config := fmt.Sprintf("global: {scrape_interval: %[1]dms, scrape_timeout: %[1]dms, evaluation_interval: 100ms}\nrule_files: [rules.yml]\n"+
-		"scrape_configs: [{job_name: weir, static_configs: [{targets: [%[2]q]}]}]\n", every.Milliseconds(), strings.TrimPrefix(target, "http://"))
-	err = os.WriteFile(filepath.Join(dir, "rules.yml"), wait.ReplaceAll(text, []byte("$1 0s")), 0o600)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600)
+		err = os.WriteFile(filepath.Join(dir, "rules.yml"), wait.ReplaceAll(text, []byte("$1 0s")), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := exec.Command(program, "--config.file", filepath.Join(dir, "prometheus.yml"), "--storage.tsdb.path", filepath.Join(dir, "data"),
-		"--web.listen-address", "127.0.0.1:0", "--log.format", "json")
-	lines, err := c.StderrPipe()
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := bufio.NewScanner(lines)
-	s := &Server{t: t}
-	var seen []string
-	for s.url == "" && log.Scan() {
-		seen = append(seen, log.Text())
-		var line struct{ Msg, Address string }
-		if json.Unmarshal(log.Bytes(), &line) == nil && line.Msg == "Listening on" {
-			s.url = "http://" + line.Address
-		}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for log.Scan() { // so that the pipe does not fill up
-			continue
-		}
-	}()
-	t.Cleanup(func() {
-		c.Process.Kill()
-		<-done
-		_ = c.Wait() // it was killed
-	})
-	if s.url == "" {
-		t.Fatalf("prometheus does not listen:\n%s", strings.Join(seen, "\n"))
-	}
-	return s
+	return run(t, prometheus(t, dir, fmt.Sprintf("global: {scrape_interval: %[1]dms, scrape_timeout: %[1]dms, evaluation_interval: 100ms}\nrule_files: [rules.yml]\n"+
+		"scrape_configs: [{job_name: weir, static_configs: [{targets: [%[2]q]}]}]\n", every.Milliseconds(), strings.TrimPrefix(target, "http://"))))
 }
 
 // limit is how long an alert may take to fire or to end on a busy machine.
@@ -121,7 +75,7 @@ func (s *Server) Expect(what string, alerts ...string) {
 // firing returns the names of the alerts that fire, sorted.
 func (s *Server) firing() ([]string, error) {
 	client := http.Client{Timeout: 10 * time.Second}
-	response, err := client.Get(s.url + "/api/v1/alerts")
+	response, err := client.Get(s.URL + "/api/v1/alerts")
 	if err != nil {
 		return nil, err
 	}

@@ -44,6 +44,17 @@ func Prometheus(ctx context.Context, name string) (string, error) {
 	})
 }
 
+// VictoriaMetrics returns the path of victoria-metrics: of the machine, or else of Debian's package.
+func VictoriaMetrics(ctx context.Context) (string, error) {
+	const name = "victoria-metrics"
+	if path, err := exec.LookPath(name); err == nil {
+		return path, nil
+	}
+	return cached(ctx, name, filepath.Join("usr", "bin", name), func(ctx context.Context, work, tree string) error {
+		return unpack(ctx, work, tree, name)
+	})
+}
+
 // Chromium returns the path of Chromium, and the variables that it needs beside the own environment: of the machine, or
 // else of Debian's package, with the libraries that this machine does not have.
 func Chromium(ctx context.Context) (path string, env []string, err error) {

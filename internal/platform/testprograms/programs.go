@@ -1,5 +1,5 @@
 // Package testprograms provides the programs that tests run beside the test binary: those of other projects (influxd,
-// Prometheus, Chromium, axe-core, systemd, minisign, botocore, pip), and some of this module.
+// Prometheus, VictoriaMetrics, Chromium, axe-core, systemd, minisign, botocore, pip), and some of this module.
 //
 // Each function returns a path. The first call of a user downloads or builds the program into the user's cache, which
 // takes up to a few minutes. "make test" calls [Prepare] before the first test starts, so that its tests only find the
@@ -33,6 +33,7 @@ func Programs() []Program {
 	return []Program{
 		{"influxd", "metrics/influx/influxtest", Influxd},
 		{"prometheus", "internal/platform/promtest", func(ctx context.Context) (string, error) { return Prometheus(ctx, "prometheus") }},
+		{"victoria-metrics", "internal/platform/promtest", VictoriaMetrics},
 		{"chromium", "internal/ui/web/webtest", func(ctx context.Context) (string, error) { path, _, err := Chromium(ctx); return path, err }},
 		{"axe-core", "internal/ui/web/webtest", Axe},
 		{"systemd", "deploy/packages", Systemd},

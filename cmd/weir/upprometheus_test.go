@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
+)
+
+// prometheusPool is a pool whose app needs a core for each 50 requests in a second, by an expression of Prometheus.
+const prometheusPool = `resource_groups:
+  - local: {name: blue, min: 1, max: 8, machine: {cpus: 1, mem: 1024}}
+scaling_limits: {min_capacity: 1, max_capacity: 8, max_weight_to_add: 8, max_weight_to_remove: 8}
+autoscaling: {tick: 1s, setpoint: 0.8, configuration_grace: 0s}
+autoscale_signals:
+  - app: shop
+    kind: builtin
+    name: default
+    period: 1s
+    required_metrics:
+      - {name: cpus_allocated, source: prometheus, query: 'sum(rate(http_requests_total{app="$app"}[5s])) / 50', range: 10s, step: 1s, max_age: 5s}
+`
+
+// traffic is an exporter of a counter of requests with a rate that can be set.
+type traffic struct {
+	mu    sync.Mutex
+	rate  float64 // in a second
+	total float64
+	since time.Time
+}
+
+func (x *traffic) set(rate float64) float64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := time.Now()
+	x.total += x.rate * now.Sub(x.since).Seconds()
+	x.since = now
+	if rate >= 0 {
+		x.rate = rate
+	}
+	return x.total
+}
+
+// ServeHTTP answers a scrape.
+func (x *traffic) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	fmt.Fprintf(w, "# TYPE http_requests_total counter\nhttp_requests_total{app=\"shop\"} %f\n", x.set(-1))
+}
+
+// A pool follows an expression of a real Prometheus. While Prometheus is away the need is unknown: the pool says so and
+// does not shrink, though the load has ended. When Prometheus is back, the pool goes on.
+func TestPoolFollowsPrometheus(t *testing.T) {
+	t.Parallel()
+	load := &traffic{since: time.Now()}
+	exporter := httptest.NewServer(load)
+	t.Cleanup(exporter.Close)
+	prometheus := promtest.Scrape(t, exporter.URL, 500*time.Millisecond)
+	file := filepath.Join(t.TempDir(), "pool.yaml")
+	if err := daemon.WriteFile(file, []byte(prometheusPool)); err != nil {
+		t.Fatal(err)
+	}
+	load.set(200)
+	u := startUp(t, t.TempDir(), "--pool-file", file, "--prometheus", prometheus.URL)
+	u.pool(t, "five machines for 200 requests in a second", sized(5))
+
+	prometheus.Kill()
+	load.set(10)
+	u.pool(t, "a need that is unknown because of the source", func(s api.PoolStatus) error {
+		for _, r := range s.LastTick.Detail.Apps {
+			if r.App == "shop" && r.Source != api.FromSignal && strings.Contains(r.Why, "source prometheus") {
+				return nil
+			}
+		}
+		return fmt.Errorf("apps %+v, want one that names the source", s.LastTick.Detail.Apps)
+	})
+	const ticks = 20
+	seen := map[time.Time]bool{}
+	u.pool(t, "ticks without Prometheus", func(s api.PoolStatus) error {
+		if err := sized(5)(s); err != nil {
+			t.Errorf("without Prometheus: %v", err)
+		}
+		if seen[s.LastTick.At] = true; len(seen) < ticks {
+			return fmt.Errorf("%d ticks of %d", len(seen), ticks)
+		}
+		return nil
+	})
+
+	prometheus.Restart()
+	u.pool(t, "one machine for 10 requests in a second", sized(1))
+}

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+)
+
+// withSources returns the problems of a service file with these sources, and of a pool file with one metric.
+func withSources(sources, metric string) (Service, Pool, error) {
+	pool := "resource_groups: [{local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}}]\n" +
+		"scaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 3, max_weight_to_remove: 3, max_tasks_to_kill: inf}\n" +
+		"autoscale_signals:\n  - {app: shop, name: requests, version: v1, required_metrics: [" + metric + "]}\n"
+	return Files{
+		Cluster: "c", Pool: "web", Service: File{Path: "/etc/weir/weir.yaml", Text: []byte(sources)}, PoolIn: File{Path: "/etc/weir/c/web.yaml", Text: []byte(pool)},
+	}.Decode()
+}
+
+const prom = `sources: {prom: {prometheus: {url: "http://127.0.0.1:9090", bearer_token_file: keys/prom}}}`
+
+func TestWindowsOfSources(t *testing.T) {
+	s, p, err := withSources(prom, `{name: rps, source: prom, query: 'sum(rate(x{app="$app"}[1m]))', range: 20m, step: 30s, lag: 5s}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ask.Window{Name: "rps", Source: "prom", Query: `sum(rate(x{app="$app"}[1m]))`, Range: 20 * time.Minute, MaxAge: 20 * time.Minute, Step: 30 * time.Second, Lag: 5 * time.Second}
+	if got := Autoscaler(s, p).Apps[0].Windows[0]; got != want {
+		t.Errorf("window %+v, want %+v", got, want)
+	}
+	if sources, err := s.OpenSources(); err != nil || sources["prom"] == nil {
+		t.Errorf("sources %v, %v", sources, err)
+	}
+	if shown, err := json.Marshal(Show(s, p, Harmonizer{})); err != nil || !strings.Contains(string(shown), `"sources":{"prom":{"prometheus":{"url":"http://127.0.0.1:9090","bearer_token_file":"/etc/weir/keys/prom"`) {
+		t.Errorf("shown as %s, %v", shown, err)
+	}
+}
+
+func TestMistakesOfSources(t *testing.T) {
+	for _, test := range []struct{ sources, metric, want string }{
+		{prom, "{name: rps, source: prom, range: 20m}", "web.yaml:4: autoscale_signals[0].required_metrics[0].query: is missing: want an expression in PromQL"},
+		{prom, "{name: rps, source: promm, query: up, range: 20m}", `source: is "promm": weir.yaml has prom`},
+		{"", "{name: rps, source: prom, query: up, range: 20m}", `source: is "prom", but weir.yaml has no sources: add sources: {prom: {prometheus: {...}}}`},
+		{prom, "{name: rps, query: up, range: 20m}", "source: is missing"},
+		{prom, "{name: rps, source: prom, type: app_metrics, query: up, range: 20m}", "type: is for metrics of the pool's store: remove it, or source"},
+		{prom, "{name: rps, source: prom, regex: true, query: up, range: 20m}", "regex: is for metrics of the pool's store"},
+		{prom, "{name: rps, source: prom, query: 'up{a=$app}', range: 20m}", "outside of quotes"},
+		{prom, "{name: rps, source: prom, query: up, range: 720h}", "want 3m56s or more"},
+		{prom, "{name: rps, source: prom, query: up}", "range: is missing"},
+		{"sources: {prom: {}}", "{name: rps, source: prom, query: up, range: 20m}", "weir.yaml:1: sources.prom: has no kind: want one of prometheus"},
+		{"sources: {prom: {influxdb: {}}}", "{name: rps, source: prom, query: up, range: 20m}", "sources.prom.influxdb: no such key (allowed: prometheus)"},
+		{"sources: {prom: {prometheus: {url: here}}}", "{name: rps, source: prom, query: up, range: 20m}", "sources.prom.prometheus.url: is \"here\""},
+		{"sources: {'p q': {prometheus: {url: 'http://a'}}}", "{name: rps, source: 'p q', query: up, range: 20m}", "sources.p q: is"},
+	} {
+		if _, _, err := withSources(test.sources, test.metric); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s, %s:\n%v\nwant %s", test.sources, test.metric, err, test.want)
+		}
+	}
+	for url, want := range map[string]string{"http://127.0.0.1:9090": "", "127.0.0.1:9090": "want http(s)://", "http://a\"}}, x: {": "want http(s)://"} {
+		if text, err := SourceAt("prometheus", url); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %s, %v; want %q", url, text, err, want)
+		}
+	}
+}

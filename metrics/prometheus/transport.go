@@ -1,0 +1,119 @@
+package prometheus
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/prometheus/common/config"
+)
+
+const (
+	// maxAnswer bounds the bytes of an answer.
+	maxAnswer = 64 << 20
+	// maxExcerpt bounds the bytes of a page that an error quotes.
+	maxExcerpt = 200
+	// maxSkew is how far the server's clock may differ from this host's.
+	maxSkew = time.Minute
+)
+
+// errTooLong: an answer has more than maxAnswer bytes.
+var errTooLong = errors.New("the answer has more than 64 MiB: aggregate series, or use a longer step")
+
+func (s settings) roundTripper() (http.RoundTripper, error) {
+	return config.NewRoundTripperFromConfig(s.client(), "weir")
+}
+
+// checked refuses answers that are none of the API, with what to change.
+type checked struct {
+	inner    http.RoundTripper
+	settings settings
+}
+
+// RoundTrip implements http.RoundTripper.
+func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.inner.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.problem(answer); err != nil {
+		_ = answer.Body.Close()
+		return nil, err
+	}
+	answer.Body = &limited{ReadCloser: answer.Body, left: maxAnswer}
+	return answer, nil
+}
+
+// problem returns what makes the answer useless.
+func (c *checked) problem(r *http.Response) error {
+	switch kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); {
+	case r.StatusCode >= 300 && r.StatusCode < 400:
+		return fmt.Errorf("the server redirects to %.200q: set url to the address of the API, which needs no login page", place(r))
+	case r.StatusCode == http.StatusUnauthorized:
+		return fmt.Errorf("the server rejects %s (401)", c.settings.login())
+	case kind != "application/json" && r.StatusCode != http.StatusNoContent:
+		return fmt.Errorf("the server answers %d with %.100q, not with JSON: %q: check the url", r.StatusCode, r.Header.Get("Content-Type"), excerpt(r.Body))
+	}
+	return skew(r.Header.Get("Date"), time.Now())
+}
+
+// place returns the target of a redirect without its query, which may have a secret.
+func place(r *http.Response) string {
+	to, err := r.Location()
+	if err != nil {
+		return r.Header.Get("Location")
+	}
+	return (&url.URL{Scheme: to.Scheme, Host: to.Host, Path: to.Path}).String()
+}
+
+// login describes how the client authenticates.
+func (s settings) login() string {
+	switch {
+	case s.BearerTokenFile != "":
+		return "the token in " + s.BearerTokenFile + ": replace it"
+	case s.User != "":
+		return "user " + s.User + " with the password in " + s.PasswordFile
+	}
+	return "requests without a login: set bearer_token_file, or user and password_file"
+}
+
+func excerpt(r io.Reader) string {
+	text, _ := io.ReadAll(io.LimitReader(r, maxExcerpt)) // it is for people
+	return string(bytes.TrimSpace(text))
+}
+
+// skew returns an error if the server's time is far from now. The points of a server with another clock would appear
+// newer or older than they are.
+func skew(date string, now time.Time) error {
+	there, err := http.ParseTime(date)
+	if err != nil {
+		return nil // it is optional
+	}
+	if ahead := there.Sub(now); ahead > maxSkew || ahead < -maxSkew {
+		return fmt.Errorf("the clock of the server differs by %v from this host's: synchronize both", ahead.Round(time.Second))
+	}
+	return nil
+}
+
+// limited is a body of at most left bytes.
+type limited struct {
+	io.ReadCloser
+	left int64
+}
+
+// Read implements io.Reader.
+func (l *limited) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if l.left -= int64(n); l.left < 0 {
+		return 0, errTooLong
+	}
+	if errors.Is(err, io.EOF) {
+		return n, io.EOF
+	}
+	return n, err
+}

@@ -16,7 +16,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/agentd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
@@ -100,21 +99,12 @@ func failedChecks(all []doctor.Finding) error {
 	return fmt.Errorf("%d ok, %d failed: %s", ok, len(failed), strings.Join(failed, ", "))
 }
 
-// runningConfigs returns the folder of the files that the daemons of this host read, and the data folder of "weir up" if it wrote them.
-func runningConfigs(cli *connect.CLI) (configs, up string) {
-	dir, err := cli.DataDir()
-	if configs := daemon.UpConfigs(dir); err == nil && cli.Configs == "" && isFolder(configs) {
-		return configs, dir // "weir up" reads no other files
-	}
-	return cli.ConfigDir(), ""
-}
-
 // doctorSite returns what doctor checks.
 func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Site, error) {
 	site := doctor.Site{Timeout: cli.Timeout}
 	site.Program, _ = os.Executable() // without a path the package is not checked
 	var up string
-	if site.Configs, up = runningConfigs(cli.CLI); up != "" {
+	if site.Configs, up = cli.RunningConfigs(); up != "" {
 		site.Ordinary = os.Geteuid() != 0
 		site.Keys, _ = signalbucket.LocalKeys(up) // without them, the bucket refuses
 	}
@@ -228,9 +218,4 @@ func styleOfResult(r doctor.Result) terminal.Style {
 		return terminal.Bad
 	}
 	return terminal.Warn
-}
-
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }

@@ -59,7 +59,7 @@ The exit code is 0 if each signal could be evaluated, and 1 if a window is unkno
 
 // files returns the service file and the pool's file.
 func (cli *metricsCommands) files(args []string) (config.Service, config.Pool, error) {
-	configs, _ := runningConfigs(cli.CLI)
+	configs, _ := cli.RunningConfigs()
 	if len(args) == 0 {
 		return config.Load(configs, cli.Cluster, cli.Pool)
 	}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -104,6 +105,20 @@ func (cli *CLI) RequestBootstrap(ctx context.Context, b *bus.Bus) (api.Bootstrap
 // Reader reads the pool over the bus.
 func (cli *CLI) Reader(b *bus.Bus) view.Pool {
 	return view.Pool{Bus: b, Cluster: cli.Cluster, Name: cli.Pool, Disks: cli.FullDisks}
+}
+
+// RunningConfigs returns the folder of the files that the daemons of this host read, and the data folder of "weir up" if it wrote
+// them.
+func (cli *CLI) RunningConfigs() (configs, up string) {
+	dir, err := cli.DataDir()
+	if err != nil || cli.Configs != "" {
+		return cli.ConfigDir(), ""
+	}
+	written := daemon.UpConfigs(dir)
+	if info, err := os.Stat(written); err == nil && info.IsDir() {
+		return written, dir // "weir up" reads no other files
+	}
+	return cli.ConfigDir(), ""
 }
 
 // MetricsStore returns the store of the service file or, without one, that of the

@@ -149,3 +149,27 @@ type BillGap struct {
 	To   time.Time `json:"to"`
 	Why  string    `json:"why"`
 }
+
+// Savings are changes of a pool's policy, each simulated over the recorded past.
+type Savings struct {
+	Cluster string    `json:"cluster"`
+	Pool    string    `json:"pool"`
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Ticks   int       `json:"ticks"`
+	Unit    string    `json:"unit"` // of the cost: a currency, or machine-hours without a price of each market
+	Cost    float64   `json:"cost"` // with the policy of the pool's file
+	// Changes are in order of what they save, the largest first.
+	Changes []Saving `json:"changes"`
+	Notes   []string `json:"notes,omitempty"` // what the comparison leaves out
+}
+
+// Saving is one change of a key of the pool's file.
+type Saving struct {
+	Key         string        `json:"key"`
+	Value       string        `json:"value"`
+	Saved       float64       `json:"saved"`        // in Savings.Unit; below 0: it costs more
+	UnmetBefore float64       `json:"unmet_before"` // share of the demand that no machine did, without the change
+	Unmet       float64       `json:"unmet"`        // with it
+	Waited      time.Duration `json:"waited_ns"`    // the longest time in which work waited, with it
+}

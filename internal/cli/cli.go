@@ -78,7 +78,7 @@ To try all of it on this machine, run "weir up", and in another terminal:
 		node.Command(cli), app.Command(cli), signal.Command(cli), calendar.Command(cli), releases.Command(cli), stored.Command(cli),
 		(&versionCommands{cli}).versionCommand(), simulation.Command(cli), prices.Command(cli),
 	)
-	root.AddCommand(pool.Commands(cli)...)
+	root.AddCommand(pool.Commands(cli, simulation.Savings)...)
 	root.AddCommand(cluster.Commands(cli, simulation.Compare)...)
 	root.AddCommand(daemons.Commands(cli)...)
 	root.AddCommand(manpages.Commands(daemon.BuildVersion())...)

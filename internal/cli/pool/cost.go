@@ -15,11 +15,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 )
 
-func (cli *tickCommands) costCommand() *cobra.Command {
+func (cli *tickCommands) costCommand(savings Savings) *cobra.Command {
 	var since time.Duration
+	var top bool
+	var from string
 	cmd := &cobra.Command{
 		Use:   "cost [POOL]",
 		Short: "Print what a pool cost, by group, market and cause",
@@ -31,16 +34,29 @@ cooldown or min_capacity.
 
 The command adds up the summaries of the ticks, which have the prices of their time: prices.table of
 weir.yaml names them. It lists times that the bill lacks, such as a pause. The unit and the minimum
-of a bill of the provider do not count.`,
+of a bill of the provider do not count.
+
+With --top the command replays the recorded ticks with the policy of the pool's file, and with changes of
+it that let the pool have fewer machines. It prints the three that would have saved most, with the demand
+that no machine did.`,
 		Example: `  weir cost
   weir cost default --since 30d
-  weir cost --since 30d --output json`,
+  weir cost --since 30d --output json
+  weir cost --since 7d --top`,
 		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch {
+			case top:
+				return savings(cmd.Context(), cli.CLI, from, since)
+			case from != "":
+				return usage.New(errors.New("--from names the records of --top: add --top"))
+			}
 			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.cost(ctx, b, since) })
 		},
 	}
 	command.SinceVar(cmd.Flags(), &since, "since", 24*time.Hour, "the ticks since then")
+	cmd.Flags().StringVar(&from, "from", "", "with --top: a `FILE` of records, as \"weir explain --since 1h --output json\" prints them")
+	cmd.Flags().BoolVar(&top, "top", false, "print the changes of the policy that would have saved most")
 	cli.OutputFlag(cmd)
 	return cmd
 }

@@ -27,21 +27,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
+// Savings prints the changes of a pool's policy that would have saved most since then, or in a file of records.
+type Savings func(ctx context.Context, cli *connect.CLI, file string, since time.Duration) error
+
 // Commands returns "weir pool", its short forms, "weir events" and "weir decide".
-func Commands(c *connect.CLI) []*cobra.Command {
-	return append(shortForms(c), poolCommand(c), (&tickCommands{c}).eventsCommand(), (&decideCommands{c}).decideCommand())
+func Commands(c *connect.CLI, savings Savings) []*cobra.Command {
+	return append(shortForms(c, savings), poolCommand(c, savings), (&tickCommands{c}).eventsCommand(), (&decideCommands{c}).decideCommand())
 }
 
 // shortForms returns the commands that "weir" and "weir pool" both have.
-func shortForms(c *connect.CLI) []*cobra.Command {
+func shortForms(c *connect.CLI, savings Savings) []*cobra.Command {
 	cli, ticks := &commands{c}, &tickCommands{c}
 	return []*cobra.Command{
-		(&statusCommands{c}).statusCommand(), ticks.explainCommand(), ticks.planCommand(), ticks.diffCommand(), ticks.costCommand(),
+		(&statusCommands{c}).statusCommand(), ticks.explainCommand(), ticks.planCommand(), ticks.diffCommand(), ticks.costCommand(savings),
 		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(),
 	}
 }
 
-func poolCommand(c *connect.CLI) *cobra.Command {
+func poolCommand(c *connect.CLI, savings Savings) *cobra.Command {
 	cli := &commands{c}
 	cmd := &cobra.Command{
 		Use:     "pool",
@@ -57,7 +60,7 @@ after "weir pool".`,
 		Args: command.Group,
 		RunE: command.Help,
 	}
-	for _, short := range shortForms(c) {
+	for _, short := range shortForms(c, savings) {
 		short.Example = strings.ReplaceAll(short.Example, "weir "+short.Name(), "weir pool "+short.Name())
 		if short.Name() == "status" {
 			short.Aliases = []string{"get", "describe", "show"}

@@ -102,7 +102,7 @@ func stateRows() map[string]stateRow {
 		"nats streams":   {"0 0 streams created", "0 0 streams created", "0 11 streams created", "0 0 streams created"},
 		"metrics put":    {"0 1 values written for app web", noStore, noStore, noStore},
 		"metrics get":    {"0 web,a", noStore, noStore, noStore},
-		"metrics try":    {"0 __default__", noStore, noStore, noStore},
+		"metrics try":    {"? __default__", noStore, noStore, noStore},
 		"signal try":     {"1 web,none of type app_metrics has no complete slot of 5m", noStore, noStore, noStore},
 		"metrics import": {"0 values written", noStore, noStore, noStore},
 

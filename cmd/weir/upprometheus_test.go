@@ -26,7 +26,7 @@ autoscale_signals:
     name: default
     period: 1s
     required_metrics:
-      - {name: cpus_allocated, source: prometheus, query: 'sum(rate(http_requests_total{app="$app"}[5s])) / 50', range: 10s, step: 1s, max_age: 5s}
+      - {name: cpus_allocated, source: prometheus, query: 'sum(rate(http_requests_total{app="$app"}[15s])) / 50', range: 10s, step: 1s, max_age: 5s}
 `
 
 // traffic is an exporter of a counter of requests with a rate that can be set.
@@ -54,6 +54,16 @@ func (x *traffic) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "# TYPE http_requests_total counter\nhttp_requests_total{app=\"shop\"} %f\n", x.set(-1))
 }
 
+// least requires a pool of at least that size.
+func least(n float64) func(api.PoolStatus) error {
+	return func(s api.PoolStatus) error {
+		if now := s.LastTick.Snapshot; now.Target < n || now.Joined < n {
+			return fmt.Errorf("target %v, joined %v: want %v or more of each", now.Target, now.Joined, n)
+		}
+		return nil
+	}
+}
+
 // A pool follows an expression of a real Prometheus. While Prometheus is away the need is unknown: the pool says so and
 // does not shrink, though the load has ended. When Prometheus is back, the pool goes on.
 func TestPoolFollowsPrometheus(t *testing.T) {
@@ -66,9 +76,10 @@ func TestPoolFollowsPrometheus(t *testing.T) {
 	if err := daemon.WriteFile(file, []byte(prometheusPool)); err != nil {
 		t.Fatal(err)
 	}
-	load.set(200)
+	load.set(180)
 	u := startUp(t, t.TempDir(), "--pool-file", file, "--prometheus", prometheus.URL)
-	u.pool(t, "five machines for 200 requests in a second", sized(5))
+	// A late scrape makes a rate look higher, so the pool may have more.
+	u.pool(t, "five machines or more for 180 requests in a second", least(5))
 
 	prometheus.Kill()
 	load.set(10)
@@ -83,7 +94,7 @@ func TestPoolFollowsPrometheus(t *testing.T) {
 	const ticks = 20
 	seen := map[time.Time]bool{}
 	u.pool(t, "ticks without Prometheus", func(s api.PoolStatus) error {
-		if err := sized(5)(s); err != nil {
+		if err := least(5)(s); err != nil {
 			t.Errorf("without Prometheus: %v", err)
 		}
 		if seen[s.LastTick.At] = true; len(seen) < ticks {

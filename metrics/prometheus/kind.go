@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/prometheus/common/config"
-
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/metrics/source"
 	"github.com/weirkeeper/weirkeeper/metrics/store"
@@ -19,12 +17,12 @@ type settings struct {
 	BearerTokenFile string        `yaml:"bearer_token_file"` // read for each request
 	User            string        `yaml:"user"`              // with password_file
 	PasswordFile    string        `yaml:"password_file"`
-	TLS             tls           `yaml:"tls"`
+	TLS             tlsFiles      `yaml:"tls"`
 	Timeout         time.Duration `yaml:"timeout"` // of a request; default 5s
 }
 
-// tls has the files of an encrypted connection. They are read again when they change.
-type tls struct {
+// tlsFiles has the files of an encrypted connection. A new connection reads them again.
+type tlsFiles struct {
 	CAFile     string `yaml:"ca_file"`   // PEM certificates that sign the server's; default: those of the system
 	CertFile   string `yaml:"cert_file"` // PEM certificate of this client, with key_file
 	KeyFile    string `yaml:"key_file"`
@@ -61,7 +59,7 @@ func (s *settings) Check() strictyaml.Problems {
 		problem("url", "contains a password: put it into password_file, with user")
 	case u.RawQuery != "" || u.Fragment != "":
 		problem("url", "has a query or a fragment: want the address only")
-	case u.Scheme == "http" && s.TLS != (tls{}):
+	case u.Scheme == "http" && s.TLS != (tlsFiles{}):
 		problem("url", "is without encryption, but tls is given: want https, or remove tls")
 	}
 	if s.BearerTokenFile != "" && s.User != "" {
@@ -86,20 +84,6 @@ func (s *settings) Below(dir string) {
 			*path = filepath.Join(dir, *path)
 		}
 	}
-}
-
-// client returns the settings of the HTTP client. It follows no redirect, so that a token goes to the configured host only.
-func (s settings) client() config.HTTPClientConfig {
-	c := config.HTTPClientConfig{TLSConfig: config.TLSConfig{
-		CAFile: s.TLS.CAFile, CertFile: s.TLS.CertFile, KeyFile: s.TLS.KeyFile, ServerName: s.TLS.ServerName, MinVersion: config.TLSVersion(0x0303),
-	}}
-	if s.BearerTokenFile != "" {
-		c.Authorization = &config.Authorization{Type: "Bearer", CredentialsFile: s.BearerTokenFile}
-	}
-	if s.User != "" {
-		c.BasicAuth = &config.BasicAuth{Username: s.User, PasswordFile: s.PasswordFile}
-	}
-	return c
 }
 
 // compile implements source.Kind.

@@ -2,15 +2,20 @@ package prometheus
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
+	"strings"
 	"time"
 
-	"github.com/prometheus/common/config"
+	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 )
 
 const (
@@ -25,8 +30,49 @@ const (
 // errTooLong: an answer has more than maxAnswer bytes.
 var errTooLong = errors.New("the answer has more than 64 MiB: aggregate series, or use a longer step")
 
+// maxSecret bounds the file of a token or of a password, in bytes.
+const maxSecret = 64 << 10
+
+// roundTripper returns the client's transport. It follows no redirect, so that a token reaches the configured host only.
 func (s settings) roundTripper() (http.RoundTripper, error) {
-	return config.NewRoundTripperFromConfig(s.client(), "weir")
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: s.TLS.ServerName}
+	if s.TLS.CAFile != "" {
+		pem, err := os.ReadFile(s.TLS.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("tls.ca_file: %w", err)
+		}
+		t.TLSClientConfig.RootCAs = x509.NewCertPool()
+		if !t.TLSClientConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("tls.ca_file: %s has no certificate", s.TLS.CAFile)
+		}
+	}
+	if s.TLS.CertFile != "" {
+		t.TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(s.TLS.CertFile, s.TLS.KeyFile)
+			return &pair, err
+		}
+	}
+	return t, nil
+}
+
+// authorize adds the login to a request. It reads the secret again, which may have changed.
+func (s settings) authorize(r *http.Request) error {
+	file := cmp.Or(s.BearerTokenFile, s.PasswordFile)
+	if file == "" {
+		return nil
+	}
+	text, err := inputfile.Read(file, maxSecret)
+	if err != nil {
+		return fmt.Errorf("read the login: %w", err)
+	}
+	secret := strings.TrimSpace(string(text))
+	if s.User != "" {
+		r.SetBasicAuth(s.User, secret)
+		return nil
+	}
+	r.Header.Set("Authorization", "Bearer "+secret)
+	return nil
 }
 
 // checked refuses answers that are none of the API, with what to change.
@@ -37,6 +83,10 @@ type checked struct {
 
 // RoundTrip implements http.RoundTripper.
 func (c *checked) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if err := c.settings.authorize(r); err != nil {
+		return nil, err
+	}
 	answer, err := c.inner.RoundTrip(r)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package prometheus_test
 
 import (
 	"context"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"math"
@@ -292,6 +293,35 @@ func TestTokenIsReadForEachRequest(t *testing.T) {
 		}
 		if _, err := s.Window(t.Context(), query(t, "up", time.Now(), 10*time.Minute)); err != nil || seen.Load() != "Bearer "+token {
 			t.Errorf("%v, %v; want token %s", seen.Load(), err, token)
+		}
+	}
+}
+
+// An encrypted server is trusted by the configured authority only.
+func TestEncryptedServer(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(matrix(1, "1")))
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := query(t, "up", time.Now(), 10*time.Minute)
+	if got, err := open(t, fmt.Sprintf("url: %s\ntls: {ca_file: %s, server_name: example.com}", server.URL, file)).Window(t.Context(), q); err != nil || len(got) != 1 {
+		t.Errorf("with its authority: %v, %v", got, err)
+	}
+	if _, err := open(t, "url: "+server.URL).Window(t.Context(), q); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("without its authority: %v", err)
+	}
+	for files, want := range map[string]string{"ca_file: " + file + "x": "no such file", "ca_file: /dev/null": "has no certificate"} {
+		settings := prometheus.Kind().New()
+		if err := yaml.Unmarshal(fmt.Appendf(nil, "url: %s\ntls: {%s}", server.URL, files), settings); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := prometheus.Kind().Open(source.Site{Name: "prom", Settings: settings}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", files, err, want)
 		}
 	}
 }

@@ -243,7 +243,7 @@ func TestUnitsRun(t *testing.T) {
 	whole := func(when string) {
 		t.Helper()
 		c.prints("shop: 2 expected, 2 running", "app", "status", "shop")
-		c.prints("pool prod/web: target 1", "status")
+		c.prints(", target 1, ", "status")
 		if now := c.instances(); !slices.Equal(now, before) {
 			t.Errorf("after %s the instances are %v, want %v", when, now, before)
 		}

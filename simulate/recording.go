@@ -10,8 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/internal/price"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -43,43 +41,6 @@ type beginning struct {
 	drains  []api.Drain
 	targets map[string]int
 	lives   []*life
-}
-
-// recordedTick is one tick, without its nodes.
-type recordedTick struct {
-	at      time.Time
-	every   time.Duration
-	epoch   uint64
-	orders  api.Orders
-	of      *api.Case // nil: the pool was paused
-	result  api.CaseResult
-	need    map[string]resource.Vector // what each app needs; "all": the apps together
-	groups  []api.GroupSnapshot
-	limit   int // of the disruption budget; 0: no budget
-	losses  []loss
-	before  map[string]int // machines that had joined before the losses, by group
-	warned  []*life
-	refused map[string]error // the provider's refusal of a target, by group
-	drift   []api.Drift
-	tasks   map[string][]int // of the nodes that stay, the oldest first, by group
-	leave   map[string]int   // candidates that the scheduler can empty, by group
-	back    map[string]int   // leaving nodes that it wants back, by group
-}
-
-// loss is a machine that disappeared without a drain.
-type loss struct {
-	of    *life
-	place int       // among the serving machines of its group, by age; -1: it had not joined
-	at    time.Time // when the provider launched another one in its place, or the tick that missed it
-}
-
-// recordedGroup is what the newest record has of a group.
-type recordedGroup struct {
-	min, max int
-	weight   float64
-	machine  resource.Vector
-	kind     string // instance type
-	kinds    map[string]bool
 }
 
 // life is what happened to one machine.
@@ -234,48 +195,6 @@ func (r *Recording) Check() error {
 	return nil
 }
 
-// targetsAfter returns the targets of the groups after the actions of a tick.
-func targetsAfter(t api.TickRecord) map[string]int {
-	out := map[string]int{}
-	for _, g := range t.Snapshot.Groups {
-		out[g.ID] = g.Target
-	}
-	for _, a := range t.Actions {
-		if a.Op == api.OpSetTarget && a.Error == "" {
-			out[a.Group] = a.Target
-		}
-	}
-	return out
-}
-
-// tickOf returns the parts of a tick that do not need the ticks before.
-func (r *Recording) tickOf(t api.TickRecord) recordedTick {
-	c := *t.Case
-	tick := recordedTick{
-		at: t.At, every: t.Every, epoch: t.Epoch, of: &c, result: api.CaseResult{Target: t.Result.Target, Groups: t.Result.Groups},
-		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), need: needs(t),
-		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
-	}
-	if c.Disruption != nil {
-		tick.limit = max(1, *c.Disruption+r.out)
-	}
-	if c.Places != nil {
-		places := *c.Places
-		tick.leave, tick.back = map[string]int{}, map[string]int{}
-		for _, id := range places.Leave {
-			tick.leave[r.groupOf(id, c.Nodes)]++
-		}
-		for _, id := range places.Back {
-			tick.back[r.groupOf(id, nil)]++
-		}
-		places.Leave, places.Stay, places.Back, places.Sizes = nil, nil, nil, nil
-		c.Places = &places
-	}
-	r.groupsOf(t)
-	c.Nodes = nil
-	return tick
-}
-
 // groupOf returns the group of a node.
 func (r *Recording) groupOf(node string, nodes []api.Candidate) string {
 	if one := r.byID[node]; one != nil {
@@ -317,97 +236,8 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 	}
 }
 
-// tasksByAge returns the tasks of the joined nodes by group, the oldest first.
-func tasksByAge(nodes []api.Candidate) map[string][]int {
-	sorted := make([]*api.Candidate, 0, len(nodes))
-	for i := range nodes {
-		if nodes[i].Node.Joined() {
-			sorted = append(sorted, &nodes[i])
-		}
-	}
-	slices.SortStableFunc(sorted, func(a, b *api.Candidate) int { return cmp.Compare(b.Uptime, a.Uptime) })
-	out := map[string][]int{}
-	for _, n := range sorted {
-		out[n.Group] = append(out[n.Group], n.Tasks)
-	}
-	return out
-}
-
-// refusals returns the errors of the targets that the provider did not set. The backoff of the group shows what kind of error it was.
-func refusals(t api.TickRecord) map[string]error {
-	var out map[string]error
-	for _, a := range t.Actions {
-		if a.Op != api.OpSetTarget || a.Error == "" {
-			continue
-		}
-		if out == nil {
-			out = map[string]error{}
-		}
-		out[a.Group] = fmt.Errorf("%s", a.Error)
-		for _, b := range t.State.Backoffs {
-			switch {
-			case b.Group != a.Group || b.Scale == api.BackoffUnclear:
-			case b.Scale == api.BackoffPassing:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrThrottled, a.Error)
-			case b.KeepsTarget:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrRefused, a.Error)
-			default:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrShort, a.Error)
-			}
-		}
-	}
-	return out
-}
-
-// needs returns what the apps need by their own signals. If one of them has another source, all of them are one app.
-func needs(t api.TickRecord) map[string]resource.Vector {
-	vector := func(r resource.Request) (v resource.Vector) {
-		for _, k := range resource.Kinds() {
-			v[k], _ = r.Get(k)
-		}
-		return v
-	}
-	if t.Detail == nil {
-		return nil
-	}
-	out := map[string]resource.Vector{}
-	for _, a := range t.Detail.Apps {
-		if a.Source != api.FromSignal && a.Source != api.FromHeld {
-			return map[string]resource.Vector{together: vector(t.Detail.Request)}
-		}
-		out[a.App] = vector(a.Request)
-	}
-	if len(out) == 0 {
-		out[together] = vector(t.Detail.Request)
-	}
-	return out
-}
-
 // together is the name of all apps as one.
 const together = "all"
-
-// ordersOf returns the orders of a tick. A removal names the group in place of the node.
-func ordersOf(t api.TickRecord, group func(node string) string) (out api.Orders) {
-	in := t.Case.Input
-	for _, o := range t.Orders {
-		note := o.Note
-		note.Until = time.Time{} // each record has the orders in force
-		switch o.Kind {
-		case api.OrderOffset:
-			out.Offset = &api.Offset{Note: note, Weight: in.Offset}
-		case api.OrderPin:
-			if in.Pinned != nil {
-				out.Pin = &api.Pin{Note: note, Target: *in.Pinned}
-			}
-		case api.OrderRemoval:
-			out.Removals = append(out.Removals, api.Removal{Note: note, Node: group(o.Subject)})
-		case api.OrderRoll:
-			out.Stale = append(out.Stale, api.StaleMark{Note: o.Note, Group: o.Subject})
-		}
-	}
-	out.LossSuspected = in.NoScaleIn
-	return out
-}
 
 // follow follows the machines of a record.
 func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
@@ -555,94 +385,6 @@ func (r *Recording) remaining() []*life {
 	out := slices.DeleteFunc(slices.Clone(r.alive), func(one *life) bool { return !one.ended.IsZero() })
 	slices.SortStableFunc(out, func(a, b *life) int { return a.launched.Compare(b.launched) })
 	return out
-}
-
-// RecordedGroup is a group of a recording.
-type RecordedGroup struct {
-	Group
-	Launches []time.Duration // from each launch to the join of the node, sorted
-	Types    int             // of its machines
-}
-
-// Groups returns the groups in order of id, with the launch delays that were measured. The market has no zone: a record does not name it.
-// A group of which no machine has joined has the machines of another group, and a note says so.
-func (r *Recording) Groups() []RecordedGroup {
-	out := r.measured()
-	known := slices.IndexFunc(out, func(g RecordedGroup) bool { return !g.Machine.IsZero() })
-	for i := range out {
-		if g, other := &out[i], out[max(0, known)]; known >= 0 && g.Machine.IsZero() {
-			g.Machine, g.Weight, g.Market.Type = other.Machine, other.Weight, other.Market.Type
-			r.note(fmt.Sprintf("no machine of group %s has joined in the recording: its machines count as those of group %s", g.ID, other.ID))
-		}
-	}
-	return out
-}
-
-func (r *Recording) measured() []RecordedGroup {
-	var out []RecordedGroup
-	for _, id := range slices.Sorted(maps.Keys(r.groups)) {
-		g := r.groups[id]
-		one := RecordedGroup{Types: len(g.kinds), Group: Group{
-			ID: id, Min: g.min, Max: g.max, Weight: cmp.Or(g.weight, 1), Machine: g.machine, Market: price.Market{Type: g.kind},
-		}}
-		if one.Max == api.Unbounded {
-			one.Max = 0
-		}
-		hours, lost := 0.0, 0
-		var leaves []time.Duration
-		for _, l := range r.lives {
-			if l.group != id {
-				continue
-			}
-			if !l.joined.IsZero() && l.launched.After(r.start.at) {
-				one.Launches = append(one.Launches, l.joined.Sub(l.launched))
-			}
-			end := cmp.Or(l.gone, r.last())
-			hours += end.Sub(maxTime(l.launched, r.start.at)).Hours()
-			switch {
-			case !l.gone.IsZero() && l.chosen.IsZero(), !l.taken.IsZero():
-				lost++
-			case !l.gone.IsZero() && !l.ended.IsZero():
-				leaves = append(leaves, max(0, l.gone.Sub(l.ended)))
-			}
-		}
-		slices.Sort(one.Launches)
-		one.Launch = Delay{quantile(one.Launches, 0.5), quantile(one.Launches, 0.95)}
-		slices.Sort(leaves)
-		one.Leave = quantile(leaves, 0.5)
-		if hours > 0 {
-			one.Interruptions = float64(lost) / hours
-		}
-		weight := 0.0
-		for _, l := range r.start.lives {
-			if l.group == id {
-				weight += l.weight
-			}
-		}
-		one.Target = max(int(resource.Ceil(weight)), one.Min)
-		out = append(out, one)
-	}
-	return out
-}
-
-// Linger returns the median time from the begin of a drain to the end of the machine's work.
-func (r *Recording) Linger() time.Duration {
-	var all []time.Duration
-	for _, l := range r.lives {
-		if !l.chosen.IsZero() && !l.ended.IsZero() {
-			all = append(all, max(0, l.ended.Sub(l.chosen)-apply.TendEvery))
-		}
-	}
-	slices.Sort(all)
-	return quantile(all, 0.5)
-}
-
-// quantile returns the value at a part of a sorted list, by the nearest rank; 0 of an empty list.
-func quantile(sorted []time.Duration, part float64) time.Duration {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(part*float64(len(sorted))))].Round(time.Second)
 }
 
 // Series returns what the apps needed, from each tick to the next. After the last point the need stays.

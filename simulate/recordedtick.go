@@ -1,0 +1,171 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// recordedTick is one tick, without its nodes.
+type recordedTick struct {
+	at      time.Time
+	every   time.Duration
+	epoch   uint64
+	orders  api.Orders
+	of      *api.Case // nil: the pool was paused
+	result  api.CaseResult
+	need    map[string]resource.Vector // what each app needs; "all": the apps together
+	groups  []api.GroupSnapshot
+	limit   int // of the disruption budget; 0: no budget
+	losses  []loss
+	before  map[string]int // machines that had joined before the losses, by group
+	warned  []*life
+	refused map[string]error // the provider's refusal of a target, by group
+	drift   []api.Drift
+	tasks   map[string][]int // of the nodes that stay, the oldest first, by group
+	leave   map[string]int   // candidates that the scheduler can empty, by group
+	back    map[string]int   // leaving nodes that it wants back, by group
+}
+
+// loss is a machine that disappeared without a drain.
+type loss struct {
+	of    *life
+	place int       // among the serving machines of its group, by age; -1: it had not joined
+	at    time.Time // when the provider launched another one in its place, or the tick that missed it
+}
+
+// targetsAfter returns the targets of the groups after the actions of a tick.
+func targetsAfter(t api.TickRecord) map[string]int {
+	out := map[string]int{}
+	for _, g := range t.Snapshot.Groups {
+		out[g.ID] = g.Target
+	}
+	for _, a := range t.Actions {
+		if a.Op == api.OpSetTarget && a.Error == "" {
+			out[a.Group] = a.Target
+		}
+	}
+	return out
+}
+
+// tickOf returns the parts of a tick that do not need the ticks before.
+func (r *Recording) tickOf(t api.TickRecord) recordedTick {
+	c := *t.Case
+	tick := recordedTick{
+		at: t.At, every: t.Every, epoch: t.Epoch, of: &c, result: api.CaseResult{Target: t.Result.Target, Groups: t.Result.Groups},
+		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), need: needs(t),
+		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
+	}
+	if c.Disruption != nil {
+		tick.limit = max(1, *c.Disruption+r.out)
+	}
+	if c.Places != nil {
+		places := *c.Places
+		tick.leave, tick.back = map[string]int{}, map[string]int{}
+		for _, id := range places.Leave {
+			tick.leave[r.groupOf(id, c.Nodes)]++
+		}
+		for _, id := range places.Back {
+			tick.back[r.groupOf(id, nil)]++
+		}
+		places.Leave, places.Stay, places.Back, places.Sizes = nil, nil, nil, nil
+		c.Places = &places
+	}
+	r.groupsOf(t)
+	c.Nodes = nil
+	return tick
+}
+
+// tasksByAge returns the tasks of the joined nodes by group, the oldest first.
+func tasksByAge(nodes []api.Candidate) map[string][]int {
+	sorted := make([]*api.Candidate, 0, len(nodes))
+	for i := range nodes {
+		if nodes[i].Node.Joined() {
+			sorted = append(sorted, &nodes[i])
+		}
+	}
+	slices.SortStableFunc(sorted, func(a, b *api.Candidate) int { return cmp.Compare(b.Uptime, a.Uptime) })
+	out := map[string][]int{}
+	for _, n := range sorted {
+		out[n.Group] = append(out[n.Group], n.Tasks)
+	}
+	return out
+}
+
+// refusals returns the errors of the targets that the provider did not set. The backoff of the group shows what kind of error it was.
+func refusals(t api.TickRecord) map[string]error {
+	var out map[string]error
+	for _, a := range t.Actions {
+		if a.Op != api.OpSetTarget || a.Error == "" {
+			continue
+		}
+		if out == nil {
+			out = map[string]error{}
+		}
+		out[a.Group] = fmt.Errorf("%s", a.Error)
+		for _, b := range t.State.Backoffs {
+			switch {
+			case b.Group != a.Group || b.Scale == api.BackoffUnclear:
+			case b.Scale == api.BackoffPassing:
+				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrThrottled, a.Error)
+			case b.KeepsTarget:
+				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrRefused, a.Error)
+			default:
+				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrShort, a.Error)
+			}
+		}
+	}
+	return out
+}
+
+// needs returns what the apps need by their own signals. If one of them has another source, all of them are one app.
+func needs(t api.TickRecord) map[string]resource.Vector {
+	vector := func(r resource.Request) (v resource.Vector) {
+		for _, k := range resource.Kinds() {
+			v[k], _ = r.Get(k)
+		}
+		return v
+	}
+	if t.Detail == nil {
+		return nil
+	}
+	out := map[string]resource.Vector{}
+	for _, a := range t.Detail.Apps {
+		if a.Source != api.FromSignal && a.Source != api.FromHeld {
+			return map[string]resource.Vector{together: vector(t.Detail.Request)}
+		}
+		out[a.App] = vector(a.Request)
+	}
+	if len(out) == 0 {
+		out[together] = vector(t.Detail.Request)
+	}
+	return out
+}
+
+// ordersOf returns the orders of a tick. A removal names the group in place of the node.
+func ordersOf(t api.TickRecord, group func(node string) string) (out api.Orders) {
+	in := t.Case.Input
+	for _, o := range t.Orders {
+		note := o.Note
+		note.Until = time.Time{} // each record has the orders in force
+		switch o.Kind {
+		case api.OrderOffset:
+			out.Offset = &api.Offset{Note: note, Weight: in.Offset}
+		case api.OrderPin:
+			if in.Pinned != nil {
+				out.Pin = &api.Pin{Note: note, Target: *in.Pinned}
+			}
+		case api.OrderRemoval:
+			out.Removals = append(out.Removals, api.Removal{Note: note, Node: group(o.Subject)})
+		case api.OrderRoll:
+			out.Stale = append(out.Stale, api.StaleMark{Note: o.Note, Group: o.Subject})
+		}
+	}
+	out.LossSuspected = in.NoScaleIn
+	return out
+}

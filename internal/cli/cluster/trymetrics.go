@@ -122,7 +122,6 @@ func trialRows(trials []api.MetricTrial) (rows [][]string) {
 				gaps = fmt.Sprint(*s.Gaps)
 			}
 			rows = append(rows, append(slices.Clone(first), s.Name, fmt.Sprint(s.Points), gaps, cell.LocalTime(s.Newest), explain.Number(s.Last)))
-			first = []string{"", "", "", ""}
 		}
 	}
 	return rows

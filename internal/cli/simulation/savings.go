@@ -3,7 +3,6 @@ package simulation
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -170,7 +169,7 @@ func printSavings(cli *connect.CLI, out api.Savings) error {
 		fmt.Fprintln(cli.Stdout, note)
 	}
 	if rows == nil {
-		return errors.New("none of the changes that were tried would have saved anything: --output json lists them")
+		fmt.Fprintln(cli.Stdout, "none of the changes that were tried would have saved anything; --output json lists them")
 	}
 	return nil
 }

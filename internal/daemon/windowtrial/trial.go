@@ -10,6 +10,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -50,7 +51,8 @@ func New(service config.Service, pool config.Pool, app string) (*Trial, error) {
 		}
 	}
 	if slices.Sort(apps); app != "" && !slices.Contains(apps, app) {
-		return nil, fmt.Errorf("app %q: %s", app, spelling.Unknown(app, slices.Compact(apps)))
+		apps = slices.Compact(apps)
+		return nil, fmt.Errorf("pool %s has no app %q%s; it has %s", pool.Name, app, spelling.DidYouMean(app, apps), strings.Join(apps, ", "))
 	}
 	var err error
 	t.sources, err = service.OpenSources()

@@ -54,14 +54,11 @@ func observe(t *testing.T, nc *nats.Conn) *observer {
 		return json.Unmarshal(data, &e.facts[len(e.facts)-1])
 	}
 	for _, s := range []string{message.FactsSubject("c", message.Node{Pool: "p", Name: "*"}), message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "*"}), message.ExitedSubject("c", message.Node{Pool: "p", Name: "*"})} {
-		_, err := nc.Subscribe(s, func(m *nats.Msg) {
+		bustest.Subscribe(t, nc, s, func(m *nats.Msg) {
 			if err := take(m.Subject, m.Data); err != nil {
 				t.Errorf("%s: %v", m.Subject, err)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	return e
 }

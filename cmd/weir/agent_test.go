@@ -50,10 +50,7 @@ func instanceMetadata(t *testing.T, id, group, pool string) (url string) {
 func TestAgentNeedsNoFlagOnEC2(t *testing.T) {
 	t.Parallel()
 	url := bustest.Serve(t, server.Options{}).ClientURL()
-	facts, err := bustest.Connect(t, url).SubscribeSync(message.FactsSubject("prod", message.Node{Pool: "*", Name: "*"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	facts := bustest.SubscribeSync(t, bustest.Connect(t, url), message.FactsSubject("prod", message.Node{Pool: "*", Name: "*"}))
 	configs := t.TempDir()
 	text := fmt.Sprintf("nats: {servers: [%q]}\nagent: {metadata_endpoint: %q, reserve: {mem: 1}}\nadmin: {agent: off}\n", url, instanceMetadata(t, "i-0123456789abcdef0", "web-asg", "prod/web"))
 	if err := os.WriteFile(filepath.Join(configs, "weir.yaml"), []byte(text), 0o600); err != nil {

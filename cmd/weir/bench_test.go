@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -48,10 +49,7 @@ func measureScaling(b *testing.B, u *upProcess) {
 	b.Helper()
 	u.weir(b, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", "sleep 1000 & sleep 1000")
 	u.waitRunning(b, "web", 2)
-	nudges, err := joinAs(b, u.data, roles.User{Role: roles.Harmonizer}).Conn().SubscribeSync(message.SubjectStart)
-	if err != nil {
-		b.Fatal(err)
-	}
+	nudges := bustest.SubscribeSync(b, joinAs(b, u.data, roles.User{Role: roles.Harmonizer}).Conn(), message.SubjectStart)
 	began := time.Now()
 	u.weir(b, "app", "set", "web", "--instances", "20")
 	if _, err := nudges.NextMsg(patience); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -110,15 +111,11 @@ func (w *busWorld) probe(ctx context.Context, wg *sync.WaitGroup, place string, 
 	counter := &casCounter{kv: kv, key: key + "-cas", probes: p, unsure: true}
 	w.repeat(ctx, wg, p.cas, counter.next)
 	subject := names.Subject(busCluster, "health", busProbePool, "loopback")
-	heard, err := b.Conn().Subscribe(subject, func(m *nats.Msg) {
+	bustest.Subscribe(w, b.Conn(), subject, func(m *nats.Msg) {
 		if string(m.Data) == place {
 			p.core.succeeded(nil)
 		}
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	_ = heard // ends with the connection
 	unheard := &busProbe{}
 	w.repeat(ctx, wg, unheard, func(context.Context) error { return b.Conn().Publish(subject, []byte(place)) })
 	wg.Go(func() { p.watching(ctx, b, key+"-put") })

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -97,9 +98,7 @@ func hostileJSON[T any](t *testing.T, change func(*T)) []byte {
 // answer answers all requests on a subject.
 func answer(t *testing.T, nc *nats.Conn, subject string, data []byte) {
 	t.Helper()
-	if _, err := nc.Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(data) }); err != nil {
-		t.Fatal(err)
-	}
+	bustest.Subscribe(t, nc, subject, func(m *nats.Msg) { _ = m.Respond(data) })
 }
 
 // hostileWorld runs a bus on which every part of a pool answers with hostile texts, and every

@@ -132,9 +132,7 @@ func (w *ward) listen() {
 			}
 		},
 	} {
-		if _, err := w.nc.Subscribe(subject, handle); err != nil {
-			w.Fatal(err)
-		}
+		bustest.Subscribe(w, w.nc, subject, handle)
 	}
 }
 

@@ -212,7 +212,7 @@ func (w *twins) peer(c net.Conn) *twin {
 
 // serveNodes advances the time, and reports for the machines that are in service.
 func (w *twins) serveNodes(ctx context.Context, wg *sync.WaitGroup) {
-	sub, err := w.nc.Subscribe("weir."+w.cluster+".agent.default.*.cordon", func(m *nats.Msg) {
+	bustest.Subscribe(w, w.nc, "weir."+w.cluster+".agent.default.*.cordon", func(m *nats.Msg) {
 		var r struct{ On bool }
 		if err := json.Unmarshal(m.Data, &r); err != nil {
 			w.Errorf("cordon: %v", err)
@@ -221,11 +221,7 @@ func (w *twins) serveNodes(ctx context.Context, wg *sync.WaitGroup) {
 		m.Respond([]byte("{}"))
 		w.speak()
 	})
-	if err != nil {
-		w.Fatal(err)
-	}
 	wg.Go(func() {
-		defer sub.Unsubscribe()
 		beat := time.NewTicker(100 * time.Millisecond)
 		defer beat.Stop()
 		for {

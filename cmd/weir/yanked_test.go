@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
@@ -28,14 +26,7 @@ func TestYankedReleaseIsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sub, err := b.Conn().Subscribe(names.BootstrapSubject("local", "default", "status"), func(m *nats.Msg) { _ = m.Respond(status) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer sub.Unsubscribe()
-	if err := b.Conn().Flush(); err != nil {
-		t.Fatal(err)
-	}
+	answer(t, b.Conn(), names.BootstrapSubject("local", "default", "status"), status)
 	for line, want := range map[string][]string{
 		"status":                {`! web (shop/rps) runs v1.0.0, which is yanked: counts`, `! api (shop/rps) runs v3.0.0, which is yanked: it leaks; pin another version`},
 		"signal ps":             {"yanked: counts", "yanked: it leaks"},

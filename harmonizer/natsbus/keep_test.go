@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 )
 
 // agent is a node that obeys every nudge. It has its own connection.
@@ -166,10 +167,7 @@ func TestKeepsAppsRunning(t *testing.T) {
 	set(t, kv, "web", 2)
 	a := startAgent(t, connect(t, url), 200*time.Millisecond)
 	client := connect(t, url)
-	published, err := client.SubscribeSync(message.CountsSubject(cluster, "default"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	published := bustest.SubscribeSync(t, client, message.CountsSubject(cluster, "default"))
 	h := startHarmonizer(t, connect(t, url))
 
 	await.True(t, "two run", runs(h, t, "web", 2))

@@ -388,7 +388,7 @@ func TestOrders(t *testing.T) {
 func TestRecover(t *testing.T) {
 	w := newWorld(t)
 	w.record(tick(start(), 5))
-	sub, err := w.bus.Conn().Subscribe(events.OrderSubject("here", "web"), func(m *nats.Msg) {
+	bustest.Subscribe(t, w.bus.Conn(), events.OrderSubject("here", "web"), func(m *nats.Msg) {
 		var o api.RepairOrder
 		err := json.Unmarshal(m.Data, &o)
 		answer := api.RepairOrderResponse{OK: true, Nodes: []api.RepairNodeResponse{{Node: "i-1", OK: true}}}
@@ -398,10 +398,6 @@ func TestRecover(t *testing.T) {
 		data, _ := json.Marshal(answer)
 		_ = m.Respond(data) // the request fails without it
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	for body, want := range map[string]int{`{"reason":"fan is loud","nodes":["i-1"],"wait":5400}`: 200, `{"reason":"fan is loud","nodes":["i-1"],"wait":60}`: 409} {
 		if status, text := w.do(request{"POST", "/pools/here/web/recover", body, operatorSecret, nil}); status != want {
 			t.Errorf("POST recover %s: %d %s, want %d", body, status, text, want)
@@ -497,11 +493,7 @@ func TestRetry(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sub, err := w.bus.Conn().Subscribe(subject, func(m *nats.Msg) { _ = m.Respond(data) }) // the request fails without it
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = sub.Unsubscribe() }) // fails only on a closed connection
+		bustest.Subscribe(t, w.bus.Conn(), subject, func(m *nats.Msg) { _ = m.Respond(data) }) // the request fails without it
 	}
 	respond(message.StatusSubject("here"), api.HarmonizerStatus{App: &api.AppExplanation{AppSummary: api.AppSummary{Name: "cart", Pool: "web"}}})
 	respond(message.OrderSubject("here"), api.HarmonizerOrderAnswer{OK: true})

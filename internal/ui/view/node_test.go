@@ -29,7 +29,7 @@ func TestNodesBeforeTheFirstTick(t *testing.T) {
 	if rows, err := p.Nodes(t.Context()); !errors.Is(err, state.ErrNoRecord) {
 		t.Errorf("without any daemon: %+v, %v", rows, err)
 	}
-	sub, err := b.Conn().Subscribe(message.StatusSubject("c"), func(m *nats.Msg) {
+	bustest.Subscribe(t, b.Conn(), message.StatusSubject("c"), func(m *nats.Msg) {
 		var q api.HarmonizerQuery
 		if err := json.Unmarshal(m.Data, &q); err != nil || q.Nodes != "web" {
 			t.Errorf("request %s, %v", m.Data, err)
@@ -39,10 +39,6 @@ func TestNodesBeforeTheFirstTick(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = sub.Unsubscribe() })
 	rows, err := p.Nodes(t.Context())
 	if diff := cmp.Diff([]api.Node{{Node: "i-1", State: "idle"}, {Node: "i-2", State: "running", Tasks: 3}}, rows); diff != "" || err != nil {
 		t.Errorf("nodes: %v, -want +got:\n%s", err, diff)

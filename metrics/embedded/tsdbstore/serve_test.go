@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -226,11 +227,7 @@ func TestClientRefusesInvalidResponses(t *testing.T) {
 	for name, answer := range answers {
 		t.Run(name, func(t *testing.T) {
 			cluster := strings.ReplaceAll(name, " ", "-")
-			sub, err := other.Subscribe("weir."+cluster+".metrics.>", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer sub.Unsubscribe()
+			bustest.Subscribe(t, other, "weir."+cluster+".metrics.>", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
 			c := embedded.NewClient(other, cluster, writers.OperatorWriter)
 			if got, err := c.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "m"}); !errors.Is(err, embedded.ErrBadAnswer) {
 				t.Errorf("Window = %v, %v, want ErrBadAnswer", got, err)

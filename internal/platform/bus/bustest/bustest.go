@@ -79,3 +79,31 @@ func Connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	tb.Cleanup(nc.Close)
 	return nc
 }
+
+// Subscribe calls handle for each message on subject until the test ends. When it returns, the server knows of the
+// subscription, so a message of any connection reaches it.
+func Subscribe(tb testing.TB, nc *nats.Conn, subject string, handle nats.MsgHandler) {
+	tb.Helper()
+	sub, err := nc.Subscribe(subject, handle)
+	known(tb, nc, sub, err)
+}
+
+// SubscribeSync returns a subscription of subject that ends with the test. When it returns, the server knows of it.
+func SubscribeSync(tb testing.TB, nc *nats.Conn, subject string) *nats.Subscription {
+	tb.Helper()
+	sub, err := nc.SubscribeSync(subject)
+	known(tb, nc, sub, err)
+	return sub
+}
+
+// known waits until the server knows of a subscription.
+func known(tb testing.TB, nc *nats.Conn, sub *nats.Subscription, err error) {
+	tb.Helper()
+	if err == nil {
+		tb.Cleanup(func() { _ = sub.Unsubscribe() }) // fails only on a closed connection
+		err = nc.Flush()
+	}
+	if err != nil {
+		tb.Fatalf("subscribe: %v", err)
+	}
+}

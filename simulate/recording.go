@@ -46,6 +46,7 @@ type beginning struct {
 // life is what happened to one machine.
 type life struct {
 	id, group string
+	initial   bool // it is one of the start
 	weight    float64
 	launched  time.Time
 	joined    time.Time // the tick that found its node first; zero: none did
@@ -108,6 +109,9 @@ func (r *Recording) Add(where string, t api.TickRecord) error {
 	r.follow(&tick, t)
 	if r.start == nil {
 		r.start = &beginning{t.At, t.State, slices.Clone(t.Drains), targetsAfter(t), r.remaining()}
+		for _, one := range r.start.lives {
+			one.initial = true
+		}
 		return nil
 	}
 	r.ticks = append(r.ticks, tick)

@@ -40,10 +40,11 @@ type cloud struct {
 	short      string    // why the latest launch was incomplete
 	shortAt    time.Time // time of that launch
 	busy       string
-	launched   int        // number of launches, for the ids of instances
-	instances  []instance // in order of launch
-	shared     *reading   // with Config.Shared: the latest reading, until a change
-	calm       calm       // of a version
+	launched   int            // number of launches, for the ids of instances
+	named      map[string]int // with Config.Launch: the numbers of all instances by id
+	instances  []instance     // in order of launch
+	shared     *reading       // with Config.Shared: the latest reading, until a change
+	calm       calm           // of a version
 	refuse     map[Operation]error
 	drop       map[Operation]int // responses to lose
 	log        []Write
@@ -282,6 +283,9 @@ func (s reading) clone() reading {
 
 // numberLocked returns the number of an instance that the group has or had, and 0 for another one.
 func (c *cloud) numberLocked(id string) int {
+	if c.config.Launch != nil {
+		return c.named[id]
+	}
 	text, ours := strings.CutPrefix(id, c.config.ID+"-")
 	number, err := strconv.Atoi(text)
 	if !ours || err != nil || text[0] == '0' || text[0] == '+' || number < 1 || number > c.launched {
@@ -318,16 +322,25 @@ func (c *cloud) launchLocked() {
 			return
 		}
 		c.launched++
-		id := fmt.Sprintf("%s-%d", c.config.ID, c.launched)
-		joins := c.config.Join
-		if c.config.JoinAfter != nil {
-			joins = c.config.JoinAfter(id)
-		}
+		id, joins := c.nextLocked()
 		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(joins), Instance: pools.Instance{
 			ID: id, Group: c.config.ID, Market: offer.Market, Weight: offer.Weight,
 			State: api.InstancePending, Launched: c.now,
 		}, boots: 1})
 	}
+}
+
+// nextLocked returns the id of the instance that is launched now, and the time from its launch to running.
+func (c *cloud) nextLocked() (id string, join time.Duration) {
+	if c.config.Launch == nil {
+		return fmt.Sprintf("%s-%d", c.config.ID, c.launched), c.config.Join
+	}
+	id, join = c.config.Launch(c.launched)
+	if c.named == nil {
+		c.named = map[string]int{}
+	}
+	c.named[id] = c.launched
+	return id, join
 }
 
 // weightLocked returns the weight of the instances that are not terminating.

@@ -27,10 +27,11 @@ type Config struct {
 	// Offers are launched in turn. Default: one offer of weight 1.
 	Offers []Offer
 	Join   time.Duration // from launch to running.
-	// JoinAfter is Join of each instance; nil: all have Join.
-	JoinAfter func(id string) time.Duration
-	Leave     time.Duration // from termination to disappearance.
-	Lag       int           // number of reads of a handle that do not show the latest writes of others.
+	// Launch returns the id of the instance with that number, from 1, and its Join. An id is never used again. nil: the
+	// id is that of the group and the number, and all have Join.
+	Launch func(number int) (id string, join time.Duration)
+	Leave  time.Duration // from termination to disappearance.
+	Lag    int           // number of reads of a handle that do not show the latest writes of others.
 	// LagFor bounds the age of what such a read shows. 0: no bound.
 	LagFor time.Duration
 	// RepairKinds are the supported kinds of repair in place. nil: all. Boot is how long each takes.

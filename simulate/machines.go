@@ -61,16 +61,16 @@ func newMachines(s *Scenario) *machines {
 		c := cloud.New(cloud.Config{
 			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
 			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot}, Weight: g.Weight}},
-			Launch: func(number int) (id string, join time.Duration) {
+			Launch: func(number int) cloud.Launch {
 				m.bill.launch()
 				if s.past != nil {
 					return s.past.launch(g, m.now, number, !started)
 				}
-				id = fmt.Sprintf("%s-%d", g.ID, number)
-				if !started {
-					return id, 0 // the machines of the start have joined
+				next := cloud.Launch{ID: fmt.Sprintf("%s-%d", g.ID, number)}
+				if started { // the machines of the start have joined
+					next.Join = max(g.Pending, g.Launch.at(draw(s.Seed, "launch", next.ID)))
 				}
-				return id, max(g.Pending, g.Launch.at(draw(s.Seed, "launch", id)))
+				return next
 			},
 			Ended: func(i pools.Instance, at time.Time, byProvider bool) { m.bill.end(g, i.Launched, at, byProvider) },
 		}, s.Start)
@@ -162,10 +162,10 @@ func (m *machines) adopt(now time.Time, g *group, instances []pools.Instance) {
 			m.interrupt(g, i)
 		}
 		if i.State == api.InstanceRunning && one.node == nil {
-			one.node = &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.Machine}
+			one.node = &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.machineOf(i.Weight)}
 			m.byID[i.ID] = one.node
 			m.nodes = append(m.nodes, one.node)
-			m.offered = m.offered.Add(g.Machine)
+			m.offered = m.offered.Add(one.node.Machine)
 		}
 		g.known = append(g.known, one)
 	}

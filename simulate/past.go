@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -218,8 +219,8 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 		if g.Machine.IsZero() {
 			return Scenario{}, errors.New("no machine has joined in the recording, so the sizes of machines are unknown: give a longer time")
 		}
-		if g.Types > 1 {
-			r.note(fmt.Sprintf("group %s had machines of %d types: all count as %s", g.ID, g.Types, g.Market.Type))
+		if g.Types > max(1, len(g.sizes)) {
+			r.note(fmt.Sprintf("group %s had machines of %d types: those of one weight count as one type", g.ID, g.Types))
 		}
 		g.Interruptions, g.Launch = 0, Delay{} // the recording has them
 		s.Groups = append(s.Groups, g.Group)
@@ -400,26 +401,26 @@ func (p *past) places(groupOf func(id string) string, q api.PlacesQuestion) (api
 	return answer, nil
 }
 
-// launch returns the id of a machine that is launched now, and how long its launch takes. A launch of the recording has the id that it
-// had then, so equal machines leave in the same order. number is that of the launch in its group, from 1.
-func (p *past) launch(g Group, now time.Time, number int, start bool) (id string, join time.Duration) {
-	id = fmt.Sprintf("%s-replayed-%d", g.ID, number)
-	if start {
-		of := slices.DeleteFunc(slices.Clone(p.of.start.lives), func(one *life) bool { return one.group != g.ID })
-		if number > len(of) {
-			return id, never
-		}
-		one := of[number-1]
-		if one.joined.IsZero() {
-			return one.id, never
-		}
-		return one.id, max(0, one.joined.Sub(now))
-	}
+// launch returns what is launched now. A launch of the recording has the id and the weight that it had then, so equal machines leave in
+// the same order. number is that of the launch in its group, from 1.
+func (p *past) launch(g Group, now time.Time, number int, start bool) cloud.Launch {
+	next := cloud.Launch{ID: fmt.Sprintf("%s-replayed-%d", g.ID, number), Join: never}
 	all := p.launches[g.ID]
-	if one := all.take("", now, p.now().every, func(*life) string { return "" }); one != nil {
-		return one.of.id, one.end(now).Sub(now)
+	of := slices.DeleteFunc(slices.Clone(p.of.start.lives), func(one *life) bool { return one.group != g.ID })
+	switch {
+	case start && number > len(of):
+	case start:
+		one := of[number-1]
+		if next.ID, next.Weight = one.id, one.weight; !one.joined.IsZero() {
+			next.Join = max(0, one.joined.Sub(now))
+		}
+	default:
+		if one := all.take("", now, p.now().every, func(*life) string { return "" }); one != nil {
+			return cloud.Launch{ID: one.of.id, Weight: one.of.weight, Join: one.end(now).Sub(now)}
+		}
+		next.Join = all.drawn(now, draw(p.seed, "launch", next.ID)).Sub(now)
 	}
-	return id, all.drawn(now, draw(p.seed, "launch", id)).Sub(now)
+	return next
 }
 
 // end returns when the work of a cordoned machine ends.

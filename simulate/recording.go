@@ -219,7 +219,7 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 	for _, s := range t.Snapshot.Groups {
 		g := r.groups[s.ID]
 		if g == nil {
-			g = &recordedGroup{kinds: map[string]bool{}}
+			g = &recordedGroup{kinds: map[string]bool{}, sizes: map[float64]resource.Vector{}}
 			r.groups[s.ID] = g
 		}
 		if s.Unknown == nil {
@@ -231,7 +231,7 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 		for _, kind := range slices.Sorted(maps.Keys(seen)) {
 			if m := seen[kind]; !m.Resources.IsZero() && !m.Launched.Before(newest) {
 				newest, g.kind, g.machine, g.weight = m.Launched, kind, m.Resources, cmp.Or(m.Weight, g.weight)
-				g.kinds[kind] = true
+				g.kinds[kind], g.sizes[g.weight] = true, m.Resources
 			}
 		}
 		if joined := t.Case.Input.Capacity.Joined; g.machine.IsZero() && joined > 0 && g.weight > 0 {

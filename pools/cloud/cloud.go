@@ -322,25 +322,27 @@ func (c *cloud) launchLocked() {
 			return
 		}
 		c.launched++
-		id, joins := c.nextLocked()
-		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(joins), Instance: pools.Instance{
-			ID: id, Group: c.config.ID, Market: offer.Market, Weight: offer.Weight,
+		next := c.nextLocked()
+		next.Weight = cmp.Or(next.Weight, offer.Weight)
+		exist += next.Weight - offer.Weight
+		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(next.Join), Instance: pools.Instance{
+			ID: next.ID, Group: c.config.ID, Market: offer.Market, Weight: next.Weight,
 			State: api.InstancePending, Launched: c.now,
 		}, boots: 1})
 	}
 }
 
-// nextLocked returns the id of the instance that is launched now, and the time from its launch to running.
-func (c *cloud) nextLocked() (id string, join time.Duration) {
+// nextLocked returns the launch that comes now.
+func (c *cloud) nextLocked() Launch {
 	if c.config.Launch == nil {
-		return fmt.Sprintf("%s-%d", c.config.ID, c.launched), c.config.Join
+		return Launch{ID: fmt.Sprintf("%s-%d", c.config.ID, c.launched), Join: c.config.Join}
 	}
-	id, join = c.config.Launch(c.launched)
+	next := c.config.Launch(c.launched)
 	if c.named == nil {
 		c.named = map[string]int{}
 	}
-	c.named[id] = c.launched
-	return id, join
+	c.named[next.ID] = c.launched
+	return next
 }
 
 // weightLocked returns the weight of the instances that are not terminating.

@@ -12,6 +12,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
+// Launch is the launch of one instance.
+type Launch struct {
+	ID     string        // never used again
+	Weight float64       // 0: that of the offer
+	Join   time.Duration // from launch to running
+}
+
 // Offer is one kind of machine.
 type Offer struct {
 	Market pools.Market
@@ -27,9 +34,9 @@ type Config struct {
 	// Offers are launched in turn. Default: one offer of weight 1.
 	Offers []Offer
 	Join   time.Duration // from launch to running.
-	// Launch returns the id of the instance with that number, from 1, and its Join. An id is never used again. nil: the
-	// id is that of the group and the number, and all have Join.
-	Launch func(number int) (id string, join time.Duration)
+	// Launch returns what the launch with that number, from 1, brings. nil: the id is that of the group and the number,
+	// and all have Join.
+	Launch func(number int) Launch
 	Leave  time.Duration // from termination to disappearance.
 	Lag    int           // number of reads of a handle that do not show the latest writes of others.
 	// LagFor bounds the age of what such a read shows. 0: no bound.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -71,6 +72,10 @@ type StopRequest struct {
 // CordonRequest sets or removes the cordon of the node.
 type CordonRequest struct {
 	On bool `json:"on"`
+	// Reason is why the node drains, and Deadline is when its machine is ended at the latest. Both are optional. A sender sets only
+	// the keys in api.SchedulerState.Accepts.
+	Reason   api.DrainReason `json:"reason,omitempty"`
+	Deadline time.Time       `json:"deadline,omitzero"`
 }
 
 // FenceRequest fences the node, or lifts the fence: a fenced node stops all copies and accepts
@@ -148,7 +153,7 @@ func (c *Client) Cordon(ctx context.Context, node string, on bool, at pools.Sequ
 	if at.Number > 0 {
 		as.header = nats.Header{HeaderEpoch: {strconv.FormatUint(at.Epoch, 10)}, HeaderNumber: {strconv.FormatUint(at.Number, 10)}}
 	}
-	return as.request(ctx, node, OpCordon, CordonRequest{on}, nil)
+	return as.request(ctx, node, OpCordon, CordonRequest{On: on}, nil)
 }
 
 // Fence fences the node, or lifts the fence. A fenced node stops all copies as in an evacuation,

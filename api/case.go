@@ -105,6 +105,9 @@ type PoolState struct {
 	Joined []string `json:"joined,omitempty"`
 	// PlacesAnswered: the pool's scheduler has answered once where copies fit. From then on, a missing answer is unknown.
 	PlacesAnswered bool `json:"places_answered,omitempty"`
+	// NodeScheduler is the kind of the scheduler that speaks for all nodes of the pool; empty: the nodes speak for themselves. Without
+	// a current state of it, the silence of nodes proves nothing.
+	NodeScheduler string `json:"node_scheduler,omitempty"`
 }
 
 // GroupState is the state of one group.

@@ -26,7 +26,10 @@ const (
 // addPlaces requests from the pool's scheduler where the copies fit, and adds the answer to the case. Without an answer it is
 // unknown where they would go: no node is removed. The exception is a pool whose scheduler has never answered. assumed are nodes of
 // the scheduler that are away by assumption: the answer lists where their copies go.
-func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r apply.Reading, assumed []string) {
+func addPlaces(ctx context.Context, now time.Time, world World, config Config, c *api.Case, r apply.Reading, assumed []string) {
+	if addScheduler(now, world, c) {
+		return
+	}
 	next := nextMachines(c.State.Groups, config.Machines, r)
 	if world.Places == nil || config.IgnorePlaces {
 		c.State.PlacesAnswered = false
@@ -51,6 +54,21 @@ func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r a
 		c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, c.NoPlaces)
 		c.Refuse = cmp.Or(c.Refuse, c.NoPlaces)
 	}
+}
+
+// addScheduler adds to the case that the scheduler which speaks for all nodes is not current. Then no node is removed, and it
+// receives no question.
+func addScheduler(now time.Time, world World, c *api.Case) (unknown bool) {
+	if world.NodeScheduler == nil {
+		return false
+	}
+	s := world.NodeScheduler(now)
+	if c.State.NodeScheduler = s.Kind; s.Why == "" {
+		return false
+	}
+	c.NoPlaces = decide.OneLine("what the nodes run is unknown, so no machine is removed: " + s.Why)
+	c.Input.NoScaleIn, c.Refuse = cmp.Or(c.Input.NoScaleIn, c.NoPlaces), cmp.Or(c.Refuse, c.NoPlaces)
+	return true
 }
 
 // noHeadroom returns why the free places of the configuration are not kept; nil if they are.

@@ -147,6 +147,37 @@ func TestSilentSchedulerHoldsScaleIn(t *testing.T) {
 	wantOps(t, w.tick(), "remove a-1: idle", "drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon")
 }
 
+// While the scheduler that speaks for all nodes is not current, no machine is removed, and it receives no question. The pool still grows.
+// The state has its kind, so a later process expects it.
+func TestSchedulerThatIsNotCurrentHoldsScaleIn(t *testing.T) {
+	t.Parallel()
+	w, s, web := scheduled(t, 3)
+	state := pools.NodeScheduler{Kind: "kubernetes", Why: "the scheduler (kubernetes) is silent since 11:58:00"}
+	w.nodeScheduler = func(time.Time) pools.NodeScheduler { return state }
+	w.start()
+	asked := len(s.asked)
+	web.set(cpus(2*cpusPerNode), nil)
+	const want = "what the nodes run is unknown, so no machine is removed: the scheduler (kubernetes) is silent since 11:58:00"
+	for _, ignore := range []bool{false, true} {
+		w.config.IgnorePlaces = ignore
+		w.reconfigure()
+		r := w.tick()
+		wantOps(t, r)
+		if r.Result.Target != 3 || r.Detail.Refused != want || r.Case.NoPlaces != want || r.State.NodeScheduler != "kubernetes" || len(s.asked) != asked {
+			t.Errorf("target %v, refused %q, no places %q, state %q, %d questions", r.Result.Target, r.Detail.Refused, r.Case.NoPlaces, r.State.NodeScheduler, len(s.asked)-asked)
+		}
+	}
+	web.set(cpus(4*cpusPerNode), nil)
+	wantOps(t, w.tick(), "set target a: 4")
+	state.Why = ""
+	web.set(cpus(3*cpusPerNode), nil)
+	wantOps(t, w.tick(), "remove a-1: idle", "drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon")
+	state = pools.NodeScheduler{}
+	if r := w.tick(); r.State.NodeScheduler != "" {
+		t.Errorf("the nodes speak for themselves, and the state has %q", r.State.NodeScheduler)
+	}
+}
+
 func TestSchedulerWithoutPlaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web")

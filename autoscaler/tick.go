@@ -173,7 +173,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
 	addProblem(r, err)
 	c.Input.History = history
-	addPlaces(ctx, l.world, l.config, &c, reading, w.gone)
+	addPlaces(ctx, now, l.world, l.config, &c, reading, w.gone)
 	addProblem(r, noHeadroom(l.config, c))
 	o := resolve.Resolve(c)
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {

@@ -40,6 +40,8 @@ type Nodes struct {
 	inbox   atomic.Pointer[bus.Inbox] // of the latest Run
 	log     *slog.Logger
 
+	scheduler schedulerWatch
+
 	dropped uint64 // unusable messages; used only by Run's goroutine
 	dropLog rate.Sometimes
 
@@ -63,6 +65,7 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 	return &Nodes{
 		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: wire.NewClient(nc, cluster, pool),
 		log: log.With("pool", pool), dropLog: rate.Sometimes{Interval: time.Minute}, received: map[string]received{},
+		scheduler: schedulerWatch{began: time.Now()},
 	}
 }
 
@@ -71,7 +74,8 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 func (n *Nodes) Run(ctx context.Context) error {
 	closed := n.nc.StatusChanged(nats.CLOSED)
 	defer n.nc.RemoveStatusListener(closed)
-	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.FactsSubject(n.cluster, message.Node{Pool: n.pool, Name: "*"})}, Messages: factsInbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: n.log})
+	state := message.StateSubject(n.cluster, n.pool)
+	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.FactsSubject(n.cluster, message.Node{Pool: n.pool, Name: "*"}), state}, Messages: factsInbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: n.log})
 	if err != nil {
 		return fmt.Errorf("receive node facts: %w", err)
 	}
@@ -87,7 +91,11 @@ func (n *Nodes) Run(ctx context.Context) error {
 		case <-closed:
 			return fmt.Errorf("receive node facts: %w", nats.ErrConnectionClosed)
 		case m := <-in.Messages():
-			if err := n.takeFacts(time.Now(), m); err != nil {
+			take := n.takeFacts
+			if m.Subject == state {
+				take = func(now time.Time, m *nats.Msg) error { return n.scheduler.take(now, n.pool, m) }
+			}
+			if err := take(time.Now(), m); err != nil {
 				n.bad(m.Subject, err)
 			}
 		}

@@ -54,9 +54,9 @@ func (s SchedulerState) Validate() error {
 	return nil
 }
 
-// NoRows returns the refusal of the row of an application in the pool of a scheduler that runs no rows.
-func (s SchedulerState) NoRows() string {
-	return fmt.Sprintf("pool %s runs no applications of Weirkeeper: its scheduler is %s, which has work of its own; create the work there, or name another pool", s.Pool, s.Kind)
+// NoRowsText returns the refusal of an application in a pool whose scheduler, of that kind, runs no rows.
+func NoRowsText(pool, kind string) string {
+	return fmt.Sprintf("pool %s runs no applications of Weirkeeper, because its scheduler (%s) has work of its own: create the work there, or use another pool", pool, kind)
 }
 
 func printable(s string) bool {

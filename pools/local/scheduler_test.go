@@ -41,7 +41,9 @@ func TestNodeScheduler(t *testing.T) {
 		t.Helper()
 		localtest.Until(t, what, func() bool { publish(state); return ok(nodes.Scheduler(time.Now())) })
 	}
-	await("it is current", func(s pools.NodeScheduler) bool { return s.Kind == "kubernetes" && s.Why == "" && s.Period == 10*time.Second && len(s.Accepts) == 1 })
+	await("it is current", func(s pools.NodeScheduler) bool {
+		return s.Kind == "kubernetes" && s.Why == "" && s.Period == 10*time.Second && len(s.Accepts) == 1
+	})
 	for _, bad := range []any{
 		7, map[string]any{"pool": "p"}, api.SchedulerState{Pool: "q", Kind: "x", Period: time.Second}, api.SchedulerState{Pool: "p", Kind: "x"},
 		api.SchedulerState{Pool: "p", Kind: "x\n", Period: time.Second}, api.SchedulerState{Pool: "p", Kind: "x", Period: -1},

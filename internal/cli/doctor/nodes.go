@@ -155,6 +155,10 @@ func unanswered(now time.Time, status api.HarmonizerStatus, pool string) (Findin
 			continue
 		}
 		what := "starts"
+		if u.Kind != "" {
+			return Finding{Result: Failed, Detail: fmt.Sprintf("application %.80q does not run: %s", u.App, api.NoRowsText(u.Pool, u.Kind)),
+				Fix: "\"weir app delete\", or \"weir app set\" with another pool"}, true
+		}
 		if u.Stop {
 			what = "stops"
 		}

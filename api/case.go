@@ -204,9 +204,11 @@ type Candidate struct {
 	Cordoned   bool          `json:"cordoned,omitempty"` // marked by an operator: never chosen
 	Protected  bool          `json:"protected,omitempty"`
 	Stale      bool          `json:"stale,omitempty"`
-	Draining   bool          `json:"draining,omitempty"`  // accepts no more tasks
-	Unhealthy  bool          `json:"unhealthy,omitempty"` // preferred
-	Repairing  bool          `json:"repairing,omitempty"` // repaired in place: never chosen
+	Draining   bool          `json:"draining,omitempty"` // accepts no more tasks
+	// CordonedByOther: it is Draining, but not by Weirkeeper. It is not preferred for that.
+	CordonedByOther bool `json:"cordoned_by_other,omitempty"`
+	Unhealthy       bool `json:"unhealthy,omitempty"` // preferred
+	Repairing       bool `json:"repairing,omitempty"` // repaired in place: never chosen
 }
 
 // UnmarshalJSON reads a Weight that is a number or "inf". MarshalJSON writes only numbers, because

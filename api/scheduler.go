@@ -77,8 +77,11 @@ type CordonedBy string
 // CordonedByOther: another program or a person cordoned the node, not Weirkeeper. Weirkeeper does not prefer it for removal.
 const CordonedByOther CordonedBy = "other"
 
-// MaxBlocked bounds NodeFacts.Blocked.
-const MaxBlocked = 8
+// MaxBlocked bounds NodeFacts.Blocked, and MaxBlockedNodes the nodes of TickRecord.Blocked.
+const (
+	MaxBlocked      = 8
+	MaxBlockedNodes = 20
+)
 
 // BlockedTask is a task that a drain of its node cannot move now.
 type BlockedTask struct {

@@ -123,6 +123,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	}
 	alive()
 	err = l.apply(ctx, now, p, r)
+	r.Blocked = blocked(r.Drains, reading.Nodes)
 	r.Account = entries(l.writer.Account(), reading.Found)
 	l.addCost(r, reading)
 	r.Shadows = l.signals.Compare(ctx, evaluation)
@@ -195,6 +196,21 @@ func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *api.Ti
 	r.Problems = append(r.Problems, did.Problems...)
 	r.Drains = did.Drains
 	return err
+}
+
+// blocked returns the tasks that the drains of leaving nodes cannot move.
+func blocked(drains []api.Drain, nodes []pools.Node) (out map[string][]api.BlockedTask) {
+	for i := range nodes {
+		id, tasks := nodes[i].Instance.ID, nodes[i].Facts.Blocked
+		if len(tasks) == 0 || len(out) == api.MaxBlockedNodes || !slices.ContainsFunc(drains, func(d api.Drain) bool { return d.Node == id && d.State.Leaving() }) {
+			continue
+		}
+		if out == nil {
+			out = map[string][]api.BlockedTask{}
+		}
+		out[id] = tasks
+	}
+	return out
 }
 
 // notHolder reports whether the loop must end because of err.

@@ -51,7 +51,7 @@ func candidates(c api.Case) []string {
 	turns := map[string]int{}
 	for _, id := range plan.Order(c.Nodes, c.Limits) {
 		n := nodes[id]
-		if !scaled[n.Group] || !n.Node.Joined() || n.Stale || n.Draining {
+		if !scaled[n.Group] || !n.Node.Joined() || n.Stale || n.Draining && !n.CordonedByOther {
 			continue
 		}
 		all = append(all, candidate{id, turns[n.Group]})

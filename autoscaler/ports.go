@@ -65,6 +65,8 @@ type World struct {
 	// NodeScheduler returns what is known of the scheduler that speaks for all nodes of the pool. It does not wait. nil: the nodes
 	// speak for themselves.
 	NodeScheduler func(now time.Time) pools.NodeScheduler
+	// Gone reports to that scheduler that the machine of a node has ended. It may be repeated, and does not wait. It may be nil.
+	Gone func(node string, at time.Time) error
 	// Cost returns what the machines that a tick read cost after its actions, which the record has; nil: unknown. It must not wait. It
 	// may be nil: the records have no cost.
 	Cost func(r *api.TickRecord, nodes []pools.Node, quarantined func(id string) bool) *api.Cost

@@ -123,6 +123,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	}
 	alive()
 	err = l.apply(ctx, now, p, r)
+	l.reportGone(now, reading.Snapshot, r)
 	r.Blocked = blocked(r.Drains, reading.Nodes)
 	r.Account = entries(l.writer.Account(), reading.Found)
 	l.addCost(r, reading)

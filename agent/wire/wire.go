@@ -149,11 +149,16 @@ func (c *Client) Stop(ctx context.Context, node, instance string) error {
 // Cordon sets or removes the cordon of the node. A cordoned node accepts no new copies. If the agent
 // has accepted a later request, the error is errLate.
 func (c *Client) Cordon(ctx context.Context, node string, on bool, at pools.Sequence) error {
+	return c.CordonWith(ctx, node, CordonRequest{On: on}, at)
+}
+
+// CordonWith is Cordon with the optional keys of the request, which a node of an earlier version refuses with ErrInvalid.
+func (c *Client) CordonWith(ctx context.Context, node string, r CordonRequest, at pools.Sequence) error {
 	as := c.As(at.Epoch)
 	if at.Number > 0 {
 		as.header = nats.Header{HeaderEpoch: {strconv.FormatUint(at.Epoch, 10)}, HeaderNumber: {strconv.FormatUint(at.Number, 10)}}
 	}
-	return as.request(ctx, node, OpCordon, CordonRequest{On: on}, nil)
+	return as.request(ctx, node, OpCordon, r, nil)
 }
 
 // Fence fences the node, or lifts the fence. A fenced node stops all copies as in an evacuation,

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -226,4 +227,30 @@ func (n *Nodes) BeginTerm(epoch uint64) { n.epoch.Store(epoch) }
 // the placer moves its instances away. If the node does not respond, the error is agent.ErrNoAgent.
 func (n *Nodes) Cordon(ctx context.Context, node string, on bool) error {
 	return n.agents.Cordon(ctx, node, on, pools.Sequence{Epoch: n.epoch.Load(), Number: n.number.Add(1)})
+}
+
+// CordonFor sets the cordon of a node, with the reason and the deadline of its drain as far as the scheduler of the pool accepts them. It
+// implements drain.Informed.
+func (n *Nodes) CordonFor(ctx context.Context, node string, reason api.DrainReason, deadline time.Time) error {
+	r := wire.CordonRequest{On: true}
+	accepts := n.Scheduler(time.Now()).Accepts
+	if slices.Contains(accepts, api.AcceptsReason) {
+		r.Reason = reason
+	}
+	if slices.Contains(accepts, api.AcceptsDeadline) {
+		r.Deadline = deadline
+	}
+	return n.agents.CordonWith(ctx, node, r, pools.Sequence{Epoch: n.epoch.Load(), Number: n.number.Add(1)})
+}
+
+// Gone reports that the machine of a node has ended.
+func (n *Nodes) Gone(node string, at time.Time) error {
+	data, err := json.Marshal(api.NodeGone{Node: node, Pool: n.pool, At: at})
+	if err == nil {
+		err = bus.Publish(n.nc, message.GoneSubject(n.cluster, message.Node{Pool: n.pool, Name: node}), data)
+	}
+	if err != nil {
+		return fmt.Errorf("report the end of node %s: %w", node, err)
+	}
+	return nil
 }

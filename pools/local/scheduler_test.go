@@ -2,12 +2,19 @@ package local_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -61,5 +68,66 @@ func TestNodeScheduler(t *testing.T) {
 	await("the nodes speak for themselves", func(s pools.NodeScheduler) bool { return s.Kind == "" && s.Why == "" })
 	if nodes.ExpectScheduler("kubernetes"); nodes.Scheduler(time.Now()).Kind != "" {
 		t.Error("the state of an earlier term replaces the one that this process has received")
+	}
+}
+
+// The reason and the deadline of a drain go to a scheduler that accepts them. A node of an earlier version gets neither.
+func TestCordonWithWhatTheSchedulerAccepts(t *testing.T) {
+	bus := localtest.NewBus(t)
+	nodes := local.NewNodes(bus.Conn, "c", "p", time.Minute, localtest.Log(t))
+	localtest.Run(t, nodes.Run)
+	requests := make(chan wire.CordonRequest, 10)
+	sub, err := bus.Conn.Subscribe(wire.Subject("c", "p", "n", wire.OpCordon), func(m *nats.Msg) {
+		var r wire.CordonRequest
+		err := json.Unmarshal(m.Data, &r)
+		requests <- r
+		_ = call.Respond(m, 1<<20, nil, err)
+	})
+	if err == nil {
+		err = bus.Conn.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	deadline := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, accepts := range [][]string{nil, {"later"}, {api.AcceptsDeadline}, {api.AcceptsReason, api.AcceptsDeadline}} {
+		state, err := json.Marshal(api.SchedulerState{Pool: "p", Kind: "k", Fresh: true, Period: time.Hour, Accepts: accepts})
+		if err != nil {
+			t.Fatal(err)
+		}
+		localtest.Until(t, "the state", func() bool {
+			return bus.Publish(message.StateSubject("c", "p"), state) == nil && slices.Equal(nodes.Scheduler(time.Now()).Accepts, accepts) && nodes.Scheduler(time.Now()).Kind == "k"
+		})
+		if err := nodes.CordonFor(t.Context(), "n", api.DrainSpot, deadline); err != nil {
+			t.Fatal(err)
+		}
+		want := wire.CordonRequest{On: true}
+		if slices.Contains(accepts, api.AcceptsReason) {
+			want.Reason = api.DrainSpot
+		}
+		if slices.Contains(accepts, api.AcceptsDeadline) {
+			want.Deadline = deadline
+		}
+		if got := <-requests; got != want {
+			t.Errorf("a scheduler that accepts %q receives %+v, want %+v", accepts, got, want)
+		}
+	}
+}
+
+func TestGoneIsReported(t *testing.T) {
+	bus := localtest.NewBus(t)
+	sub := bustest.SubscribeSync(t, bus.Conn, message.GoneSubject("c", message.Node{Pool: "p", Name: "*"}))
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	if err := local.NewNodes(bus.Conn, "c", "p", time.Minute, localtest.Log(t)).Gone("i-1", at); err != nil {
+		t.Fatal(err)
+	}
+	m, err := sub.NextMsg(await.Patience)
+	var got api.NodeGone
+	if err == nil {
+		err = json.Unmarshal(m.Data, &got)
+	}
+	if want := (api.NodeGone{Node: "i-1", Pool: "p", At: at}); err != nil || got != want || m.Subject != "weir.c.agent.p.i-1.gone" {
+		t.Errorf("gone %+v, error %v, want %+v", got, err, want)
 	}
 }

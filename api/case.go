@@ -140,6 +140,7 @@ type GroupState struct {
 type Machine struct {
 	Resources resource.Vector `json:"resources"` // that its node offers; zero: unknown
 	Weight    float64         `json:"weight"`
+	Slots     int             `json:"slots,omitempty"` // for tasks; 0: not bounded, or unknown
 }
 
 // SeenMachine is the smallest joined machine of a type.

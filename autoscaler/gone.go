@@ -64,13 +64,12 @@ func (e *ends) note(now time.Time, s *snapshot.Snapshot, drains []api.Drain) {
 	}
 }
 
-// reportGone reports the ended machines to the scheduler that speaks for the nodes of the pool.
-func (l *Loop) reportGone(now time.Time, s *snapshot.Snapshot, r *api.TickRecord) {
-	l.ends.note(now, s, r.Drains)
-	if l.world.Gone == nil || l.config.DryRun || r.Case.State.NodeScheduler == "" {
+// report reports the ended machines to the scheduler that speaks for the nodes of the pool.
+func (e *ends) report(world World, config Config, r *api.TickRecord) {
+	if world.Gone == nil || config.DryRun || r.Case.State.NodeScheduler == "" {
 		return
 	}
-	for id, at := range l.ends.ended {
-		addProblem(r, l.world.Gone(id, at))
+	for id, at := range e.ended {
+		addProblem(r, world.Gone(id, at))
 	}
 }

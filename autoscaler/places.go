@@ -137,6 +137,14 @@ func extreme(a, b resource.Vector, sign float64) resource.Vector {
 	return a
 }
 
+// fewest returns the smaller number of slots; 0 is unknown.
+func fewest(a, b int) int {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
 // nextMachines returns the next machine of each group: the smallest and heaviest that a larger target may launch. The first known
 // size of a type counts: that of its joined nodes, of nodes that the group had, of the offer, and of the configuration. It updates
 // what the groups had.
@@ -170,6 +178,9 @@ func joinedMachines(r apply.Reading) map[string]map[string]api.SeenMachine {
 			m = api.SeenMachine{Machine: api.Machine{Resources: n.Facts.Resources}, Offer: i.Offers}
 		}
 		m.Resources, m.Weight = extreme(m.Resources, n.Facts.Resources, -1), max(m.Weight, i.Weight)
+		if s := n.Facts.Slots; s != nil {
+			m.Slots = fewest(m.Slots, s.All)
+		}
 		if i.Launched.After(m.Launched) {
 			m.Launched = i.Launched
 		}
@@ -232,7 +243,7 @@ func smallest(seen map[string]api.SeenMachine, offers []pools.Offer, configured 
 		}
 	}
 	for _, m := range all {
-		least.Weight = max(least.Weight, m.Weight)
+		least.Weight, least.Slots = max(least.Weight, m.Weight), fewest(least.Slots, m.Slots)
 		switch {
 		case m.Resources.IsZero(): // unknown
 		case least.Resources.IsZero():

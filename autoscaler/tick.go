@@ -123,7 +123,8 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	}
 	alive()
 	err = l.apply(ctx, now, p, r)
-	l.reportGone(now, reading.Snapshot, r)
+	l.ends.note(now, reading.Snapshot, r.Drains)
+	l.ends.report(l.world, l.config, r)
 	r.Blocked = blocked(r.Drains, reading.Nodes)
 	r.Account = entries(l.writer.Account(), reading.Found)
 	l.addCost(r, reading)

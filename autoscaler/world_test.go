@@ -59,6 +59,7 @@ type world struct {
 	trace         trace.Tracer
 	places        func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
 	nodeScheduler func(now time.Time) pools.NodeScheduler
+	gone          func(node string, at time.Time) error
 
 	processes processes // of spawn
 }
@@ -186,7 +187,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: w.provider, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: EncodedLedger{w.ledger},
 		Memory: apply.Encoded{Bytes: w.memory}, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
-		Trace: w.trace, Places: w.places, NodeScheduler: w.nodeScheduler,
+		Trace: w.trace, Places: w.places, NodeScheduler: w.nodeScheduler, Gone: w.gone,
 		Now: func() time.Time {
 			if w.clock != nil {
 				return w.clock()

@@ -167,7 +167,10 @@ func nodeFiles(facts api.NodeFacts) map[string]fixture {
 		filepath.Join(withNodes, "scheduler_state_stale.json"): {stale, decodeState},
 		filepath.Join(withNodes, "node_facts_scheduler.json"):  {facts, as(wire.DecodeFacts)},
 		filepath.Join(withNodes, "node_cordon_deadline.json"):  {wire.CordonRequest{On: true, Reason: api.DrainSpot, Deadline: at}, as(plain[wire.CordonRequest])},
-		filepath.Join(withNodes, "node_gone.json"):             {api.NodeGone{Node: "i-01", Pool: "p", At: at}, as(plain[api.NodeGone])},
+		filepath.Join(withNodes, "places_question_slots.json"): {api.PlacesQuestion{
+			Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{4, 8192, 10000}, Weight: 1, Slots: 110, Room: 2}},
+		}, as(plain[api.PlacesQuestion])},
+		filepath.Join(withNodes, "node_gone.json"): {api.NodeGone{Node: "i-01", Pool: "p", At: at}, as(plain[api.NodeGone])},
 		filepath.Join(withNodes, "pending_shapes.json"): {api.Pending{
 			Total: 1, Resources: size, State: &state,
 			Copies: []api.PendingCopy{{

@@ -18,7 +18,7 @@ import (
 // that stays silent is repaired.
 func TestSilenceOfAllNodesWhileTheSchedulerIsAway(t *testing.T) {
 	for name, why := range map[string]string{
-		"silent": "the scheduler (kubernetes) is silent since 12:00:00", "not fresh": "the scheduler (kubernetes) does not know the state of its nodes",
+		"silent": "the scheduler (kubernetes) is silent since 12:00:00", "not fresh": "the scheduler (kubernetes) has no current state of its nodes",
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

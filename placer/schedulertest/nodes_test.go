@@ -23,7 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// TestRunNodes runs the kit over a scheduler of nodes with behaviour: it places tasks, evicts those of cordoned nodes, and knows nothing
+// TestRunNodes runs the kit over a scheduler of nodes with behaviour: it places tasks, evicts those of cordoned nodes, and reports nothing
 // while its cluster is away.
 func TestRunNodes(t *testing.T) {
 	RunNodes(t, func(t *testing.T) NodeSite {
@@ -201,7 +201,7 @@ func (f *fakeScheduler) pending() api.Pending {
 	return p
 }
 
-// publish publishes all that the scheduler knows: without its cluster only its state.
+// publish publishes what the scheduler has: without its cluster only its state.
 func (f *fakeScheduler) publish() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -62,7 +62,7 @@ func (n *Nodes) Scheduler(now time.Time) pools.NodeScheduler {
 	case now.Sub(w.at) > 2*w.state.Period:
 		s.Why = fmt.Sprintf("the scheduler (%s) is silent since %s", w.kind, w.at.UTC().Format(time.TimeOnly))
 	case !w.state.Fresh:
-		s.Why = fmt.Sprintf("the scheduler (%s) does not know the state of its nodes", w.kind)
+		s.Why = fmt.Sprintf("the scheduler (%s) has no current state of its nodes", w.kind)
 		if w.state.Why != "" {
 			s.Why += ": " + w.state.Why
 		}

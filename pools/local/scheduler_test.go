@@ -62,7 +62,7 @@ func TestNodeScheduler(t *testing.T) {
 	}
 	state.Fresh, state.Why = false, "the API server does not respond"
 	await("it is not current", func(s pools.NodeScheduler) bool {
-		return s.Why == "the scheduler (kubernetes) does not know the state of its nodes: the API server does not respond"
+		return s.Why == "the scheduler (kubernetes) has no current state of its nodes: the API server does not respond"
 	})
 	state.Rows = true
 	await("the nodes speak for themselves", func(s pools.NodeScheduler) bool { return s.Kind == "" && s.Why == "" })

@@ -159,7 +159,7 @@ func (p *poolDependencies) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
 		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: autoscaler.EncodedLedger{Bytes: p.ledger}, Summarize: p.summarize, Orders: p.orders,
-		Version: daemon.BuildVersion(), Places: p.places, Cost: costOf(a.service.Prices),
+		Version: daemon.BuildVersion(), Places: p.places, NodeScheduler: p.nodes.Scheduler, Gone: p.nodes.Gone, Cost: costOf(a.service.Prices),
 	}
 }
 

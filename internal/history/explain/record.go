@@ -215,6 +215,9 @@ func writeActions(w io.Writer, r api.TickRecord) {
 	}
 	for _, d := range r.Drains {
 		fmt.Fprintf(w, "  leaving: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, d.Since.Format(time.TimeOnly), d.Reason)
+		for _, b := range r.Blocked[d.Node] {
+			fmt.Fprintf(w, "    waits for %s\n", blockedText(r.At, b))
+		}
 	}
 }
 

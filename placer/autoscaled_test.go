@@ -122,7 +122,9 @@ func (w *autoscaled) begin() {
 		Provider: w, Scheduler: w, Directory: w, Metrics: &metricsmemory.Store{}, Ledger: nothing{}, Memory: apply.Encoded{Bytes: memoryOf{w}}, Orders: nothing{}, Lease: nothing{},
 		Records: recordsOf{w}, Cordon: w, Places: w.answer, Ticked: func(r api.TickRecord, _ error) { w.last = r },
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return signalOf{w} }, Now: func() time.Time { return w.now },
-		Limit: func(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) { return context.WithCancel(ctx) },
+		Limit: func(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+			return context.WithCancel(ctx)
+		},
 	}, slog.New(slog.DiscardHandler))
 }
 

@@ -355,7 +355,7 @@ func TestSettingsAndQueriesAreChecked(t *testing.T) {
 		{source.Form{Query: "up", Step: 1500 * time.Millisecond}, time.Hour, "whole seconds"},
 		{source.Form{Query: "up", Step: 2 * time.Hour}, time.Hour, "has no two points"},
 		{source.Form{Query: "up"}, 30 * 24 * time.Hour, "want 3m56s or more"},
-		{source.Form{Query: "up", Lag: time.Hour}, time.Hour, "less than the range"},
+		{source.Form{Query: "up", Lag: new(time.Hour)}, time.Hour, "less than the range"},
 		{source.Form{Query: strings.Repeat("x", 20_000)}, time.Hour, "at most 16384"},
 	} {
 		_, found := prometheus.Kind().Compile(test.form, test.window)

@@ -128,7 +128,7 @@ func reason(err error) error {
 	}{}); json.Unmarshal([]byte(answer.Detail), &body) == nil && body.Error != "" { // the client reads it for some codes only
 		answer = &v1.Error{Type: body.ErrorType, Msg: body.Error}
 	}
-	if answer.Type == v1.ErrBadData {
+	if answer.Type == v1.ErrBadData || strings.Contains(answer.Msg, "unparsed data") { // VictoriaMetrics has one type for all
 		return fmt.Errorf("%w: %.500s", source.ErrQuery, answer.Msg)
 	}
 	what := map[v1.ErrorType]string{

@@ -1,8 +1,9 @@
-// Package sourcetest checks what each source of windows promises.
+// Package sourcetest checks what each source of windows promises. The test of a source gives it a server that has points:
 //
 //	sourcetest.Run(t, sourcetest.Subject{Open: open, Gone: gone, Query: query, Step: step, End: end})
 //
-// The checks run one after the other.
+// Each promise is a subtest with a name that says it. What only one kind of source can do, its own test checks. The
+// subtests run one after the other, and open as many sources as they need.
 package sourcetest
 
 import (
@@ -93,7 +94,7 @@ func (s Subject) concurrent(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if got, err := one.Window(t.Context(), q); err != nil || !cmp.Equal(want, got, near) {
+			if got, err := one.Window(t.Context(), q); err != nil || !cmp.Equal(want, got, near()) {
 				t.Errorf("%v, %v, want %v", got, err, want)
 			}
 		})
@@ -102,7 +103,9 @@ func (s Subject) concurrent(t *testing.T) {
 }
 
 // near compares values that a server calculates.
-var near = cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-6 })
+func near() cmp.Option {
+	return cmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) < 1e-6 })
+}
 
 // counter counts windows as long as the whole one.
 type counter struct {
@@ -135,7 +138,7 @@ func (s Subject) cached(t *testing.T) {
 		for i := range cached {
 			cached[i].Lineage = 0
 		}
-		if diff := cmp.Diff(whole, cached, near); diff != "" {
+		if diff := cmp.Diff(whole, cached, near()); diff != "" {
 			t.Fatalf("window %v before the end (-whole +cached):\n%s", ago, diff)
 		}
 	}

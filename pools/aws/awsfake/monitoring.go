@@ -218,7 +218,7 @@ func getMetricData(r *request) (any, error) {
 			return nil, err
 		}
 	}
-	return r.metricPage(queries, epoch(from), epoch(to), r.pageSize(most))
+	return metricPage(r, queries, epoch(from), epoch(to), r.pageSize(most))
 }
 
 // metricPoint is a point of a query.
@@ -229,7 +229,7 @@ type metricPoint struct {
 }
 
 // metricPage returns a page of the points of queries.
-func (r *request) metricPage(queries []metricQuery, from, to time.Time, size int) (any, error) {
+func metricPage(r *request, queries []metricQuery, from, to time.Time, size int) (any, error) {
 	var all []metricPoint
 	faults := make([]MetricFault, len(queries))
 	for i, q := range queries {

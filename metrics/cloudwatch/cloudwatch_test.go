@@ -463,6 +463,7 @@ func TestCallerThatLeaves(t *testing.T) {
 func TestSettingsAndQueriesAreChecked(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}": "want the region of the metrics, such as eu-west-1", "region: Ireland": `is "Ireland"`, "{region: eu-west-1, timeout: 2m}": "at most 1m",
+		"{region: eu-west-1, endpoint_url: here}": "want http(s)://host[:port]",
 	} {
 		settings := cloudwatch.Kind().New()
 		if err := yaml.Unmarshal([]byte(text), settings); err != nil {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,10 +20,12 @@ import (
 // key is the key of the kind below a source, and the name of the service in the endpoint of an account.
 const key = "cloudwatch"
 
-// settings is the value of the key "cloudwatch" of a source. Endpoint and keys are those of the block "aws".
+// settings is the value of the key "cloudwatch" of a source.
 type settings struct {
-	Region  string        `yaml:"region"`  // of the metrics
-	Timeout time.Duration `yaml:"timeout"` // of all calls of a tick; default 5s
+	Region        string        `yaml:"region"`          // of the metrics
+	EndpointURL   string        `yaml:"endpoint_url"`    // default: that of the block "aws", else AWS
+	AccessKeyFile string        `yaml:"access_key_file"` // the same
+	Timeout       time.Duration `yaml:"timeout"`         // of all calls of a tick; default 5s
 }
 
 const (
@@ -56,10 +60,20 @@ func (s *settings) Check() strictyaml.Problems {
 	if !region.MatchString(s.Region) {
 		ps = append(ps, &strictyaml.Problem{Key: "region", What: fmt.Sprintf("is %q: want the region of the metrics, such as eu-west-1", s.Region)})
 	}
+	if u, err := url.Parse(s.EndpointURL); s.EndpointURL != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		ps = append(ps, &strictyaml.Problem{Key: "endpoint_url", What: fmt.Sprintf("is %q: want http(s)://host[:port]", s.EndpointURL)})
+	}
 	if s.Timeout < 0 || s.Timeout > time.Minute {
 		ps = append(ps, &strictyaml.Problem{Key: "timeout", What: fmt.Sprintf("is %v: want at most 1m", s.Timeout)})
 	}
 	return ps
+}
+
+// Below resolves relative paths below dir.
+func (s *settings) Below(dir string) {
+	if s.AccessKeyFile != "" && !filepath.IsAbs(s.AccessKeyFile) {
+		s.AccessKeyFile = filepath.Join(dir, s.AccessKeyFile)
+	}
 }
 
 // compile implements source.Kind. The text of the query is the metric as JSON. The point of a period has the time of its

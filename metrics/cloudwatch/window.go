@@ -1,6 +1,7 @@
 package cloudwatch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,8 +40,11 @@ type server struct {
 
 // open returns a client. It does not connect.
 func open(site source.Site, s settings) (*server, error) {
-	account := awssdk.Config{Region: s.Region, Keys: site.Keys}
-	if site.Endpoint != nil {
+	account := awssdk.Config{Region: s.Region, Endpoint: s.EndpointURL, Keys: site.Keys}
+	if s.AccessKeyFile != "" {
+		account.Keys = awssdk.KeysOf(s.AccessKeyFile)
+	}
+	if account.Endpoint == "" && site.Endpoint != nil {
 		account.Endpoint = site.Endpoint(key)
 	}
 	// A window that fails is requested at the next tick, so the SDK repeats nothing.
@@ -49,7 +53,7 @@ func open(site source.Site, s settings) (*server, error) {
 		return nil, fmt.Errorf("sources.%s.%s: %w", site.Name, key, err)
 	}
 	return &server{
-		name: site.Name, region: s.Region, timeout: max(s.Timeout, 0), answers: map[string]points{}, alone: map[string]bool{},
+		name: site.Name, region: s.Region, timeout: cmp.Or(s.Timeout, defaultTimeout), answers: map[string]points{}, alone: map[string]bool{},
 		client: cloudwatch.NewFromConfig(loaded, func(o *cloudwatch.Options) {
 			if account.Endpoint != "" {
 				o.BaseEndpoint = &account.Endpoint
@@ -76,7 +80,7 @@ func (p points) within(from, to int64) (out points) {
 	return out
 }
 
-// answers reports whether the points are those of a window, and have its newest one: a newest point that is missing may
+// answer reports whether the points are those of a window, and have its newest one: a newest point that is missing may
 // be late.
 func (p points) answer(w *wanted) bool {
 	return p.from <= w.from && p.to >= w.to && len(p.within(w.to, w.to).times) > 0
@@ -197,11 +201,7 @@ func (s *server) lead(ctx context.Context, b *batch) {
 	s.pending = nil
 	calls := callsOf(b.windows, s.alone)
 	s.mu.Unlock()
-	limit := s.timeout
-	if limit == 0 {
-		limit = defaultTimeout
-	}
-	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %v", limit))
+	limited, cancel := context.WithTimeoutCause(ctx, s.timeout, fmt.Errorf("no answer within %v", s.timeout))
 	defer cancel()
 	var running sync.WaitGroup
 	for _, c := range calls {

@@ -178,6 +178,24 @@ func SourceAt(kind, url string) (string, error) {
 	return text, err
 }
 
+// SourcesOf returns the text of a file that has the block "sources" of a service file, and no other one.
+func SourcesOf(path string) (string, error) {
+	file, err := readFile(path)
+	if err != nil {
+		return "", err
+	}
+	s, err := file.service(nil)
+	if err != nil {
+		return "", err
+	}
+	for key := range s.document.lines {
+		if key != "sources" && !strings.ContainsAny(key, ".[") {
+			return "", Problems{s.document.problem(key, "is not for this file: want sources only")}
+		}
+	}
+	return string(file.Text), nil
+}
+
 // OpenSources opens the sources of the service file, by name.
 func (s Service) OpenSources() (map[string]source.Source, error) {
 	all := map[string]source.Source{}

@@ -110,7 +110,7 @@ func Check(ctx context.Context, service config.Service, pool config.Pool) (notes
 		case errors.Is(err, source.ErrQuery):
 			mistakes = append(mistakes, config.QueryMistake(service, pool, w.app, w.index, err.Error()))
 		case err != nil:
-			notes = append(notes, fmt.Sprintf("%s of %s cannot be read now: %v", w.Name, w.app, err))
+			notes = append(notes, fmt.Sprintf("the window of %s of %s is unknown or stale now: %v", w.Name, w.app, err))
 		}
 	}
 	return notes, errors.Join(mistakes...)

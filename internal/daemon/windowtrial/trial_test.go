@@ -65,9 +65,9 @@ func TestCheckOfQueries(t *testing.T) {
 	}
 	for metric, want := range map[string]struct{ note, mistake string }{
 		"{name: a, source: bad, query: sum(, range: 10m}": {"", `web.yaml:4: autoscale_signals[0].required_metrics[0]: source bad: query "sum(": is invalid: 1:5: parse error: unclosed left parenthesis`},
-		"{name: a, source: down, query: up, range: 10m}":  {`a of shop cannot be read now: source down: query "up": `, ""},
+		"{name: a, source: down, query: up, range: 10m}":  {`the window of a of shop is unknown or stale now: source down: query "up": `, ""},
 		"{name: a, source: cw, metric: {namespace: N, name: M, stat: Sum}, range: 10m}": {
-			`a of shop cannot be read now: a has no point in the last 10m0s: source cw has none for {"namespace":"N","name":"M","stat":"Sum"}`, ""},
+			`the window of a of shop is unknown or stale now: a has no point in the last 10m0s: source cw has none for {"namespace":"N","name":"M","stat":"Sum"}`, ""},
 		"{name: a, source: cw, metric: {namespace: N, name: M, stat: IQM}, range: 10m}": {"", "Stat is not supported"},
 	} {
 		notes, err := check(metric)

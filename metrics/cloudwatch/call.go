@@ -49,20 +49,14 @@ type class struct {
 	alone   string // key of a metric because of which AWS rejected a call
 }
 
-// ages bound the classes of ages of the first point.
-var ages = [...]time.Duration{3 * time.Hour, day, 15 * day, 63 * day, math.MaxInt64}
-
 // classOf returns the class of a window.
 func classOf(w *wanted) class {
-	c := class{aligned: w.period}
+	c := class{aligned: w.period, age: ageOf(time.Duration(w.now-w.from) * time.Second)}
 	for _, common := range []int64{300, 3600} {
 		if common%w.period == 0 {
 			c.aligned = common
 			break
 		}
-	}
-	for time.Duration(w.now-w.from)*time.Second > ages[c.age] {
-		c.age++
 	}
 	return c
 }

@@ -200,6 +200,27 @@ func callsOfManyMetrics(t *testing.T, server *awsfake.Server, s source.Source, n
 	}
 }
 
+// Points of seconds exist for three hours only. A longer window beside them does not make their call too old.
+func TestShortPeriodsBesideLongWindows(t *testing.T) { virtual(t, shortPeriodsBesideLongWindows) }
+
+func shortPeriodsBesideLongWindows(t *testing.T, server *awsfake.Server, s source.Source, now time.Time) {
+	var read sync.WaitGroup
+	for name, window := range map[string]time.Duration{"short": 170 * time.Minute, "long": 3 * time.Hour} {
+		m, period := orders(), 10*time.Second
+		if m.Name = name; name == "long" {
+			period = time.Minute
+		}
+		server.Report(named(m), now.Add(-2*time.Minute), 10*time.Second, 1)
+		q := query(t, source.Form{Metric: &m, Period: period, Lag: new(time.Duration(0))}, now, window)
+		read.Go(func() {
+			if got, err := s.Window(t.Context(), q); err != nil || len(got) != 1 {
+				t.Errorf("%s: %v, %v", name, got, err)
+			}
+		})
+	}
+	read.Wait()
+}
+
 // Pages are put together.
 func TestPages(t *testing.T) {
 	now := time.Now().UTC()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/url"
 	"path/filepath"
 	"regexp"
@@ -110,17 +111,21 @@ func compile(f source.Form, window time.Duration) (source.Query, strictyaml.Prob
 	return q, ps
 }
 
-// leastPeriod returns the shortest period of which AWS has all points of a window. The margin is for the alignment of calls.
+// ages bound the ages of the first point of a window, for which AWS has points of a second, of a minute (twice), of 5 minutes,
+// and of an hour. They are shorter than those of AWS: the begin of a call is up to an hour earlier than that of a window.
+var ages = [...]time.Duration{3*time.Hour - 10*time.Minute, day, 15*day - 2*time.Hour, 63*day - 2*time.Hour, math.MaxInt64}
+
+// leastPeriod returns the shortest period of which AWS has all points of a window.
 func leastPeriod(window time.Duration) time.Duration {
-	switch {
-	case window > 63*day-time.Hour:
-		return time.Hour
-	case window > 15*day-time.Hour:
-		return 5 * time.Minute
-	case window > 3*time.Hour-5*time.Minute:
-		return time.Minute
+	return [...]time.Duration{time.Second, time.Minute, time.Minute, 5 * time.Minute, time.Hour}[ageOf(window)]
+}
+
+// ageOf returns the index in ages of the age of a point.
+func ageOf(age time.Duration) (i int) {
+	for age > ages[i] {
+		i++
 	}
-	return time.Second
+	return i
 }
 
 var stat = regexp.MustCompile(`^(SampleCount|Average|Sum|Minimum|Maximum|IQM|(p|tm|tc|ts|wm)(100|\d{1,2}(\.\d{1,10})?)|(TM|TC|TS|WM|PR)\([0-9.%]*:[0-9.%]*\))$`)

@@ -2,6 +2,8 @@ package config
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +54,25 @@ func TestMetricsOfCloudWatch(t *testing.T) {
 	}
 	if sources, err := s.OpenSources(); err != nil || sources["cw"] == nil {
 		t.Errorf("sources %v, %v", sources, err)
+	}
+}
+
+// A file of sources alone has no other block.
+func TestFileOfSources(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sources.yaml")
+	for text, want := range map[string]string{
+		watch: "", watch + "\naws: {region: eu-west-1}": "sources.yaml:2: aws: is not for this file: want sources only",
+		"sources: {cw: {cloudwatch: {region: x}}}": `region: is "x"`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := SourcesOf(path); (err == nil) != (want == "") || err == nil && got != text || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	if _, err := SourcesOf(path + "x"); err == nil {
+		t.Error("a missing file is read")
 	}
 }
 

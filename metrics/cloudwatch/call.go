@@ -34,6 +34,7 @@ type asked struct {
 	windows []*wanted
 	class   class
 	got     points
+	most    int              // points that the answer may have
 	status  types.StatusCode // of the last page that has the metric; empty: no page has it
 	message string           // of AWS; empty: none
 }
@@ -110,7 +111,11 @@ func (c call) input() *cloudwatch.GetMetricDataInput {
 			Id: aws.String("m" + strconv.Itoa(i)), MetricStat: &types.MetricStat{Metric: metric, Stat: &first.metric.Stat, Period: aws.Int32(int32(first.period))},
 		})
 	}
-	in.StartTime, in.EndTime = aws.Time(time.Unix(start-start%c[0].class.aligned, 0)), aws.Time(time.Unix(end, 0))
+	start -= start % c[0].class.aligned
+	for _, a := range c {
+		a.most = int((end-start)/a.got.period) + 1
+	}
+	in.StartTime, in.EndTime = aws.Time(time.Unix(start, 0)), aws.Time(time.Unix(end, 0))
 	return in
 }
 
@@ -197,8 +202,8 @@ func (c call) add(r types.MetricDataResult) error {
 	}
 	a := c[i]
 	a.status, a.message = r.StatusCode, cmp.Or(a.message, text(r.Messages))
-	if len(r.Timestamps) != len(r.Values) {
-		a.message = fmt.Sprintf("%d times and %d values", len(r.Timestamps), len(r.Values))
+	if times, values := len(r.Timestamps), len(r.Values); times != values || len(a.got.times)+times > a.most {
+		a.message = fmt.Sprintf("%d times and %d values more, of %d possible", times, values, a.most-len(a.got.times))
 		return nil
 	}
 	for n, at := range r.Timestamps {

@@ -313,6 +313,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 			slices.Reverse(at)
 			return at, v
 		}}, "CloudWatch answers points out of order"},
+		"too many": {awsfake.MetricFault{Edit: func(at []time.Time, v []float64) ([]time.Time, []float64) {
+			return slices.Repeat(at, 100), slices.Repeat(v, 100)
+		}}, "CloudWatch reports about the metric: 300 times and 300 values more, of "},
 		"twice": {awsfake.MetricFault{Edit: func(at []time.Time, v []float64) ([]time.Time, []float64) { at[1] = at[0]; return at, v }}, "CloudWatch answers points out of order"},
 	} {
 		t.Run(name, func(t *testing.T) {

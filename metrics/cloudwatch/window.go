@@ -52,6 +52,7 @@ func open(site source.Site, s settings) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sources.%s.%s: %w", site.Name, key, err)
 	}
+	loaded.HTTPClient = awssdk.Bounded{Client: loaded.HTTPClient}
 	return &server{
 		name: site.Name, region: s.Region, timeout: cmp.Or(s.Timeout, defaultTimeout), answers: map[string]points{}, alone: map[string]bool{},
 		client: cloudwatch.NewFromConfig(loaded, func(o *cloudwatch.Options) {

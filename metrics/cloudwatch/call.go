@@ -223,13 +223,17 @@ func text(messages []types.MessageData) string {
 
 // problem returns what makes the answer useless; nil: it is complete.
 func (a *asked) problem() error {
+	status := string(a.status)
+	if a.message != "" {
+		status += " (" + a.message + ")"
+	}
 	switch {
 	case a.status == "":
 		return errors.New("CloudWatch answers nothing about the metric")
 	case a.status == types.StatusCodeForbidden:
-		return fmt.Errorf("CloudWatch answers Forbidden %s; allow the action cloudwatch:GetMetricData", a.message)
+		return fmt.Errorf("CloudWatch answers %s; allow the action cloudwatch:GetMetricData", status)
 	case a.status != types.StatusCodeComplete:
-		return fmt.Errorf("CloudWatch answers %s %s: the points are not complete", a.status, a.message)
+		return fmt.Errorf("CloudWatch answers %s: the points are not complete", status)
 	case a.message != "":
 		return fmt.Errorf("CloudWatch reports about the metric: %s", a.message)
 	}

@@ -303,9 +303,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 		fault awsfake.MetricFault
 		want  string
 	}{
-		"partial":   {awsfake.MetricFault{Status: "PartialData"}, "CloudWatch answers PartialData : the points are not complete"},
-		"internal":  {awsfake.MetricFault{Status: "InternalError", Message: "try later"}, "CloudWatch answers InternalError Problem: try later: the points are not complete"},
-		"forbidden": {awsfake.MetricFault{Status: "Forbidden"}, "CloudWatch answers Forbidden ; allow the action cloudwatch:GetMetricData"},
+		"partial":   {awsfake.MetricFault{Status: "PartialData"}, "CloudWatch answers PartialData: the points are not complete"},
+		"internal":  {awsfake.MetricFault{Status: "InternalError", Message: "try later"}, "CloudWatch answers InternalError (Problem: try later): the points are not complete"},
+		"forbidden": {awsfake.MetricFault{Status: "Forbidden"}, "CloudWatch answers Forbidden; allow the action cloudwatch:GetMetricData"},
 		"message":   {awsfake.MetricFault{Message: "odd"}, "CloudWatch reports about the metric: Problem: odd"},
 		"lost":      {awsfake.MetricFault{Lost: true}, "CloudWatch answers nothing about the metric"},
 		"no number": {awsfake.MetricFault{Edit: func(at []time.Time, v []float64) ([]time.Time, []float64) { v[0] = math.NaN(); return at, v }}, "CloudWatch answers the value NaN"},

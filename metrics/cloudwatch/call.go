@@ -26,6 +26,7 @@ import (
 const (
 	maxMetrics = 500 // of a call
 	maxPages   = 200 // of a call; AWS has 100 800 points in a page
+	maxHalved  = 20  // calls of a tick and class; nine find one metric of 500
 )
 
 // asked is a metric of a call.
@@ -120,12 +121,13 @@ func (c call) input() *cloudwatch.GetMetricDataInput {
 }
 
 // send sends a call, and gives each window its points or its error. If AWS rejects a call because of one metric, its halves
-// are sent in its place, so that the metric is alone in the end.
-func (s *server) send(ctx context.Context, c call) {
+// are sent in its place, so that the metric is alone in the end. left is how many calls may be halved.
+func (s *server) send(ctx context.Context, c call, left *int) {
 	err := s.request(ctx, c)
-	if rejected(err) && len(c) > 1 {
-		s.send(ctx, c[:len(c)/2])
-		s.send(ctx, c[len(c)/2:])
+	if rejected(err) && len(c) > 1 && *left > 0 {
+		*left--
+		s.send(ctx, c[:len(c)/2], left)
+		s.send(ctx, c[len(c)/2:], left)
 		return
 	}
 	s.mu.Lock()
@@ -133,16 +135,17 @@ func (s *server) send(ctx context.Context, c call) {
 	if awssdk.Throttled(err) {
 		s.pause.lengthen(time.Now(), err)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		err = s.reason(ctx, err)
-	} else {
+	case !time.Now().Before(s.pause.until): // else another call of the tick was throttled
 		s.pause = pause{}
 	}
 	for _, a := range c {
 		switch {
 		case err == nil:
 			delete(s.alone, a.key)
-		case rejected(err):
+		case rejected(err) && len(c) == 1:
 			s.alone[a.key] = true
 		}
 		problem := err

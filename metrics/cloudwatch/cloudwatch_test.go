@@ -390,6 +390,27 @@ func rejectedMetricIsAlone(t *testing.T, server *awsfake.Server, s source.Source
 	}
 }
 
+// If AWS rejects all metrics, a tick sends few calls.
+func TestRejectedCallsAreFew(t *testing.T) { virtual(t, rejectedCallsAreFew) }
+
+func rejectedCallsAreFew(t *testing.T, server *awsfake.Server, s source.Source, now time.Time) {
+	var read sync.WaitGroup
+	for i := range 400 {
+		m := orders()
+		m.Name, m.Stat = fmt.Sprint("m", i), "IQM" // the server has no such statistic
+		q := query(t, source.Form{Metric: &m}, now, 30*time.Minute)
+		read.Go(func() {
+			if _, err := s.Window(t.Context(), q); !errors.Is(err, source.ErrQuery) {
+				t.Errorf("m%d: %v", i, err)
+			}
+		})
+	}
+	read.Wait()
+	if n := len(calls(server)); n != 41 {
+		t.Errorf("%d calls, want 41: 20 are halved", n)
+	}
+}
+
 // After a throttled call no request is sent for some seconds, and the windows have the reason.
 func TestThrottledCallsPause(t *testing.T) {
 	virtual(t, throttledCallsPause)

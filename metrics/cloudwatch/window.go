@@ -206,7 +206,7 @@ func (s *server) lead(ctx context.Context, b *batch) {
 	defer cancel()
 	var running sync.WaitGroup
 	for _, c := range calls {
-		running.Go(func() { s.send(limited, c) })
+		running.Go(func() { s.send(limited, c, new(maxHalved)) })
 	}
 	running.Wait()
 	for _, w := range b.windows {

@@ -15,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
@@ -134,7 +134,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 		Account: provider.Account{
 			Region: a.service.RegionOf(cluster), Endpoint: a.service.AWS.Endpoint,
 			Events: cmp.Or(a.pool.EventQueue(), a.service.WarningQueue(cluster)),
-			Keys:   signalbucket.KeysOf(a.service),
+			Keys:   awssdk.KeysOf(a.service.AWS.AccessKeyFile),
 		},
 	}
 	if a.pool.Health != nil {

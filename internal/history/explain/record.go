@@ -153,7 +153,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		fmt.Fprintf(w, "  ! %s keeps its nodes: %s\n", group, r.Case.Keeps[group])
 	}
 	if short := r.Detail.Distribution.Shortfall; short != 0 {
-		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound or not changed\n", short)
+		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound, keeps nodes for their copies, or is not changed\n", short)
 	}
 	for _, kept := range r.Detail.Kept {
 		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)

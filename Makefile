@@ -47,7 +47,7 @@ CHECKS ?= 20
 # shell becomes testrun, which ends with make.
 test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages
 	@$(COMPILE) -o $(BIN)/testrun ./internal/platform/testrun
-	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check) $(PKG)
+	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
 
 test-root: ## run the tests that need root: cgroups, limits, users of signals, and the units under systemd
 	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|KillsItsGroup|User' ./bootstrap/supervise
@@ -85,6 +85,7 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 	$(GO) vet -tags=grpcnotrace,root ./deploy/packages
 	$(GO) vet -tags=grpcnotrace,man ./internal/cli/manpages
 	cd deploy/check && $(GO) vet ./...
+	cd kubernetes && $(GO) vet ./... && $(GO) fix -diff ./... && $(GO) tool -modfile=$(CURDIR)/go.tools.mod staticcheck ./...
 	$(GO) fix -diff ./...
 	$(TOOL) staticcheck ./...
 	$(GO) test -count=1 -run '^TestCommitSubjects$$' ./internal/arch

@@ -156,6 +156,13 @@ func (c *Cluster) Dirty() []string {
 	return names
 }
 
+// Touch marks a node: Dirty returns it.
+func (c *Cluster) Touch(name string) {
+	if s := c.nodes[name]; s != nil {
+		c.touch(s)
+	}
+}
+
 // Nodes returns the names of all nodes of pools, in order.
 func (c *Cluster) Nodes() (names []string) {
 	for name, s := range c.nodes {
@@ -165,6 +172,14 @@ func (c *Cluster) Nodes() (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// NodesOf returns the number of nodes of a pool.
+func (c *Cluster) NodesOf(pool string) (n int) {
+	for _, s := range c.nodes {
+		n += one(s.Node != nil && s.pool >= 0 && c.pools[s.pool].Name == pool)
+	}
+	return n
 }
 
 // Size returns the number of nodes and of pods.

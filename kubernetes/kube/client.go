@@ -107,6 +107,13 @@ func (c *Client) PatchNode(ctx context.Context, name string, patch []byte) error
 	return c.rest.Patch(types.MergePatchType).MaxRetries(0).Resource(Nodes).Name(name).Body(patch).Do(ctx).Error()
 }
 
+// DeleteNode deletes the node with this uid.
+func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
+	id := types.UID(uid)
+	o := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}}
+	return c.rest.Delete().MaxRetries(0).Resource(Nodes).Name(name).Body(o).Do(ctx).Error()
+}
+
 // Evict evicts the pod with this uid. A budget that does not allow it is an error with the code 429.
 func (c *Client) Evict(ctx context.Context, namespace, name, uid string) error {
 	id := types.UID(uid)

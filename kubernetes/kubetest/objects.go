@@ -37,7 +37,7 @@ func Node(name, pool string, change ...func(*corev1.Node)) *corev1.Node {
 func Pod(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default", OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: new(true)}}},
-		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: Amounts("1", "1Gi")}}}},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{Requests: Requests("1", "1Gi")}}}},
 		Status:     corev1.PodStatus{Phase: corev1.PodRunning},
 	}
 	if node == "" {
@@ -48,6 +48,11 @@ func Pod(name, node string, change ...func(*corev1.Pod)) *corev1.Pod {
 		f(p)
 	}
 	return p
+}
+
+// Requests returns cpu and memory.
+func Requests(cpu, mem string) corev1.ResourceList {
+	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(mem)}
 }
 
 // Amounts returns cpu and memory, 20 GiB of disk, and 110 pods.

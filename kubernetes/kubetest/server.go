@@ -43,7 +43,7 @@ type Server struct {
 	json     bool             // objects are sent as JSON, whatever the client accepts
 	hang     bool             // watches send nothing
 	old      bool             // no initial events in watches
-	drops    int              // ends open watches when it rises
+	drops    map[string]int   // ends open watches of a resource when it rises
 	requests []string         // METHOD PATH of all but watches and lists
 	evict    EvictHandler     // nil: an eviction deletes the pod
 	patch    func(n int) bool // reports whether the n-th patch meets a conflict
@@ -73,7 +73,7 @@ func New() (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{codecs: serializer.NewCodecFactory(scheme), changed: make(chan struct{}), version: 100, objects: map[string]*stored{}, status: map[string]int{}}, nil
+	return &Server{codecs: serializer.NewCodecFactory(scheme), changed: make(chan struct{}), version: 100, objects: map[string]*stored{}, status: map[string]int{}, drops: map[string]int{}}, nil
 }
 
 // Serve starts a server that ends with the test.
@@ -195,20 +195,25 @@ func (s *Server) Expire() {
 	s.set(func() {
 		s.version++
 		s.oldest, s.log = s.version, nil
-		s.drops++
+		s.dropLocked()
 	})
 }
 
 // Drop ends all open watches.
-func (s *Server) Drop() { s.set(func() { s.drops++ }) }
+func (s *Server) Drop() { s.set(s.dropLocked) }
 
-// Fail answers each request about these resources with this status, until it is 0. It ends open watches.
+func (s *Server) dropLocked() {
+	s.drops[kube.Nodes]++
+	s.drops[kube.Pods]++
+}
+
+// Fail answers each request about these resources with this status, until it is 0. It ends their open watches.
 func (s *Server) Fail(status int, resources ...string) {
 	s.set(func() {
 		for _, r := range resources {
 			s.status[r] = status
+			s.drops[r]++
 		}
-		s.drops++
 	})
 }
 

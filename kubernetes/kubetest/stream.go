@@ -75,7 +75,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 	at, _ := strconv.ParseInt(q.Get("resourceVersion"), 10, 64)
 	initial := q.Get("sendInitialEvents") == "true"
 	s.mu.Lock()
-	old, oldest, drops := s.old, s.oldest, s.drops
+	old, oldest, drops := s.old, s.oldest, s.drops[resource]
 	var first []runtime.Object
 	if initial {
 		first, at = s.allLocked(r, resource), s.version
@@ -105,7 +105,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 func (s *Server) follow(out *stream, r *http.Request, resource string, at int64, drops int) {
 	for {
 		s.mu.Lock()
-		next, changed, ended, gone := []event(nil), s.changed, s.drops != drops, at < s.oldest
+		next, changed, ended, gone := []event(nil), s.changed, s.drops[resource] != drops, at < s.oldest
 		if !s.hang {
 			from, _ := slices.BinarySearchFunc(s.log, at+1, func(e event, v int64) int { return cmp.Compare(e.version, v) })
 			next = slices.Clone(s.log[from:])
@@ -218,6 +218,9 @@ func (s *Server) node(w http.ResponseWriter, r *http.Request, name string) {
 		s.fail(w, r, http.StatusNotFound, "nodes \""+name+"\" not found")
 	case r.Method == http.MethodPatch:
 		s.patched(w, r, name)
+	case r.Method == http.MethodDelete:
+		s.Delete(kube.Nodes, "", name)
+		s.send(w, r, http.StatusOK, &metav1.Status{Status: metav1.StatusSuccess, Code: http.StatusOK})
 	default:
 		s.send(w, r, http.StatusOK, o.object)
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
@@ -100,11 +101,13 @@ type Adapter struct {
 	pools     map[string]*Pool
 	counts    counts
 	all       chan struct{} // requests the facts of all nodes
+	unwritten rate.Sometimes
 }
 
 // counts are totals since the start.
 type counts struct {
 	facts, unsent, cordons, evictions, refusals atomic.Int64
+	batch                                       atomic.Int64 // when the loop last ran, in Unix nanoseconds
 }
 
 // New returns an adapter that does not run yet.
@@ -113,7 +116,7 @@ func New(c Config, api API) (*Adapter, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
 	}
-	a := &Adapter{cfg: c, api: api, evictions: newEvictions(c.FirstBackoff), pools: map[string]*Pool{}, all: make(chan struct{}, 1)}
+	a := &Adapter{cfg: c, api: api, evictions: newEvictions(c.FirstBackoff), pools: map[string]*Pool{}, all: make(chan struct{}, 1), unwritten: rate.Sometimes{First: 1, Interval: time.Minute}}
 	c.Mirror.Pools, c.Mirror.Log = nil, c.Log
 	for i := range c.Pools {
 		a.pools[c.Pools[i].Name] = &c.Pools[i]

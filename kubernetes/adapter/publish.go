@@ -58,7 +58,9 @@ func (a *Adapter) publish(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			p.batch(time.Now())
+			now := time.Now()
+			p.batch(now)
+			p.counts.batch.Store(now.UnixNano())
 		}
 	}
 }

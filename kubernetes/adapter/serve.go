@@ -192,6 +192,6 @@ func (a *Adapter) writePending(ctx context.Context, p *Pool, now time.Time, pend
 		})
 	}
 	if err := p.Sink.Write(ctx, samples); err != nil && ctx.Err() == nil {
-		a.cfg.Log.Warn("metrics not written", "pool", p.Name, "err", err)
+		a.unwritten.Do(func() { a.cfg.Log.Warn("metrics not written", "pool", p.Name, "err", err) })
 	}
 }

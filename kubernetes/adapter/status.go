@@ -86,6 +86,17 @@ func (a *Adapter) Ready(now time.Time) string {
 	return a.mirror.State(now).Why
 }
 
+// stuckAfter is how long the loop may not run.
+const stuckAfter = 30 * time.Second
+
+// Stuck returns why the loop does not run; empty if it does, or has not begun.
+func (a *Adapter) Stuck(now time.Time) string {
+	if last := a.counts.batch.Load(); last != 0 && now.Sub(time.Unix(0, last)) > stuckAfter {
+		return "the loop has not run since " + time.Unix(0, last).UTC().Format(time.RFC3339)
+	}
+	return ""
+}
+
 // gauge is one metric of the adapter.
 type gauge struct {
 	desc *prometheus.Desc

@@ -19,7 +19,7 @@ TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 TEMPL   = $(TOOL) templ generate -include-version=false -path
 
-.PHONY: up build test test-root soak check lint generate packages bench record clean help
+.PHONY: up build weir-kubernetes test test-root soak check lint generate packages bench record clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -35,6 +35,9 @@ build: ## build weir, weir-local, and the signals that weir up publishes
 	  $(COMPILE) -v -o $(BIN)/ $(PROGRAMS); echo "exit $$?"; } 2>&1 | ./first-build.sh
 	@$(COMPILE) -o $(BIN)/ $(PROGRAMS)
 	@$(COMPILE) -o $(BIN)/signals/ $(SIGNALS)
+
+weir-kubernetes: ## build weir-kubernetes, the scheduler for pools under Kubernetes
+	@mkdir -p $(BIN) && cd kubernetes && $(COMPILE) -ldflags='-s -w' -o $(CURDIR)/$(BIN)/ ./cmd/weir-kubernetes
 
 # Without GORACE each process of a test would sleep for 1 s at its end. RAPID_CHECKS is the
 # number of random cases of each property. The race detector skips compress/flate: it starts
@@ -105,7 +108,8 @@ generate: ## generate the Go code of proto/ and of the pages
 	$(TEMPL) internal/ui/web
 
 bench: build ## print the benchmarks (or a part, PKG=./sigproto), each beside a reference value or limit
-	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG)
+	$(if $(filter ./kubernetes/%,$(PKG)),,$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG))
+	$(if $(filter ./... ./kubernetes/%,$(PKG)),cd kubernetes && $(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m ./...)
 
 record: build ## record a run of weir up as docs/terminal.svg
 	$(GO) run ./docs/record
@@ -114,4 +118,4 @@ clean: ## remove build results
 	rm -rf $(BIN) dist
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

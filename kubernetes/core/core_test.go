@@ -404,3 +404,20 @@ func recount(t *rapid.T, c *Cluster, nodes map[string]Node, pods map[string]Pod)
 		t.Fatalf("an empty cluster keeps %d nodes, %d ids, %d pods that wait", len(c.nodes), len(c.ids), len(c.waiting))
 	}
 }
+
+// BenchmarkPending measures 10,000 pods that wait in a cluster of 5000 nodes, after the shapes have changed.
+func BenchmarkPending(b *testing.B) {
+	c := newCluster(nil)
+	for i := range 5000 {
+		c.PutNode(ready(fmt.Sprint(i)))
+	}
+	for i := range 10_000 {
+		c.PutPod(start, task(fmt.Sprint(i), "", needs(PoolLabel, "p")))
+	}
+	for i := 0; b.Loop(); i++ {
+		c.PutNode(ready("0", func(n *Node) { n.Labels["version"] = fmt.Sprint(i) }))
+		if got, _ := c.Pending(start, 0); len(got["p"].Pods) != 10_000 {
+			b.Fatalf("%d pods", len(got["p"].Pods))
+		}
+	}
+}

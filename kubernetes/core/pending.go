@@ -18,7 +18,8 @@ type waiting struct {
 	since   time.Time // when it was first received so
 	pool    int       // index of its pool; -1: none
 	why     string    // why it has no pool
-	version int       // of the shapes that pool and why are from; 0: not determined
+	never   string    // why no machine of its pool can hold it, even if it is empty
+	version int       // of the shapes that pool, why and never are from; 0: not determined
 }
 
 // putWaiting adds a pod that waits, and removes one that does not.
@@ -76,8 +77,8 @@ func (c *Cluster) Pending(now time.Time, grace time.Duration) (byPool map[string
 		p := byPool[c.pools[w.pool].Name]
 		r := w.Req.Resources()
 		p.Sum = p.Sum.Add(r)
-		if why := c.never(w, all[w.pool]); why != "" {
-			one.Never, one.Why = true, why
+		if w.never != "" {
+			one.Never, one.Why = true, w.never
 			p.Never = p.Never.Add(r)
 		}
 		p.Pods = append(p.Pods, one)
@@ -103,7 +104,7 @@ func (c *Cluster) assign(w *waiting, all [][]Shape) {
 	if w.version == c.shapes.version {
 		return
 	}
-	w.version, w.pool, w.why = c.shapes.version, -1, ""
+	w.version, w.pool, w.why, w.never = c.shapes.version, -1, "", ""
 	var mismatches []string
 	for i := range c.pools {
 		why := mismatch(w.Pod, all[i])
@@ -114,7 +115,9 @@ func (c *Cluster) assign(w *waiting, all [][]Shape) {
 			w.pool = i
 		}
 	}
-	if w.pool < 0 {
+	if w.pool >= 0 {
+		w.never = never(w.Pod, all[w.pool])
+	} else {
 		w.why = "no pool has machines for it: " + strings.Join(mismatches, ", ")
 	}
 }
@@ -135,15 +138,15 @@ func mismatch(p *Pod, all []Shape) (first string) {
 }
 
 // never returns why no machine of these shapes can hold the pod, even if it is empty.
-func (c *Cluster) never(w *waiting, all []Shape) string {
+func never(p *Pod, all []Shape) string {
 	var matching []Shape
 	for _, s := range all {
-		if w.Mismatch == nil || w.Mismatch(s.Labels, s.Taints) == "" {
-			if !s.Sized || w.Req.Fits(s.Room) {
+		if p.Mismatch == nil || p.Mismatch(s.Labels, s.Taints) == "" {
+			if !s.Sized || p.Req.Fits(s.Room) {
 				return ""
 			}
 			matching = append(matching, s)
 		}
 	}
-	return fit.WhyNever(w.Req.Resources(), sizes(matching))
+	return fit.WhyNever(p.Req.Resources(), sizes(matching))
 }

@@ -43,6 +43,7 @@ type Server struct {
 	json     bool             // objects are sent as JSON, whatever the client accepts
 	hang     bool             // watches send nothing
 	old      bool             // no initial events in watches
+	older    bool             // requests for initial events are ignored
 	drops    map[string]int   // ends open watches of a resource when it rises
 	requests []string         // METHOD PATH of all but watches and lists
 	evict    EvictHandler     // nil: an eviction deletes the pod
@@ -242,6 +243,9 @@ func (s *Server) Hang(on bool) { s.set(func() { s.hang = on }) }
 
 // Old makes the server one of an earlier version: it sends no initial events.
 func (s *Server) Old() { s.set(func() { s.old = true }) }
+
+// Older makes the server one that ignores requests for initial events: it sends all objects, and not their end.
+func (s *Server) Older() { s.set(func() { s.older = true }) }
 
 // OnEvict sets what decides about evictions.
 func (s *Server) OnEvict(f EvictHandler) { s.set(func() { s.evict = f }) }

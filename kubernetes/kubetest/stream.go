@@ -75,7 +75,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 	at, _ := strconv.ParseInt(q.Get("resourceVersion"), 10, 64)
 	initial := q.Get("sendInitialEvents") == "true"
 	s.mu.Lock()
-	old, oldest, drops := s.old, s.oldest, s.drops[resource]
+	old, older, oldest, drops := s.old, s.older, s.oldest, s.drops[resource]
 	var first []runtime.Object
 	if initial {
 		first, at = s.allLocked(r, resource), s.version
@@ -95,7 +95,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, resource string) 
 			return
 		}
 	}
-	if initial && out.send(watch.Bookmark, mark(resource, at, true)) != nil {
+	if initial && !older && out.send(watch.Bookmark, mark(resource, at, true)) != nil {
 		return
 	}
 	s.follow(out, r, resource, at, drops)

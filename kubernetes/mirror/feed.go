@@ -30,6 +30,7 @@ const (
 )
 
 var (
+	errOld    = errors.New("the API server sends no end of the first list in a watch: pages are listed")
 	errCut    = errors.New("the watch ended in the middle of the first list")
 	errShort  = errors.New("the watch ended at once, without an event")
 	errSilent = errors.New("the API server sends nothing")
@@ -96,6 +97,7 @@ type feed struct {
 	kind    kind
 	version string          // the next watch begins after it; empty: all objects are listed first
 	listed  map[string]bool // uids of the objects of the list; nil: no list is under way
+	paged   bool            // the API server has no initial events in watches: pages are listed
 	logs    rate.Sometimes
 
 	// Guarded by m.mu:
@@ -159,6 +161,9 @@ func (f *feed) follow(ctx context.Context) error {
 		o.SendInitialEvents, o.ResourceVersionMatch = new(true), metav1.ResourceVersionMatchNotOlderThan
 		f.begin()
 	}
+	if first && f.paged {
+		return f.list(ctx, watchdog)
+	}
 	w, err := f.m.source.Watch(ctx, f.kind.resource, o)
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -170,10 +175,13 @@ func (f *feed) follow(ctx context.Context) error {
 		return err
 	}
 	defer w.Stop()
-	if !first {
-		f.alive(false)
-		watchdog.Reset(f.m.cfg.Stale)
+	if first { // a server that ignores the request for initial events sends them, and not their end
+		err := f.receive(ctx, w, watchdog)
+		f.paged = errors.Is(err, errSilent) && f.listed != nil || errors.Is(err, errOld)
+		return err
 	}
+	f.alive(false)
+	watchdog.Reset(f.m.cfg.Stale)
 	return f.receive(ctx, w, watchdog)
 }
 
@@ -224,6 +232,9 @@ func (f *feed) receive(ctx context.Context, w watch.Interface, watchdog *time.Ti
 	began, events := time.Now(), 0
 	for e := range w.ResultChan() {
 		events++
+		if e.Type == watch.Error && ctx.Err() != nil { // the client reports the end of its connection so
+			return context.Cause(ctx)
+		}
 		if e.Type == watch.Error {
 			err := apierrors.FromObject(e.Object)
 			if !apierrors.IsTooManyRequests(err) {
@@ -261,9 +272,10 @@ func (f *feed) event(e watch.Event) error {
 	switch e.Type {
 	case watch.Bookmark:
 		if f.listed != nil {
-			if m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
-				f.finish(m.GetResourceVersion())
+			if m.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+				return errOld
 			}
+			f.finish(m.GetResourceVersion())
 			return nil
 		}
 		f.alive(true)

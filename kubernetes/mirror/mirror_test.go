@@ -173,6 +173,31 @@ func TestExpiredVersion(t *testing.T) {
 	})
 }
 
+// An API server that ignores the request for initial events does not send their end. It is listed in pages.
+func TestServerWithoutTheEndOfInitialEvents(t *testing.T) {
+	for name, bookmark := range map[string]bool{"silent": false, "with a bookmark": true} {
+		server := kubetest.Serve(t)
+		server.Older()
+		server.Put(kubetest.Node("a", "p"), kubetest.Pod("t1", "a"))
+		w := follow(t, server, func(c *mirror.Config) {
+			if !bookmark {
+				c.Listing = 200 * time.Millisecond
+			}
+		})
+		w.until(name+": the pod is received", func() bool {
+			if bookmark {
+				server.Bookmark()
+			}
+			return w.State(time.Now()).Fresh
+		})
+		if n := w.tasks("a"); n != 1 {
+			t.Errorf("%s: %d tasks, want 1", name, n)
+		}
+		server.Put(kubetest.Pod("t2", "a"))
+		w.untilTasks("a", 2)
+	}
+}
+
 // A watch that ends as usual continues after the last event, and the mirror stays fresh.
 func TestWatchEndsAsUsual(t *testing.T) {
 	server := kubetest.Serve(t)

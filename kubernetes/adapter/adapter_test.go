@@ -332,7 +332,7 @@ func TestBudgetThatNeverAllows(t *testing.T) {
 func TestCordonOfAnOperator(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p", func(n *corev1.Node) { n.Spec.Unschedulable = true }))
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.CordonedBy == "other" && !f.Draining && !f.SafeToEvict })
+	w.untilFacts("i-a", func(f nodeFacts) bool { return f.CordonedBy == "other" && f.Draining && !f.SafeToEvict })
 	if err := w.agents.Cordon(t.Context(), "i-a", true, pools.Sequence{Epoch: 2, Number: 5}); err != nil {
 		t.Fatal(err)
 	}

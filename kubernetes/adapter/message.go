@@ -89,7 +89,7 @@ func factsOf(f core.Facts, blocked []blockedTask, period time.Duration, now time
 	m := nodeFacts{
 		NodeFacts: api.NodeFacts{
 			ID: f.ID, Pool: f.Pool, Group: f.Group, BootID: f.BootID, Zone: f.Zone, Resources: f.Resources.Resources(), Allocated: f.Allocated.Resources(),
-			Tasks: f.Tasks, BatchTasks: f.Batch, Draining: f.Draining, SafeToEvict: f.SafeToEvict, Priority: f.Priority,
+			Tasks: f.Tasks, BatchTasks: f.Batch, Draining: f.Draining || f.CordonedByOther, SafeToEvict: f.SafeToEvict, Priority: f.Priority,
 			Conditions: f.Conditions, Heartbeat: period, At: now,
 		},
 		Blocked: blocked[:min(len(blocked), maxBlocked)], Overhead: f.Overhead.Resources(),

@@ -74,6 +74,15 @@ func (p *publisher) batch(now time.Time) {
 		}
 		p.publishStates(now, state)
 	}
+	all := false
+	select {
+	case <-p.all:
+		all = true
+		if now.After(p.stateAt) {
+			p.publishStates(now, state)
+		}
+	default:
+	}
 	if !p.fresh {
 		return
 	}
@@ -99,10 +108,8 @@ func (p *publisher) batch(now time.Time) {
 		for _, name := range changed[min(len(changed), mostAtOnce):] {
 			c.Touch(name) // in the next batch
 		}
-		select {
-		case <-p.all:
+		if all {
 			p.burst = c.Nodes()
-		default:
 		}
 		n := min(len(p.burst), mostAtOnce)
 		add(p.burst[:n], true)

@@ -7,7 +7,7 @@
 //
 // While the state of the nodes or the pods is not current, it publishes no facts and no heartbeats, and cordons are refused as busy: no pool shrinks
 // on old knowledge. A restart loses nothing: what was cordoned, by which request, and whether the node was unschedulable before, is an annotation
-// of the node.
+// of the node. Of several adapters, the one with the lease of a pool acts for it.
 //
 // Adapter.Status and Adapter.Collector may be called concurrently with Run.
 package adapter
@@ -50,7 +50,9 @@ type Sink interface {
 type Pool struct {
 	core.Pool
 	Conn *nats.Conn
-	Sink Sink // nil: no metrics are written
+	// Lease is that of the pool; nil: no other adapter acts for it.
+	Lease Lease
+	Sink  Sink // nil: no metrics are written
 }
 
 // Config has the pools and the time limits.
@@ -143,7 +145,7 @@ func (a *Adapter) Run(ctx context.Context) error {
 	run(a.drain)
 	run(a.writeMetrics)
 	for _, p := range a.pools {
-		run(func(ctx context.Context) error { return a.serve(ctx, p) })
+		run(func(ctx context.Context) error { return a.lead(ctx, p) })
 	}
 	<-ctx.Done()
 	wg.Wait()

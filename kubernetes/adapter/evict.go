@@ -160,7 +160,7 @@ func (a *Adapter) drain(ctx context.Context) error {
 		}
 		tasks := map[string][]core.Task{}
 		a.mirror.Read(func(c *core.Cluster) {
-			for _, node := range c.Draining() {
+			for _, node := range c.Draining(a.leads) {
 				tasks[node] = c.Tasks(node)
 			}
 		})

@@ -96,7 +96,7 @@ func (p *publisher) batch(now time.Time) {
 		sent := map[string]bool{}
 		add := func(names []string, beat bool) {
 			for _, name := range names {
-				if f, ok := c.Facts(name, now); ok && !sent[name] {
+				if f, ok := c.Facts(name, now); ok && !sent[name] && p.leads(f.Pool) {
 					sent[name] = true
 					out = append(out, message{f, name, beat})
 				}
@@ -153,6 +153,9 @@ func (p *publisher) publishStates(now time.Time, state mirror.State) {
 	}
 	p.fresh, p.stateAt = state.Fresh, now
 	for pool := range p.pools {
+		if !p.leads(pool) {
+			continue
+		}
 		p.put(pool, stateSubject(p.cfg.Cluster, pool), p.stateOf(pool, state))
 	}
 }

@@ -108,13 +108,16 @@ func (a *Adapter) answerCordon(ctx context.Context, pool, id string, m *nats.Msg
 			}
 		}
 	}
+	if !a.leads(pool) {
+		return busy("the lease of pool %s is not held: another adapter may have it", pool)
+	}
 	return a.cordon(ctx, pool, id, r.On, at)
 }
 
 // gone deletes the Node object of a machine that has ended.
 func (a *Adapter) gone(ctx context.Context, pool, id string, data []byte) {
 	var g nodeGone
-	if !a.cfg.DeleteEnded || json.Unmarshal(data, &g) != nil || g.Node != id || g.Pool != pool || !a.mirror.State(time.Now()).Fresh {
+	if !a.cfg.DeleteEnded || !a.leads(pool) || json.Unmarshal(data, &g) != nil || g.Node != id || g.Pool != pool || !a.mirror.State(time.Now()).Fresh {
 		return
 	}
 	var name, uid string
@@ -172,6 +175,9 @@ func (a *Adapter) writeMetrics(ctx context.Context) error {
 			continue // without samples the windows of the signals are unknown
 		}
 		for name, p := range a.pending(now) {
+			if !a.leads(name) {
+				continue
+			}
 			a.writePending(ctx, a.pools[name], now, p)
 		}
 	}

@@ -18,6 +18,8 @@ type Status struct {
 	Why   string    `json:"why,omitempty"`  // why it is not fresh
 	Nodes int       `json:"nodes"`
 	Pods  int       `json:"pods"` // that have not finished
+	// Leads are the pools for which this process acts. Of several processes, one acts for a pool.
+	Leads []string `json:"leads"`
 	// Problems are nodes of pools that do not publish, or not all of their facts. At most 100.
 	Problems []NodeProblem `json:"problems"`
 	// Unplaced are pods that wait, and that no pool has machines for. At most 100.
@@ -51,13 +53,18 @@ type BlockedPod struct {
 // Status returns the status at this time.
 func (a *Adapter) Status(now time.Time) Status {
 	state := a.mirror.State(now)
-	s := Status{Fresh: state.Fresh, AsOf: state.AsOf, Why: state.Why, Problems: []NodeProblem{}, Unplaced: []UnplacedPod{}, Blocked: []BlockedPod{}}
+	s := Status{Fresh: state.Fresh, AsOf: state.AsOf, Why: state.Why, Leads: []string{}, Problems: []NodeProblem{}, Unplaced: []UnplacedPod{}, Blocked: []BlockedPod{}}
+	for _, p := range a.cfg.Pools {
+		if a.leads(p.Name) {
+			s.Leads = append(s.Leads, p.Name)
+		}
+	}
 	var problems []core.Problem
 	var others []core.Waiting
 	var draining []string
 	a.mirror.Read(func(c *core.Cluster) {
 		s.Nodes, s.Pods = c.Size()
-		problems, draining = c.Problems(), c.Draining()
+		problems, draining = c.Problems(), c.Draining(nil)
 		_, others = c.Pending(now, a.cfg.Grace)
 	})
 	for _, p := range problems[:min(len(problems), maxListed)] {
@@ -119,6 +126,7 @@ func (a *Adapter) Collector() prometheus.Collector {
 	}{
 		{"fresh", "1 if the state of nodes and pods is current. Otherwise no facts are published.", prometheus.GaugeValue, nil},
 		{"last_contact_timestamp_seconds", "Time of the last event or bookmark of the API server, of the watch with the earlier one.", prometheus.GaugeValue, nil},
+		{"leads", "1 if this process acts for the pool. Of several processes, one does.", prometheus.GaugeValue, []string{"pool"}},
 		{"nodes", "Nodes of a pool.", prometheus.GaugeValue, []string{"pool"}},
 		{"node_problems", "Nodes of a pool that do not publish, or not all of their facts.", prometheus.GaugeValue, []string{"pool"}},
 		{"pods", "Pods that have not finished.", prometheus.GaugeValue, nil},
@@ -152,11 +160,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	now := time.Now()
 	state := c.a.mirror.State(now)
-	fresh := 0.0
-	if state.Fresh {
-		fresh = 1
-	}
-	emit("fresh", fresh)
+	emit("fresh", flag(state.Fresh))
 	if !state.AsOf.IsZero() {
 		emit("last_contact_timestamp_seconds", float64(state.AsOf.UnixMilli())/1000)
 	}
@@ -170,6 +174,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 			problems[p.Pool]++
 		}
 		for name := range c.a.pools {
+			emit("leads", flag(c.a.leads(name)), name)
 			emit("nodes", float64(cluster.NodesOf(name)), name)
 			emit("node_problems", float64(problems[name]), name)
 			emit("pods_waiting", float64(len(byPool[name].Pods)), name)
@@ -185,4 +190,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	emit("cordon_requests_total", float64(c.a.counts.cordons.Load()))
 	emit("evictions_total", float64(c.a.counts.evictions.Load()))
 	emit("evictions_refused_total", float64(c.a.counts.refusals.Load()))
+}
+
+func flag(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -185,8 +185,8 @@ func TestSafeToEvict(t *testing.T) {
 	c := newCluster([]Node{ready("a", func(n *Node) { n.Unschedulable = true }), ready("b", tainted(DrainTaint), func(n *Node) { n.Unschedulable = true })})
 	a, _ := c.Facts("a", start)
 	b, _ := c.Facts("b", start)
-	if a.Draining || !a.CordonedByOther || !b.Draining || b.CordonedByOther || !slices.Equal(c.Draining(), []string{"b"}) {
-		t.Errorf("a %+v, b %+v, draining %v", a, b, c.Draining())
+	if a.Draining || !a.CordonedByOther || !b.Draining || b.CordonedByOther || !slices.Equal(c.Draining(nil), []string{"b"}) {
+		t.Errorf("a %+v, b %+v, draining %v", a, b, c.Draining(nil))
 	}
 }
 

@@ -124,10 +124,10 @@ type Task struct {
 	Deleting             bool
 }
 
-// Draining returns the names of the nodes that Weirkeeper has cordoned, in order.
-func (c *Cluster) Draining() (names []string) {
+// Draining returns the names of the nodes that Weirkeeper has cordoned, in order, of the pools that of selects. nil: all pools.
+func (c *Cluster) Draining(of func(pool string) bool) (names []string) {
 	for name, s := range c.nodes {
-		if s.Node != nil && s.pool >= 0 && s.Node.Draining() {
+		if s.Node != nil && s.pool >= 0 && s.Node.Draining() && (of == nil || of(c.pools[s.pool].Name)) {
 			names = append(names, name)
 		}
 	}

@@ -50,6 +50,8 @@ type file struct {
 	Grace      duration            `yaml:"grace"`
 	Stale      duration            `yaml:"stale"`
 	Metrics    string              `yaml:"metrics"` // embedded or none
+	// Lease: of several processes, one acts for a pool. Default true.
+	Lease *bool `yaml:"lease"`
 	// DeleteEnded: the Node objects of machines that have ended are deleted. Default true.
 	DeleteEnded *bool `yaml:"delete_ended_nodes"`
 	Admin       admin `yaml:"admin"`
@@ -135,8 +137,10 @@ func (f *file) resolve(dir string) {
 		}
 	}
 	f.Metrics, f.Admin.Addr = cmp.Or(f.Metrics, storeEmbedded), cmp.Or(f.Admin.Addr, defaultAddr)
-	if f.DeleteEnded == nil {
-		f.DeleteEnded = new(true)
+	for _, flag := range []**bool{&f.DeleteEnded, &f.Lease} {
+		if *flag == nil {
+			*flag = new(true)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"sync"
 
@@ -20,6 +21,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/kubernetes/adapter"
 	"github.com/weirkeeper/weirkeeper/kubernetes/kube"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -75,6 +78,7 @@ Keys with their defaults:
   grace: 3s                   a pod waits so long until it counts
   stale: 150s                 a watch without an event or bookmark is not current
   metrics: embedded           the store of the pending resources, or none
+  lease: true                 of several processes, one acts for a pool
   delete_ended_nodes: true    delete the Node of a machine that has ended
   admin: {addr: 127.0.0.1:9490, token_file}   /healthz /readyz /metrics /status
 
@@ -145,6 +149,14 @@ func run(ctx context.Context, f file, out io.Writer, log *slog.Logger) error {
 		}
 		defer b.Close()
 		c.Pools[i].Conn = b.Conn()
+		if *f.Lease {
+			c.Pools[i].Lease, err = state.NewLease(b.JetStream(), state.LeaseConfig{
+				Bucket: names.PlacerBucket(f.Cluster, c.Pools[i].Name), Holder: holder(), Replicas: b.Replicas(), Log: log,
+			})
+			if err != nil {
+				return fmt.Errorf("pool %s: %w", c.Pools[i].Name, err)
+			}
+		}
 		if f.Metrics == storeEmbedded {
 			c.Pools[i].Sink = embedded.NewClient(b.Conn(), f.Cluster, store.PlacerWriter(c.Pools[i].Name))
 		}
@@ -172,6 +184,15 @@ func run(ctx context.Context, f file, out io.Writer, log *slog.Logger) error {
 		err = cause
 	}
 	return err
+}
+
+// holder names this process in leases. A container that starts again in its pod has the same name, and need not wait.
+func holder() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = name
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
 // connect connects to NATS as the scheduler of a pool. It waits while no server is reached.

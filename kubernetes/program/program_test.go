@@ -20,6 +20,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/kubernetes/adapter"
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
@@ -176,9 +177,14 @@ func get(t *testing.T, url, token string) (status int, body string) {
 
 // The program serves a pool, and ends with its context: what it cordoned stays cordoned.
 func TestProgram(t *testing.T) {
-	nats, api := bustest.Serve(t, natsserver.Options{}), kubetest.Serve(t)
+	nats, api := bustest.Serve(t, natsserver.Options{JetStream: true, StoreDir: t.TempDir()}), kubetest.Serve(t)
 	api.Put(kubetest.Node("a", "p"), kubetest.Pod("t", "a"), kubetest.Node("b", "p"))
 	nc := bustest.Connect(t, nats.ClientURL())
+	js, err := bus.JetStream(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.Streams(t, js, "c", 1, "p")
 	facts := bustest.SubscribeSync(t, nc, message.FactsSubject("c", message.Node{Pool: "p", Name: "i-a"}))
 	token := write(t, "token", "secret\n")
 	path := write(t, "k.yaml", fmt.Sprintf("cluster: c\nnats: {servers: [%q]}\nkubernetes: {server: %q}\npools: {p: {default: true}}\nperiod: 200ms\nmetrics: none\nadmin: {addr: \"127.0.0.1:0\", token_file: %q}\n",
@@ -203,7 +209,7 @@ func TestProgram(t *testing.T) {
 		t.Errorf("metrics: %s", body)
 	}
 	var s adapter.Status
-	if _, body := get(t, url+"/status", "secret"); json.Unmarshal([]byte(body), &s) != nil || !s.Fresh || s.Nodes != 2 || s.Pods != 1 {
+	if _, body := get(t, url+"/status", "secret"); json.Unmarshal([]byte(body), &s) != nil || !s.Fresh || s.Nodes != 2 || s.Pods != 1 || len(s.Leads) != 1 {
 		t.Errorf("status: %s", body)
 	}
 	if err := wire.NewClient(nc, "c", "p").Cordon(t.Context(), "i-b", true, pools.Sequence{Epoch: 1, Number: 1}); err != nil {

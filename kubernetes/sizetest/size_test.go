@@ -70,7 +70,7 @@ func open(tb testing.TB, s size) *site {
 	}
 	states := bustest.SubscribeSync(tb, nc, "weir.c.placer.p.state")
 	path := filepath.Join(tb.TempDir(), "k.yaml")
-	text := fmt.Sprintf("cluster: c\nnats: {servers: [%q]}\nkubernetes: {server: %q}\npools: {p: {default: true}}\nmetrics: none\nadmin: {addr: \"off\"}\n", servers.ClientURL(), w.api.URL)
+	text := fmt.Sprintf("cluster: c\nnats: {servers: [%q]}\nkubernetes: {server: %q}\npools: {p: {default: true}}\nmetrics: none\nlease: false\nadmin: {addr: \"off\"}\n", servers.ClientURL(), w.api.URL)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		tb.Fatal(err)
 	}

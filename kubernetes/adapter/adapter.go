@@ -38,7 +38,7 @@ type API interface {
 	Node(ctx context.Context, name string) (*corev1.Node, error)
 	PatchNode(ctx context.Context, name string, patch []byte) error
 	DeleteNode(ctx context.Context, name, uid string) error
-	Evict(ctx context.Context, namespace, name, uid string) error
+	Evict(ctx context.Context, namespace, name, uid string, grace *int64) error
 }
 
 // Sink stores samples of metrics.

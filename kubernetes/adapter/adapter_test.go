@@ -281,7 +281,7 @@ func TestDrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := w.server.Node("a")
-	if !n.Spec.Unschedulable || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != core.DrainTaint || !strings.Contains(n.Annotations[cordonAnnotation], `"epoch":1,"number":1,"on":true,"before":false`) {
+	if !n.Spec.Unschedulable || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != core.DrainTaint || !strings.Contains(n.Annotations[core.CordonAnnotation], `"epoch":1,"number":1,"on":true,"before":false`) {
 		t.Errorf("node %+v %+v", n.Spec, n.Annotations)
 	}
 	w.untilFacts("i-a", func(f nodeFacts) bool {
@@ -348,6 +348,28 @@ func TestCordonOfAnOperator(t *testing.T) {
 		t.Errorf("node %+v, want that it is still unschedulable", n.Spec)
 	}
 	w.untilFacts("i-a", func(f nodeFacts) bool { return f.CordonedBy == "other" })
+}
+
+// Before the end of a spot machine, a pod has less than its own grace period.
+func TestSpotInterruption(t *testing.T) {
+	w := start(t)
+	long := func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(3600)) }
+	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("long", "a", long), kubetest.Pod("short", "a"))
+	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Tasks == 2 })
+	if err := call.Request(t.Context(), w.nc, "weir.c.agent.p.i-a.cordon", cordonRequest{On: true, Reason: string(api.DrainSpot), Deadline: time.Now().Add(30 * time.Minute)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Draining && f.Tasks == 0 })
+	graces := map[string]string{}
+	for _, r := range w.server.Requests() {
+		if path, is := strings.CutPrefix(r, "POST /api/v1/namespaces/default/pods/"); is {
+			pod, grace, _ := strings.Cut(path, "/eviction")
+			graces[pod] = grace
+		}
+	}
+	if !strings.HasPrefix(graces["long"], " grace=17") || graces["short"] != "" {
+		t.Errorf("grace periods %q, want that long has a little less than 30 minutes", graces)
+	}
 }
 
 func TestRefusedCordons(t *testing.T) {

@@ -18,8 +18,6 @@ import (
 )
 
 const (
-	// cordonAnnotation has the latest accepted cordon of a node, as JSON of cordonMark.
-	cordonAnnotation = "weirkeeper.dev/cordon"
 	// lateFor is how long after an accepted request an earlier one is late, as for an agent.
 	lateFor = 10 * time.Minute
 	// cordonTries bounds the attempts after conflicts.
@@ -28,20 +26,24 @@ const (
 	cordonTimeout = 4 * time.Second
 )
 
-// cordonMark is the latest accepted cordon of a node. It is stored on the node, so it survives a restart and a takeover.
+// cordonMark is the latest accepted cordon of a node. It is stored in an annotation of the node, so it survives a restart and a takeover.
 type cordonMark struct {
 	Epoch  uint64    `json:"epoch"`
 	Number uint64    `json:"number"`
 	On     bool      `json:"on"`
 	Before bool      `json:"before"` // the node was unschedulable before Weirkeeper cordoned it
 	At     time.Time `json:"at"`
+	// Reason and Deadline are those of the request.
+	Reason   string    `json:"reason,omitempty"`
+	Deadline time.Time `json:"deadline,omitzero"`
 }
 
 // cordonPatch returns the merge patch that cordons a node, or takes the cordon back; nil: nothing changes. Without Weirkeeper's taint
 // nothing is taken back: then another program or a person has undone the cordon.
-func cordonPatch(n *corev1.Node, on bool, at pools.Sequence, now time.Time) ([]byte, error) {
+func cordonPatch(n *corev1.Node, r cordonRequest, at pools.Sequence, now time.Time) ([]byte, error) {
+	on := r.On
 	var mark cordonMark
-	marked := json.Unmarshal([]byte(n.Annotations[cordonAnnotation]), &mark) == nil
+	marked := json.Unmarshal([]byte(n.Annotations[core.CordonAnnotation]), &mark) == nil
 	if accepted := (pools.Sequence{Epoch: mark.Epoch, Number: mark.Number}); marked && at.Before(accepted) && now.Sub(mark.At) < lateFor {
 		return nil, &call.Error{Code: wire.CodeLate, Message: fmt.Sprintf("node %s has accepted the cordon request %d of epoch %d, this is %d of epoch %d",
 			n.Name, mark.Number, mark.Epoch, at.Number, at.Epoch)}
@@ -52,6 +54,9 @@ func cordonPatch(n *corev1.Node, on bool, at pools.Sequence, now time.Time) ([]b
 		return nil, nil
 	}
 	next := cordonMark{Epoch: at.Epoch, Number: at.Number, On: on, Before: n.Spec.Unschedulable, At: now.UTC().Truncate(time.Second)}
+	if on {
+		next.Reason, next.Deadline = r.Reason, r.Deadline
+	}
 	if at == (pools.Sequence{}) {
 		next.Epoch, next.Number = mark.Epoch, mark.Number
 	}
@@ -75,7 +80,7 @@ func cordonPatch(n *corev1.Node, on bool, at pools.Sequence, now time.Time) ([]b
 	if err != nil {
 		return nil, err
 	}
-	patch := map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion, "annotations": map[string]any{cordonAnnotation: string(text)}}}
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": n.ResourceVersion, "annotations": map[string]any{core.CordonAnnotation: string(text)}}}
 	if len(spec) > 0 {
 		patch["spec"] = spec
 	}
@@ -83,7 +88,7 @@ func cordonPatch(n *corev1.Node, on bool, at pools.Sequence, now time.Time) ([]b
 }
 
 // cordon cordons the node of a machine, or takes the cordon back. Its errors are those of an agent: late, busy and invalid.
-func (a *Adapter) cordon(ctx context.Context, pool, id string, on bool, at pools.Sequence) error {
+func (a *Adapter) cordon(ctx context.Context, pool, id string, r cordonRequest, at pools.Sequence) error {
 	ctx, cancel := context.WithTimeout(ctx, cordonTimeout)
 	defer cancel()
 	if s := a.mirror.State(time.Now()); !s.Fresh {
@@ -96,7 +101,7 @@ func (a *Adapter) cordon(ctx context.Context, pool, id string, on bool, at pools
 		return call.Invalid("pool %s has no Node object with the machine %s", pool, id)
 	}
 	for range cordonTries {
-		err := a.cordonOnce(ctx, name, id, on, at)
+		err := a.cordonOnce(ctx, name, id, r, at)
 		if !apierrors.IsConflict(err) {
 			return err
 		}
@@ -105,7 +110,7 @@ func (a *Adapter) cordon(ctx context.Context, pool, id string, on bool, at pools
 }
 
 // cordonOnce makes one attempt. After a conflict its error is that of the API server.
-func (a *Adapter) cordonOnce(ctx context.Context, name, id string, on bool, at pools.Sequence) error {
+func (a *Adapter) cordonOnce(ctx context.Context, name, id string, r cordonRequest, at pools.Sequence) error {
 	n, err := a.api.Node(ctx, name)
 	if err != nil {
 		return apiError("read", name, err)
@@ -113,7 +118,7 @@ func (a *Adapter) cordonOnce(ctx context.Context, name, id string, on bool, at p
 	if objects.MachineID(n.Spec.ProviderID) != id {
 		return busy("node %s is another machine now: %s", name, n.Spec.ProviderID)
 	}
-	patch, err := cordonPatch(n, on, at, time.Now())
+	patch, err := cordonPatch(n, r, at, time.Now())
 	if err != nil || patch == nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,8 @@ const (
 	evictTimeout      = 10 * time.Second
 	firstBackoff      = 2 * time.Second
 	longestBackoff    = time.Minute
+	// endMargin is how long before the end of a machine its pods have ended.
+	endMargin = 5 * time.Second
 	// repeatAfter is when an accepted eviction is sent again if the pod still runs without a deletion.
 	repeatAfter = 30 * time.Second
 )
@@ -84,13 +87,30 @@ func (e *evictions) due(now time.Time, tasks map[string][]core.Task) (send []evi
 		}
 	}
 	slices.SortFunc(list, func(a, b *evicted) int {
-		return cmp.Or(a.next.Compare(b.next), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
+		return cmp.Or(cmp.Compare(endOf(a.Task), endOf(b.Task)), a.next.Compare(b.next), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name), strings.Compare(a.UID, b.UID))
 	})
 	for _, p := range list[:min(len(list), max(free, 0))] {
 		p.underWay = true
 		send = append(send, eviction{p.Task, p.node, p})
 	}
 	return send
+}
+
+// endOf returns the end of a task's machine, for the order of evictions: machines with an end come first.
+func endOf(t core.Task) int64 {
+	if t.Ends == 0 {
+		return math.MaxInt64
+	}
+	return t.Ends
+}
+
+// graceOf returns how long an evicted task has to end, in seconds: less than its own grace period if its machine ends before. nil: its own.
+func graceOf(now time.Time, t core.Task) *int64 {
+	left := t.Ends - now.Add(endMargin).Unix()
+	if t.Ends == 0 || left >= int64(t.Grace) {
+		return nil
+	}
+	return new(max(left, 1))
 }
 
 // ended records the result of an eviction, and reports whether the text for people changed.
@@ -174,7 +194,7 @@ func (a *Adapter) drain(ctx context.Context) error {
 func (a *Adapter) evict(ctx context.Context, one eviction) {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
-	err := a.api.Evict(ctx, one.Namespace, one.Name, one.UID)
+	err := a.api.Evict(ctx, one.Namespace, one.Name, one.UID, graceOf(time.Now(), one.Task))
 	if a.evictions.ended(time.Now(), one, err) {
 		a.mirror.Read(func(c *core.Cluster) { c.Touch(one.node) })
 		if err != nil {

@@ -52,6 +52,8 @@ type schedulerState struct {
 	Period time.Duration `json:"period"`
 	Nodes  int           `json:"nodes,omitempty"`
 	Why    string        `json:"why,omitempty"`
+	// Accepts has the optional keys of a cordon that are read.
+	Accepts []string `json:"accepts,omitempty"`
 }
 
 // pendingReply is the response about the pods that wait.
@@ -60,7 +62,7 @@ type pendingReply struct {
 	State *schedulerState `json:"state,omitempty"`
 }
 
-// cordonRequest is that of package wire with the optional keys. They are accepted and not used.
+// cordonRequest is that of package wire with the optional keys.
 type cordonRequest struct {
 	On       bool      `json:"on"`
 	Reason   string    `json:"reason,omitempty"`

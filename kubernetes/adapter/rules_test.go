@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,7 +26,7 @@ const drainTaint = `{"key":"weirkeeper.dev/draining","effect":"NoSchedule"}`
 
 func TestCordonPatch(t *testing.T) {
 	marked := func(mark string) func(*corev1.Node) {
-		return func(n *corev1.Node) { n.Annotations = map[string]string{cordonAnnotation: mark} }
+		return func(n *corev1.Node) { n.Annotations = map[string]string{core.CordonAnnotation: mark} }
 	}
 	ours := func(n *corev1.Node) {
 		n.Spec.Taints, n.Spec.Unschedulable = append(n.Spec.Taints, corev1.Taint{Key: core.DrainTaint, Effect: "NoSchedule"}), true
@@ -68,7 +69,7 @@ func TestCordonPatch(t *testing.T) {
 			for _, f := range tt.change {
 				f(n)
 			}
-			patch, err := cordonPatch(n, tt.on, tt.at, began)
+			patch, err := cordonPatch(n, cordonRequest{On: tt.on}, tt.at, began)
 			var refusal *call.Error
 			if late := errors.As(err, &refusal) && refusal.Code == wire.CodeLate; late != tt.late || err != nil && !late {
 				t.Fatalf("error %v, want late %v", err, tt.late)
@@ -90,10 +91,49 @@ func TestCordonPatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := tt.mark + `,"at":"2027-01-15T08:00:00Z"}`
-			if string(got.Spec) != tt.spec || got.Metadata.ResourceVersion != "7" || got.Metadata.Annotations[cordonAnnotation] != want {
+			if string(got.Spec) != tt.spec || got.Metadata.ResourceVersion != "7" || got.Metadata.Annotations[core.CordonAnnotation] != want {
 				t.Errorf("patch %s, want the spec %s and the mark %s", patch, tt.spec, want)
 			}
 		})
+	}
+}
+
+// The reason and the deadline of a cordon are in its mark until it is taken back.
+func TestDeadlineOfACordon(t *testing.T) {
+	spot := cordonRequest{On: true, Reason: "spot interruption", Deadline: began.Add(2 * time.Minute)}
+	for on, want := range map[bool]string{
+		true:  `{"epoch":1,"number":1,"on":true,"before":false,"at":"2027-01-15T08:00:00Z","reason":"spot interruption","deadline":"2027-01-15T08:02:00Z"}`,
+		false: `{"epoch":1,"number":1,"on":false,"before":false,"at":"2027-01-15T08:00:00Z"}`,
+	} {
+		spot.On = on
+		patch, err := cordonPatch(&corev1.Node{}, spot, pools.Sequence{Epoch: 1, Number: 1}, began)
+		quoted, _ := json.Marshal(want)
+		if err != nil || !strings.Contains(string(patch), string(quoted)) {
+			t.Errorf("on %v: patch %s, %v, want the mark %s", on, patch, err, want)
+		}
+	}
+}
+
+// Pods end before their machine. A pod that has more time keeps its own grace period.
+func TestGraceBeforeTheEndOfAMachine(t *testing.T) {
+	for _, tt := range []struct {
+		grace int32
+		left  time.Duration // of the machine; 0: it has no end
+		want  int64         // 0: its own
+	}{{30, 0, 0}, {30, 2 * time.Minute, 0}, {30, 35 * time.Second, 0}, {30, 34 * time.Second, 29}, {600, 2 * time.Minute, 115}, {30, 5 * time.Second, 1}, {30, -time.Minute, 1}} {
+		task := core.Task{Grace: tt.grace}
+		if tt.left != 0 {
+			task.Ends = began.Add(tt.left).Unix()
+		}
+		got := graceOf(began, task)
+		if got == nil && tt.want != 0 || got != nil && *got != tt.want {
+			t.Errorf("%d s of grace, %v left: %v, want %d", tt.grace, tt.left, got, tt.want)
+		}
+	}
+	e := newEvictions(0)
+	due := e.due(began, map[string][]core.Task{"a": {{UID: "1", Name: "waits"}}, "b": {{UID: "2", Name: "later", Ends: 200}}, "c": {{UID: "3", Name: "soon", Ends: 100}}})
+	if diff := cmp.Diff([]string{"soon", "later", "waits"}, sent(due)); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 const (
 	inbox           = 4096 // waiting messages of a pool
 	parallelCordons = 16
+	maxReason       = 64 // bytes
 	writeTimeout    = 5 * time.Second
 )
 
@@ -111,7 +112,10 @@ func (a *Adapter) answerCordon(ctx context.Context, pool, id string, m *nats.Msg
 	if !a.leads(pool) {
 		return busy("the lease of pool %s is not held: another adapter may have it", pool)
 	}
-	return a.cordon(ctx, pool, id, r.On, at)
+	if len(r.Reason) > maxReason || !wire.IsPrintable(r.Reason) {
+		return call.Invalid("reason: want at most %d printable bytes", maxReason)
+	}
+	return a.cordon(ctx, pool, id, r, at)
 }
 
 // gone deletes the Node object of a machine that has ended.
@@ -157,7 +161,7 @@ func (a *Adapter) respond(p *Pool, m *nats.Msg, body any, err error) {
 func (a *Adapter) stateOf(pool string, s mirror.State) schedulerState {
 	nodes := 0
 	a.mirror.Read(func(c *core.Cluster) { nodes = c.NodesOf(pool) })
-	return schedulerState{Pool: pool, Kind: kindKubernetes, Fresh: s.Fresh, AsOf: s.AsOf, Period: a.cfg.Period, Nodes: nodes, Why: strictyaml.Cut(s.Why, maxText/4)}
+	return schedulerState{Pool: pool, Kind: kindKubernetes, Fresh: s.Fresh, AsOf: s.AsOf, Period: a.cfg.Period, Nodes: nodes, Accepts: []string{"reason", "deadline"}, Why: strictyaml.Cut(s.Why, maxText/4)}
 }
 
 // writeMetrics writes what waits to the metrics store of each pool, in each period.

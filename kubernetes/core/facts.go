@@ -122,6 +122,8 @@ func duplicate(s *nodeState, twins []*nodeState) string {
 type Task struct {
 	UID, Namespace, Name string
 	Deleting             bool
+	Grace                int32 // seconds that it has to end
+	Ends                 int64 // when the provider takes the machine of its node in any case, in Unix seconds; 0: unknown
 }
 
 // Draining returns the names of the nodes that Weirkeeper has cordoned, in order, of the pools that of selects. nil: all pools.
@@ -143,7 +145,11 @@ func (c *Cluster) Tasks(node string) (tasks []Task) {
 	}
 	for _, p := range s.pods {
 		if p.Kind == KindTask {
-			tasks = append(tasks, Task{p.UID, p.Namespace, p.Name, p.Deleting})
+			task := Task{UID: p.UID, Namespace: p.Namespace, Name: p.Name, Deleting: p.Deleting, Grace: p.Grace}
+			if s.Node != nil {
+				task.Ends = s.Ends
+			}
+			tasks = append(tasks, task)
 		}
 	}
 	slices.SortFunc(tasks, func(a, b Task) int {

@@ -16,6 +16,9 @@ const groupLabel = "weirkeeper.dev/group"
 // DrainTaint is the key of the taint of a node that Weirkeeper has cordoned.
 const DrainTaint = "weirkeeper.dev/draining"
 
+// CordonAnnotation is the annotation of a node with the latest accepted cordon, as JSON.
+const CordonAnnotation = "weirkeeper.dev/cordon"
+
 // HostnameLabel is different on each node.
 const HostnameLabel = "kubernetes.io/hostname"
 
@@ -54,6 +57,8 @@ type Node struct {
 	Unschedulable bool
 	Protected     bool // an annotation forbids to remove it
 	Cut           bool // the labels exceed their bound, and some are missing
+	// Ends is when the provider takes the machine of a cordoned node in any case, in Unix seconds; 0: unknown.
+	Ends int64
 }
 
 // Draining reports whether Weirkeeper has cordoned the node.
@@ -64,7 +69,7 @@ func (n *Node) Draining() bool {
 func (n *Node) equal(o *Node) bool {
 	return n.Name == o.Name && n.UID == o.UID && n.ID == o.ID && n.ProviderID == o.ProviderID && n.BootID == o.BootID && n.Alloc == o.Alloc &&
 		n.Slots == o.Slots && n.Ready == o.Ready && n.ReadyWhy == o.ReadyWhy && n.Unschedulable == o.Unschedulable && n.Protected == o.Protected &&
-		n.Cut == o.Cut && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) && slices.Equal(n.Conditions, o.Conditions)
+		n.Cut == o.Cut && n.Ends == o.Ends && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) && slices.Equal(n.Conditions, o.Conditions)
 }
 
 // Pool selects the nodes of one pool.

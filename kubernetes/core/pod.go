@@ -30,6 +30,7 @@ type Pod struct {
 	// does not.
 	Protected int64
 	Req       Vector
+	Grace     int32  // seconds that it has to end
 	Message   string // of the scheduler, if the pod waits
 	// Mismatch returns why a pod that waits cannot run on a machine with these labels and taints, whatever its size;
 	// empty: it can. nil: it can run on each machine.

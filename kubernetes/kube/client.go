@@ -114,12 +114,12 @@ func (c *Client) DeleteNode(ctx context.Context, name, uid string) error {
 	return c.rest.Delete().MaxRetries(0).Resource(Nodes).Name(name).Body(o).Do(ctx).Error()
 }
 
-// Evict evicts the pod with this uid. A budget that does not allow it is an error with the code 429.
-func (c *Client) Evict(ctx context.Context, namespace, name, uid string) error {
+// Evict evicts the pod with this uid. grace is how many seconds it has to end; nil: its own grace period. A budget that does not allow it is an error with the code 429.
+func (c *Client) Evict(ctx context.Context, namespace, name, uid string, grace *int64) error {
 	id := types.UID(uid)
 	e := &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: namespace, Name: name},
-		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}, GracePeriodSeconds: grace},
 	}
 	return c.rest.Post().MaxRetries(0).Namespace(namespace).Resource(Pods).Name(name).SubResource("eviction").Body(e).Do(ctx).Error()
 }

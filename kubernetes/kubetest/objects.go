@@ -1,6 +1,8 @@
 package kubetest
 
 import (
+	"fmt"
+
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,6 +17,15 @@ func uidOf(o runtime.Object) string {
 		return ""
 	}
 	return string(*e.DeleteOptions.Preconditions.UID)
+}
+
+// graceOf returns the grace period of an eviction: " grace=5"; empty: that of the pod.
+func graceOf(o runtime.Object) string {
+	e, is := o.(*policyv1.Eviction)
+	if !is || e.DeleteOptions == nil || e.DeleteOptions.GracePeriodSeconds == nil {
+		return ""
+	}
+	return fmt.Sprintf(" grace=%d", *e.DeleteOptions.GracePeriodSeconds)
 }
 
 // Node returns a node of a pool that is Ready: 4 cpus, 8 GiB, and the machine i-NAME.

@@ -253,7 +253,7 @@ func (s *Server) OnEvict(f EvictHandler) { s.set(func() { s.evict = f }) }
 // OnPatch sets what reports whether a patch, counted from 1, meets a conflict.
 func (s *Server) OnPatch(f func(n int) bool) { s.set(func() { s.patch = f }) }
 
-// Requests returns METHOD PATH of the requests that were not lists or watches.
+// Requests returns METHOD PATH of the requests that were not lists or watches. That of an eviction with a grace period ends with it.
 func (s *Server) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -310,7 +310,7 @@ func (s *Server) evicted(w http.ResponseWriter, r *http.Request, namespace, name
 	}
 	o, _, err := s.codecs.UniversalDeserializer().Decode(body, nil, nil)
 	s.mu.Lock()
-	s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+	s.requests = append(s.requests, r.Method+" "+r.URL.Path+graceOf(o))
 	was, handler := s.objects[key(kube.Pods, namespace, name)], s.evict
 	s.mu.Unlock()
 	if err != nil || was == nil {

@@ -2,10 +2,12 @@ package objects
 
 import (
 	"cmp"
+	"encoding/json"
 	"maps"
 	"math"
 	"slices"
 	"strings"
+	"time"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +40,7 @@ func Node(n *corev1.Node) core.Node {
 		Protected: n.Annotations[scaleDownDisabled] == "true" || n.Annotations[doNotDisrupt] == "true",
 	}
 	out.Labels, out.Cut = labels(n.Labels)
+	out.Ends = ends(n.Annotations[core.CordonAnnotation])
 	for _, t := range n.Spec.Taints {
 		out.Taints = append(out.Taints, core.Taint{Key: same(t.Key), Value: same(t.Value), Effect: same(string(t.Effect))})
 	}
@@ -51,6 +54,19 @@ func Node(n *corev1.Node) core.Node {
 	slices.SortFunc(out.Conditions, func(a, b api.NodeCondition) int { return cmp.Compare(a.Type, b.Type) })
 	out.Conditions, _ = wire.Conditions(out.Conditions, pools.MaxConditions-ownConditions) // those that cannot be sent are left out
 	return out
+}
+
+// ends returns when the machine of a cordoned node ends in any case, by the annotation of the cordon: a drain with another reason
+// than a spot interruption may wait.
+func ends(mark string) int64 {
+	var m struct {
+		Reason   string    `json:"reason"`
+		Deadline time.Time `json:"deadline"`
+	}
+	if json.Unmarshal([]byte(mark), &m) != nil || m.Reason != string(api.DrainSpot) || m.Deadline.IsZero() {
+		return 0
+	}
+	return m.Deadline.Unix()
 }
 
 // MachineID returns the id of a node's machine at its provider: the last part of its providerID. It is empty if that is no id.

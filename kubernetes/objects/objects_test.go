@@ -83,6 +83,18 @@ func TestReady(t *testing.T) {
 	}
 }
 
+// Only the deadline of a spot interruption is the end of a machine in any case.
+func TestEnds(t *testing.T) {
+	for mark, want := range map[string]int64{
+		"": 0, "{": 0, `{"epoch":1}`: 0, `{"reason":"scaling down","deadline":"2027-01-15T08:00:00Z"}`: 0, `{"reason":"spot interruption"}`: 0,
+		`{"epoch":1,"reason":"spot interruption","deadline":"2027-01-15T08:00:00Z"}`: start.Unix(),
+	} {
+		if got := Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{core.CordonAnnotation: mark}}}).Ends; got != want {
+			t.Errorf("%s: ends at %d, want %d", mark, got, want)
+		}
+	}
+}
+
 func TestProtectedNode(t *testing.T) {
 	for key, want := range map[string]bool{scaleDownDisabled: true, doNotDisrupt: true, "x": false} {
 		if got := Node(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{key: "true"}}}).Protected; got != want {
@@ -134,7 +146,7 @@ func TestAmounts(t *testing.T) {
 
 func TestPod(t *testing.T) {
 	got, finished := Pod(pod())
-	want := core.Pod{UID: "u1", Namespace: "ns", Name: "web-1", Node: "n1", Owner: "ReplicaSet/web", Req: core.Vector{CPU: 500, Mem: 1 << 30}}
+	want := core.Pod{UID: "u1", Namespace: "ns", Name: "web-1", Node: "n1", Owner: "ReplicaSet/web", Req: core.Vector{CPU: 500, Mem: 1 << 30}, Grace: 30}
 	if diff := cmp.Diff(want, got); finished || diff != "" {
 		t.Errorf("finished %v, pod (-want +got):\n%s", finished, diff)
 	}

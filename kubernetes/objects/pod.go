@@ -3,6 +3,7 @@ package objects
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,7 +33,7 @@ func Pod(p *corev1.Pod) (out core.Pod, finished bool) {
 	}
 	out = core.Pod{
 		UID: string(p.UID), Namespace: same(p.Namespace), Name: p.Name, Node: same(p.Spec.NodeName),
-		Deleting: p.DeletionTimestamp != nil, Req: requests(p),
+		Deleting: p.DeletionTimestamp != nil, Req: requests(p), Grace: grace(p),
 	}
 	owner := metav1.GetControllerOfNoCopy(p)
 	_, static := p.Annotations[reasonMirrorOfStatic]
@@ -50,6 +51,14 @@ func Pod(p *corev1.Pod) (out core.Pod, finished bool) {
 		out.Waits, out.Message, out.Mismatch = true, same(wire.Clip(message)), mismatch(p)
 	}
 	return out, false
+}
+
+// grace returns the seconds that a pod has to end.
+func grace(p *corev1.Pod) int32 {
+	if p.Spec.TerminationGracePeriodSeconds == nil {
+		return corev1.DefaultTerminationGracePeriodSeconds
+	}
+	return int32(min(max(*p.Spec.TerminationGracePeriodSeconds, 0), math.MaxInt32))
 }
 
 // requests returns what the scheduler reserves for a pod: with init containers, sidecars, overhead and resizes.

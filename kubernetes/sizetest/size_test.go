@@ -101,7 +101,7 @@ func open(tb testing.TB, s size) *site {
 
 // fill makes a realistic cluster: nodes with 40 images, pods of 2 containers with 20 variables, and managed fields.
 func fill(api *kubetest.Server, s size) {
-	fields := []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{` + strings.Repeat(`"f:app.kubernetes.io/name":{},`, 40) + `".":{}}}}`)}}}
+	fields := []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{` + strings.Repeat(`"f:app.kubernetes.io/name":{},`, 40) + `".":{}}}}`)}}
 	var env []corev1.EnvVar
 	for i := range 20 {
 		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", i), Value: strings.Repeat("value", 8)})

@@ -108,19 +108,28 @@ func readFile(path string) (f file, err error) {
 	if err != nil {
 		return f, fmt.Errorf("read the configuration: %w", err)
 	}
-	bounds := strictyaml.Bounds{Bytes: maxFile, Tokens: 50_000, Nesting: 8, TooMuch: "has more than %d words: want a shorter file", Indirect: "is an anchor, alias or tag: write the value"}
-	if _, problem := strictyaml.Values(data, bounds); problem != nil {
-		problem.File = path
-		return f, problem
-	}
-	if err := yaml.UnmarshalWithOptions(data, &f, yaml.Strict()); err != nil {
-		problem := strictyaml.SyntaxProblem(err)
-		problem.File = path
-		return f, problem
+	if f, err = parse(data); err != nil {
+		if problem, is := errors.AsType[*strictyaml.Problem](err); is {
+			problem.File = path
+			return f, problem
+		}
+		return f, err
 	}
 	f.resolve(filepath.Dir(path))
 	if err := f.validate(); err != nil {
 		return f, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// parse decodes the text of a file, without defaults. Its error is a *strictyaml.Problem.
+func parse(data []byte) (f file, err error) {
+	bounds := strictyaml.Bounds{Bytes: maxFile, Tokens: 50_000, Nesting: 8, TooMuch: "has more than %d words: want a shorter file", Indirect: "is an anchor, alias or tag: write the value"}
+	if _, problem := strictyaml.Values(data, bounds); problem != nil {
+		return f, problem
+	}
+	if err := yaml.UnmarshalWithOptions(data, &f, yaml.Strict()); err != nil {
+		return f, strictyaml.SyntaxProblem(err)
 	}
 	return f, nil
 }
@@ -223,10 +232,11 @@ func (f *file) validatePools() (errs []error) {
 			add("pools.%s.machines: has %d, want at most %d", name, len(p.Machines), maxTemplates)
 		}
 		for i, m := range p.Machines {
-			for what, x := range map[string]float64{"cpus": m.CPUs, "mem": m.Mem} {
-				if math.IsNaN(x) || x <= 0 || x > 1e9 {
-					add("pools.%s.machines[%d].%s is %v: want above 0", name, i, what, x)
-				}
+			if math.IsNaN(m.CPUs) || m.CPUs < 0.001 || m.CPUs > 1e6 {
+				add("pools.%s.machines[%d].cpus is %v: want at least 0.001", name, i, m.CPUs)
+			}
+			if math.IsNaN(m.Mem) || m.Mem < 1 || m.Mem > 1e9 {
+				add("pools.%s.machines[%d].mem is %v: want at least 1, in MB", name, i, m.Mem)
 			}
 			if math.IsNaN(m.Disk) || m.Disk < 0 || m.Disk > 1e9 || m.GPUs < 0 || m.GPUs > 1e6 {
 				add("pools.%s.machines[%d]: disk and gpus: want at least 0", name, i)

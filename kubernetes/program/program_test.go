@@ -131,7 +131,7 @@ func TestMistakesInTheFile(t *testing.T) {
 		good + "pools: {a b: {}}\n":          `pools: "a b": want letters`,
 		good + "pools: {p: {default: true}, q: {default: true}}\n":                "pools.q.default: pool p is the default already",
 		good + "pools: {p: {selector: {a: b}}, q: {selector: {a: b}}}\n":          "pools.q.selector: pool p has the same",
-		good + "pools: {p: {machines: [{cpus: 0, mem: 1}]}}\n":                    "pools.p.machines[0].cpus is 0: want above 0",
+		good + "pools: {p: {machines: [{cpus: 0, mem: 1}]}}\n":                    "pools.p.machines[0].cpus is 0: want at least 0.001",
 		good + "pools: {p: {}}\nperiod: 1ms\n":                                    "period is 1ms",
 		good + "pools: {p: {}}\nperiod: soon\n":                                   `period is "soon": want a time above 0, such as 10s`,
 		good + "pools: {p: {}}\nmetrics: x\n":                                     `metrics is "x": want embedded or none`,
@@ -150,6 +150,33 @@ func TestMistakesInTheFile(t *testing.T) {
 			t.Errorf("%q: %d %q, want %q", text, code, out.String(), want)
 		}
 	}
+}
+
+// No text of a file ends the program, and a file without mistakes has settings that the adapter accepts.
+func FuzzFile(f *testing.F) {
+	f.Add([]byte("cluster: c\nnats: {servers: [\"nats://127.0.0.1:1\"]}\npools: {p: {default: true, machines: [{cpus: 1, mem: 1, taints: [{key: k}]}]}}\nperiod: 3s\n"))
+	f.Add([]byte("pools: {p: {selector: {a: 1e9}}}\nperiod: -1s\nadmin: 7\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := parse(data)
+		if err != nil {
+			return
+		}
+		c.resolve("/")
+		if c.validate() != nil {
+			return
+		}
+		settings := c.adapter().WithDefaults()
+		if err := settings.Validate(); err != nil {
+			t.Errorf("%q: %v", data, err)
+		}
+		for _, p := range settings.Pools {
+			for _, s := range p.Templates {
+				if s.Room.CPU <= 0 || s.Room.Mem <= 0 {
+					t.Errorf("%q: template %+v", data, s)
+				}
+			}
+		}
+	})
 }
 
 // get returns the answer of the admin server.

@@ -311,6 +311,14 @@ func (s *Server) media(r *http.Request) runtime.SerializerInfo {
 }
 
 func (s *Server) encode(info runtime.SerializerInfo, o runtime.Object) []byte {
+	switch shared := o.(type) { // the encoder sets the kind of the object
+	case *corev1.Node:
+		own := *shared
+		o = &own
+	case *corev1.Pod:
+		own := *shared
+		o = &own
+	}
 	data, err := runtime.Encode(s.codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), o)
 	if err != nil {
 		panic(err) // only known types are encoded

@@ -19,6 +19,8 @@ func ProviderKind() provider.Kind {
 				Modes:   []api.DetectionType{api.DetectAgentHeartbeat},
 			},
 		}},
+		Denied: "read the log of the server, and check group and tls in the pool's file",
+		Unread: "start the server, or correct address, group or tls in the pool's file",
 		Open: func(_ context.Context, site provider.Site) (provider.Opened, error) {
 			p, err := open(site)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -107,9 +108,18 @@ func call[Q, A any](ctx context.Context, s *server, name string, method func(con
 	out, err := method(ctx, in)
 	runtime.KeepAlive(s)
 	if err != nil {
-		return nil, &callError{call: name, address: s.address, code: status.Code(err), cause: printable(status.Convert(err).Message())}
+		return nil, &callError{call: name, address: s.address, code: status.Code(err), cause: printable(message(status.Convert(err).Message()))}
 	}
 	return out, nil
+}
+
+// message returns the text of a status. Of a failed connection it is the cause, without the words around it.
+func message(text string) string {
+	quoted, ok := strings.CutPrefix(text, "connection error: desc = ")
+	if cause, err := strconv.Unquote(quoted); ok && err == nil {
+		return strings.TrimPrefix(strings.TrimPrefix(cause, "transport: "), "Error while dialing: ")
+	}
+	return text
 }
 
 // callError is a failed call.

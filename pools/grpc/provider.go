@@ -310,12 +310,16 @@ func (p *machines) rights(ctx context.Context, _ bool) ([]provider.Right, error)
 		return nil, err
 	}
 	var all []provider.Right
+	read := 0
 	for _, g := range found.Groups {
-		one := provider.Right{Action: "group " + g.ID(), Result: provider.Granted}
 		if _, err := g.Snapshot(ctx); err != nil {
-			one.Result, one.Why = provider.Denied, err.Error()
+			all = append(all, provider.Right{Action: "group " + g.ID(), Result: provider.Denied, Why: err.Error()})
+		} else {
+			read++
 		}
-		all = append(all, one)
+	}
+	if read > 0 {
+		all = append(all, provider.Right{Action: fmt.Sprintf("reads of %d groups", read), Result: provider.Granted})
 	}
 	for _, err := range found.Notes {
 		all = append(all, provider.Right{Action: "template", Why: err.Error()})

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	pb "github.com/weirkeeper/weirkeeper/pools/grpc/externalgrpc"
@@ -160,6 +161,58 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
+func TestMessage(t *testing.T) {
+	for text, want := range map[string]string{
+		"no": "no",
+		`connection error: desc = "transport: Error while dialing: dial unix /s: connect: connection refused"`: "dial unix /s: connect: connection refused",
+		`connection error: desc = "transport: authentication handshake failed: tls: bad certificate"`:          "authentication handshake failed: tls: bad certificate",
+		"connection error: desc = half": "connection error: desc = half",
+	} {
+		if got := message(text); got != want {
+			t.Errorf("message(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+// noFacts is a scheduler without nodes.
+type noFacts struct{}
+
+func (noFacts) Facts(time.Time) []api.NodeFacts { return nil }
+
+// The autoscaler keeps the last value of groups whose server was killed, and of a group whose answer is nonsense.
+func TestReaderKeepsTheLastValue(t *testing.T) {
+	f := start(t, nil)
+	f.add("a", "n-1", "n-2")
+	f.add("b", "n-3")
+	p := openPool(t, selectorOf(t, fmt.Sprintf("{address: %q, group: '*'}", f.address)))
+	r := snapshot.NewReader(snapshot.Ports{Provider: p, Scheduler: noFacts{}})
+	targets := map[string]int{"a": 2, "b": 1}
+	check := func(unknown string) {
+		t.Helper()
+		s, err := r.Read(t.Context(), time.Now(), targets, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Adopt(s)
+		got := ""
+		for _, g := range s.Groups {
+			if g.Unknown != nil {
+				got += g.ID
+			}
+		}
+		if got != unknown || len(s.Groups) != 2 || s.Groups[0].Target != 2 || len(s.Groups[0].Instances) != 2 || len(s.Groups[1].Instances) != 1 {
+			t.Errorf("unknown %q, groups %+v; want %q, and all machines", got, s.Groups, unknown)
+		}
+	}
+	check("")
+	f.targets["a"] = -1
+	check("a")
+	f.targets["a"] = 2
+	check("")
+	f.rpc.Stop()
+	check("ab")
+}
+
 // A group whose call does not return is unknown. The others are known within the time of the tick.
 func TestSlowGroup(t *testing.T) {
 	f := start(t, nil)
@@ -274,7 +327,7 @@ func TestRights(t *testing.T) {
 	f.add("a", "n-1")
 	p := openPool(t, selectorOf(t, fmt.Sprintf("{address: %q, group: a}", f.address)), selectorOf(t, fmt.Sprintf("{address: %q, group: b}", f.address)))
 	all, err := p.rights(t.Context(), false)
-	if err != nil || len(all) != 2 || all[0].Result != provider.Granted || all[1].Result != provider.Denied || !strings.Contains(all[1].Why, "lists no group b") {
+	if err != nil || len(all) != 2 || all[1].Result != provider.Granted || all[0].Result != provider.Denied || !strings.Contains(all[0].Why, "lists no group b") {
 		t.Errorf("rights = %+v, %v", all, err)
 	}
 	f.rpc.Stop()

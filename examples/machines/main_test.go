@@ -14,6 +14,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
@@ -41,7 +43,7 @@ func open(t *testing.T, address, group string) provider.Opened {
 	t.Helper()
 	kind := ours.ProviderKind()
 	selector := kind.Selectors[0].New()
-	if err := yaml.Unmarshal([]byte(fmt.Sprintf("{address: %q, group: %q, timeout: 5s}", address, group)), selector); err != nil {
+	if err := yaml.Unmarshal(fmt.Appendf(nil, "{address: %q, group: %q, timeout: 5s}", address, group), selector); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := kind.Open(t.Context(), provider.Site{Cluster: "c", Pool: "p", Groups: []provider.Group{selector}})
@@ -74,16 +76,20 @@ func group(t *testing.T, p pools.Provider) fresh {
 	return fresh{found.Groups[0], p}
 }
 
-// start serves groups on a new socket.
-func start(t *testing.T, groups ...*cloud.Group) (address string) {
+// start serves a group on a new socket. around is around each call; it may be nil.
+func start(t *testing.T, g *cloud.Group, around grpc.UnaryServerInterceptor) (address string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rpc := grpc.NewServer()
-	pb.RegisterCloudProviderServer(rpc, &server{groups: groups})
+	var options []grpc.ServerOption
+	if around != nil {
+		options = append(options, grpc.UnaryInterceptor(around))
+	}
+	rpc := grpc.NewServer(options...)
+	pb.RegisterCloudProviderServer(rpc, &server{groups: []*cloud.Group{g}})
 	done := make(chan error, 1)
 	go func() { done <- rpc.Serve(listener) }()
 	t.Cleanup(func() {
@@ -95,14 +101,39 @@ func start(t *testing.T, groups ...*cloud.Group) (address string) {
 	return "unix://" + path
 }
 
+// changes reports whether a call changes the group.
+func changes(info *grpc.UnaryServerInfo) bool {
+	return strings.HasSuffix(info.FullMethod, "Size") && !strings.HasSuffix(info.FullMethod, "NodeGroupTargetSize") || strings.HasSuffix(info.FullMethod, "NodeGroupDeleteNodes")
+}
+
 // The provider of package pools/grpc with this server passes the suite of all providers. The shortage is a quota, which the server
-// reports with an instance, or a stock, beyond which it rejects a target.
+// reports with an instance, or a stock, beyond which it rejects a target. The suite also passes if the server is slow, and if the
+// answer to each change is lost.
 func TestConformance(t *testing.T) {
-	for name, short := range map[string]func(*cloud.Group){
-		"quota": func(g *cloud.Group) { g.Quota(6) },
-		"stock": func(g *cloud.Group) { g.Stock(6) },
+	quota, stock := func(g *cloud.Group) { g.Quota(6) }, func(g *cloud.Group) { g.Stock(6) }
+	for name, c := range map[string]struct {
+		short  func(*cloud.Group)
+		around grpc.UnaryServerInterceptor
+	}{
+		"quota": {quota, nil},
+		"stock": {stock, nil},
+		"slow": {quota, func(ctx context.Context, in any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			select {
+			case <-time.After(3 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return next(ctx, in)
+		}},
+		"lost answers": {stock, func(ctx context.Context, in any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+			out, err := next(ctx, in)
+			if err == nil && changes(info) {
+				err = status.Error(codes.Unavailable, "the answer is lost")
+			}
+			return out, err
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			pooltest.Run(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
 				now := time.Now()
 				g := cloud.New(cloud.Config{ID: s.ID, Min: s.Min, Max: s.Max, Target: s.Target, Join: 3 * time.Second, Leave: 3 * time.Second}, now)
@@ -115,13 +146,13 @@ func TestConformance(t *testing.T) {
 					}
 				}
 				return pooltest.Harness{
-					Group: group(t, open(t, start(t, g), s.ID)),
+					Group: group(t, open(t, start(t, g, c.around), s.ID)),
 					Lose:  func(_ *testing.T, id string) { g.Lose(id) },
 					Pass: func(context.Context) {
 						now = now.Add(time.Second)
 						g.Advance(now)
 					},
-					Short:   func(*testing.T) { short(g) },
+					Short:   func(*testing.T) { c.short(g) },
 					Protect: nil, // the protocol does not show protection
 					Deny:    refuse(pools.ErrRefused), Throttle: refuse(pools.ErrThrottled),
 				}

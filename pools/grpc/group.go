@@ -191,6 +191,11 @@ func (g *group) terminate(ctx context.Context, ids []string) error {
 	if err == nil || unclear(err) {
 		g.wrote(func(o *own) { o.terminated(victims, g.now(), err == nil) })
 	}
+	if unclear(err) {
+		if again, errAgain := g.look(ctx); errAgain == nil && !slices.ContainsFunc(victims, func(v *instance) bool { return again.lives(v.ID) }) {
+			return nil
+		}
+	}
 	return err
 }
 

@@ -187,30 +187,30 @@ func TestReaderKeepsTheLastValue(t *testing.T) {
 	p := openPool(t, selectorOf(t, fmt.Sprintf("{address: %q, group: '*'}", f.address)))
 	r := snapshot.NewReader(snapshot.Ports{Provider: p, Scheduler: noFacts{}})
 	targets := map[string]int{"a": 2, "b": 1}
-	check := func(unknown string) {
+	check := func(unknown ...string) {
 		t.Helper()
 		s, err := r.Read(t.Context(), time.Now(), targets, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Adopt(s)
-		got := ""
+		var got []string
 		for _, g := range s.Groups {
 			if g.Unknown != nil {
-				got += g.ID
+				got = append(got, g.ID)
 			}
 		}
-		if got != unknown || len(s.Groups) != 2 || s.Groups[0].Target != 2 || len(s.Groups[0].Instances) != 2 || len(s.Groups[1].Instances) != 1 {
+		if !slices.Equal(got, unknown) || len(s.Groups) != 2 || s.Groups[0].Target != 2 || len(s.Groups[0].Instances) != 2 || len(s.Groups[1].Instances) != 1 {
 			t.Errorf("unknown %q, groups %+v; want %q, and all machines", got, s.Groups, unknown)
 		}
 	}
-	check("")
+	check()
 	f.targets["a"] = -1
 	check("a")
 	f.targets["a"] = 2
-	check("")
+	check()
 	f.rpc.Stop()
-	check("ab")
+	check("a", "b")
 }
 
 // A group whose call does not return is unknown. The others are known within the time of the tick.

@@ -58,6 +58,12 @@ func (r *reading) find(node string) *instance {
 	return &r.instances[i]
 }
 
+// lives reports whether the reading has the instance of that node, and it is not terminating.
+func (r *reading) lives(node string) bool {
+	i := r.find(node)
+	return i != nil && i.State != api.InstanceTerminating
+}
+
 // validGroup reports whether id may be the id of a group: people and keys can have it.
 func validGroup(id string) bool {
 	return id != "" && len(id) <= maxGroupID && strings.IndexFunc(id, func(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }) < 0

@@ -16,7 +16,8 @@ COMPILE = GOMEMLIMIT=1300MiB $(GO) build
 # Static programs start faster and run without a C library. The race detector needs cgo.
 export CGO_ENABLED = 0
 TOOL    = $(GO) tool -modfile=go.tools.mod
-BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
+BUF     = $(TOOL) buf generate --template proto/buf.gen.yaml
+PROTOS  = proto pools/grpc
 TEMPL   = $(TOOL) templ generate -include-version=false -path
 
 .PHONY: up build weir-kubernetes test test-root soak check lint generate packages bench record clean help
@@ -93,9 +94,9 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 	$(TOOL) staticcheck ./...
 	$(GO) test -count=1 -run '^TestCommitSubjects$$' ./internal/arch
 	$(TOOL) buf lint proto
-	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; $(BUF) -o "$$new" && \
-	  for f in $$(cd "$$new" && find . -name '*.go'); do \
-	    cmp "$$new/$$f" "proto/$$f" || { echo 'generated code is outdated: run "make generate"'; exit 1; }; done
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; for tree in $(PROTOS); do $(BUF) $$tree -o "$$new/$$tree" && \
+	  for f in $$(cd "$$new/$$tree" && find . -name '*.go'); do \
+	    cmp "$$new/$$tree/$$f" "$$tree/$$f" || { echo 'generated code is outdated: run "make generate"'; exit 1; }; done || exit 1; done
 	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; cp internal/ui/web/*.templ "$$new" && $(TEMPL) "$$new" >/dev/null 2>&1 && \
 	  for f in internal/ui/web/*_templ.go; do \
 	    cmp "$$new/$${f##*/}" "$$f" || { echo 'generated code is outdated: run "make generate"'; exit 1; }; done
@@ -104,7 +105,7 @@ packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHE
 	@for arch in $(ARCHES); do VERSION=$(VERSION) GO="$(GO)" deploy/packages/build.sh $$arch || exit; done
 
 generate: ## generate the Go code of proto/ and of the pages
-	$(BUF) -o proto
+	for tree in $(PROTOS); do $(BUF) $$tree -o $$tree || exit; done
 	$(TEMPL) internal/ui/web
 
 bench: build ## print the benchmarks (or a part, PKG=./sigproto), each beside a reference value or limit

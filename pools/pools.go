@@ -38,7 +38,7 @@ type Instance struct {
 // GroupSnapshot is one provider group at one moment.
 type GroupSnapshot struct {
 	ID     string `json:"id"`
-	Kind   string `json:"kind,omitempty"` // type at the provider: local, asg, sfr
+	Kind   string `json:"kind,omitempty"` // type at the provider: local, asg, sfr, grpc
 	Target int    `json:"target"`         // requested from the provider, in weight
 	Min    int    `json:"min"`
 	Max    int    `json:"max"` // Unlimited if there is no upper bound

@@ -57,6 +57,8 @@ func ProviderKind() provider.Kind {
 			},
 		},
 		Environment: "AWS_",
+		Denied:      "compare the policy of this host's keys with deploy/aws/iam-policy.json",
+		Unread:      "check the groups of the pool's file, aws.region of weir.yaml, and the network to the provider",
 		Open: func(ctx context.Context, site provider.Site) (provider.Opened, error) {
 			c, err := configOf(site)
 			if err != nil {

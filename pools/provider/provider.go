@@ -37,6 +37,9 @@ type Kind struct {
 	// Owner names the process of Weirkeeper runs the machines, and how to start it. Bootstrap logs it when it loads a
 	// pool. Empty: the machines need no process of Weirkeeper.
 	Owner string
+	// Denied is what a person does if the provider denies a right, and Unread if its groups cannot be read. They are sentences for
+	// "weir doctor", without a capital letter. Empty: a person checks the groups of the pool's file.
+	Denied, Unread string
 	// Open connects to the provider. The context bounds this call, not the lifetime of the
 	// provider.
 	Open func(ctx context.Context, s Site) (Opened, error)

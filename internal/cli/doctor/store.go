@@ -100,16 +100,16 @@ func (s Site) rights(ctx context.Context, b *bus.Bus) []Finding {
 	}
 	opened, err := kind.Open(ctx, s.providerSite(b))
 	if err != nil {
-		return []Finding{failure(err, err.Error(), rightsFix(err))}
+		return []Finding{failure(err, err.Error(), rightsFix(kind, err))}
 	}
 	if opened.Rights == nil {
 		return []Finding{{Result: OK, Detail: kind.Name + " need no rights"}}
 	}
 	all, err := opened.Rights(ctx, s.Pool.OwnsRepair())
 	if err != nil {
-		return []Finding{failure(err, err.Error(), rightsFix(err))}
+		return []Finding{failure(err, err.Error(), rightsFix(kind, err))}
 	}
-	return ofRights(kind.Name, all)
+	return ofRights(kind, all)
 }
 
 func (s Site) providerSite(b *bus.Bus) provider.Site {
@@ -131,17 +131,19 @@ func (s Site) providerSite(b *bus.Bus) provider.Site {
 	return site
 }
 
-const policyFix = "compare the policy of this host's keys with deploy/aws/iam-policy.json"
-
-func rightsFix(err error) string {
+func rightsFix(kind provider.Kind, err error) string {
 	if errors.Is(err, pools.ErrRefused) {
-		return policyFix
+		return deniedFix(kind)
 	}
-	return "check the groups of the pool's file, aws.region of weir.yaml, and the network to the provider"
+	return cmp.Or(kind.Unread, groupsFix)
 }
 
+func deniedFix(kind provider.Kind) string { return cmp.Or(kind.Denied, groupsFix) }
+
+const groupsFix = "check the groups of the pool's file"
+
 // ofRights returns a finding for each denied right, and one for the others of each result.
-func ofRights(kind string, rights []provider.Right) (all []Finding) {
+func ofRights(kind provider.Kind, rights []provider.Right) (all []Finding) {
 	var granted, untested []string
 	for _, r := range rights {
 		switch {
@@ -150,16 +152,16 @@ func ofRights(kind string, rights []provider.Right) (all []Finding) {
 		case r.Result == provider.Untested:
 			untested = append(untested, fmt.Sprintf("%s (%s)", r.Action, r.Why))
 		case r.Repair:
-			all = append(all, Finding{Result: Warned, Detail: "repairs in place: " + r.Why, Fix: policyFix})
+			all = append(all, Finding{Result: Warned, Detail: "repairs in place: " + r.Why, Fix: deniedFix(kind)})
 		default:
-			all = append(all, Finding{Result: Failed, Detail: r.Why, Fix: policyFix})
+			all = append(all, Finding{Result: Failed, Detail: r.Why, Fix: deniedFix(kind)})
 		}
 	}
 	if granted != nil {
-		all = append(all, Finding{Result: OK, Detail: kind + " grants " + strings.Join(granted, ", ")})
+		all = append(all, Finding{Result: OK, Detail: kind.Name + " grants " + strings.Join(granted, ", ")})
 	}
 	if untested != nil {
-		all = append(all, Finding{Result: Unknown, Detail: "not tested: " + strings.Join(untested, ", "), Fix: policyFix})
+		all = append(all, Finding{Result: Unknown, Detail: "not tested: " + strings.Join(untested, ", "), Fix: deniedFix(kind)})
 	}
 	return all
 }

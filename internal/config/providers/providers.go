@@ -6,6 +6,7 @@ package providers
 
 import (
 	"github.com/weirkeeper/weirkeeper/pools/aws"
+	"github.com/weirkeeper/weirkeeper/pools/grpc"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
@@ -15,5 +16,6 @@ func All() []provider.Kind {
 	return []provider.Kind{
 		aws.ProviderKind(),
 		local.ProviderKind(),
+		grpc.ProviderKind(),
 	}
 }

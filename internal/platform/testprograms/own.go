@@ -42,7 +42,7 @@ func OwnPrograms() []Program {
 			return path, err
 		}})
 	}
-	for pkg, user := range map[string]string{"examples/signals/instance_count": "cmd/weir", "cmd/weir/testdata/website": "cmd/weir", "signals/signaltest/testdata/broken": "signals/signaltest"} {
+	for pkg, user := range map[string]string{"examples/signals/instance_count": "cmd/weir", "examples/machines": "cmd/weir", "cmd/weir/testdata/website": "cmd/weir", "signals/signaltest/testdata/broken": "signals/signaltest"} {
 		programs = append(programs, Program{filepath.Base(pkg), user, func(ctx context.Context) (string, error) {
 			return buildOwn(ctx, os.Getenv(FolderVariable), pkg)
 		}})

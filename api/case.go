@@ -40,6 +40,8 @@ type Case struct {
 	Closed map[Work]string `json:"closed,omitempty"`
 	// Stuck is why a group gets at most one machine at a time, by group: its machines never join.
 	Stuck map[string]string `json:"stuck,omitempty"`
+	// Markets is what the groups cost, in order of Groups; empty: no prices are configured, and no rule needs them.
+	Markets []GroupMarket `json:"markets,omitempty"`
 	// Places is the answer of the pool's scheduler; nil: no answer, because of NoPlaces.
 	Places   *CasePlaces `json:"places,omitempty"`
 	NoPlaces string      `json:"no_places,omitempty"`
@@ -129,6 +131,12 @@ type GroupState struct {
 	Surge int `json:"surge,omitempty"`
 	// Boots is how long its machines took to join.
 	Boots Boots `json:"boots,omitzero"`
+	// Markets are the markets of its last machines, if the provider does not name those of the next one.
+	Markets []MarketOffer `json:"markets,omitempty"`
+	// PerHour is the last known price of an hour for a weight of 1; nil: none was known. PriceGone is since when the prices lack it; zero:
+	// they have it.
+	PerHour   *float64  `json:"per_hour,omitempty"`
+	PriceGone time.Time `json:"price_gone,omitzero"`
 	// Seen are the machines that the group has or had, by instance type. One is dropped when the provider offers others.
 	Seen map[string]SeenMachine `json:"seen,omitempty"`
 }
@@ -342,4 +350,7 @@ const (
 	ShareAtMax   ShareBound = "max"   // its maximum prevents a higher target
 	ShareStale   ShareBound = "stale" // a roll replaces it: its target is 0
 	ShareAtStay  ShareBound = "stay"  // nodes that stay for their copies prevent a lower target
+	ShareAtKept  ShareBound = "kept"  // nodes that cannot be removed prevent a lower target
+	// ShareAtMaxShare: its market has the share of the target that it may have.
+	ShareAtMaxShare ShareBound = "max_share"
 )

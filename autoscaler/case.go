@@ -31,6 +31,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		state.Groups[group] = of
 	}
 	learnBoots(l.config, now, r, &state)
+	c.Markets = learnMarkets(l.config, l.world.Price, now, r, &state)
 	c.State = updateBackoffs(now, r.Groups, state, decide.ClockAt(state.DecisionState, now), func(group string) bool {
 		return l.writer.Raised(group) && !state.Groups[group].Boots.Stuck(l.config.FailedBoots)
 	})

@@ -58,6 +58,7 @@ type world struct {
 	loop     *Loop
 	trace    trace.Tracer
 	places   func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
+	price    func(pools.Market, time.Time) (float64, error)                // nil: no prices
 
 	processes processes // of spawn
 }
@@ -185,7 +186,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: w.provider, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: EncodedLedger{w.ledger},
 		Memory: apply.Encoded{Bytes: w.memory}, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
-		Trace: w.trace, Places: w.places,
+		Trace: w.trace, Places: w.places, Price: w.price,
 		Now: func() time.Time {
 			if w.clock != nil {
 				return w.clock()

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/internal/price/spending"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/memory"
@@ -93,6 +94,13 @@ func newWorld(s *Scenario) *world {
 			return new(spending.Of(s.Prices, nodes, quarantined, r))
 		}
 	}
+	var priceOf func(pools.Market, time.Time) (float64, error)
+	if s.Prices != nil && (s.Sink != nil || s.Pool.Policy.Distribution == api.DistributeCheapest) {
+		priceOf = func(m pools.Market, at time.Time) (float64, error) {
+			money, err := s.Prices.At(price.Market{Type: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, at)
+			return money.Float(), err
+		}
+	}
 	var memory apply.Memory = forgetful{}
 	var drains drain.Records = records{}
 	var health autoscaler.Health
@@ -118,7 +126,7 @@ func newWorld(s *Scenario) *world {
 			return direct{w, app}
 		},
 		Metrics: w.store, Ledger: w, Memory: memory, Orders: w.orders, Lease: lease{}, Records: drains,
-		Health: health, Places: places, Cost: cost, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
+		Health: health, Places: places, Cost: cost, Price: priceOf, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
 }

@@ -3,6 +3,7 @@ package resolve
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -33,11 +34,13 @@ func Question(c api.Case, machines map[string]api.Machine, gone, aside []string)
 }
 
 // candidates returns the nodes that a prune may choose only with a proof. They are in its order, but the groups take turns: a
-// group that is at its target would use up all answers.
+// group that is at its target would use up all answers. If a distribution by cost takes from the dearest group first, its nodes are
+// the first here.
 func candidates(c api.Case) []string {
 	scaled := make(map[string]bool, len(c.Groups))
 	for _, g := range c.Groups {
-		scaled[g.ID] = !g.Stale && !keepsNodes(c, g.ID)
+		atMin := byCost(c) && g.Target <= g.Min // the others come first
+		scaled[g.ID] = !g.Stale && !keepsNodes(c, g.ID) && !atMin
 	}
 	nodes := make(map[string]*api.Candidate, len(c.Nodes))
 	for i := range c.Nodes {
@@ -57,7 +60,10 @@ func candidates(c api.Case) []string {
 		all = append(all, candidate{id, turns[n.Group]})
 		turns[n.Group]++
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.turn, b.turn) })
+	costs := costs(c)
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(costs[nodes[b.id].Group], costs[nodes[a.id].Group]), cmp.Compare(a.turn, b.turn))
+	})
 	ids := make([]string, min(len(all), api.MaxPlacesNodes))
 	for i := range ids {
 		ids[i] = all[i].id
@@ -85,6 +91,7 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 				k.Why = "is at its maximum"
 			}
 		}
+		k.Cost, k.Late = costOf(c, g, k)
 		if has, known := c.Has[g.ID]; short && known {
 			ordered = min(ordered, has) // the rest of the target does not come
 		}
@@ -92,6 +99,62 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 		kinds = append(kinds, k)
 	}
 	return kinds
+}
+
+// leastCost is the cost of a kind that is free, because 0 is unknown there.
+const leastCost = 1e-9
+
+// costs returns the costs of a unit of weight of the groups by cost, for a distribution by cost. Those of unknown cost have +Inf.
+func costs(c api.Case) map[string]float64 {
+	out := map[string]float64{}
+	if !byCost(c) {
+		return out
+	}
+	for _, g := range c.Groups {
+		out[g.ID] = math.Inf(1)
+	}
+	for _, m := range c.Markets {
+		if m.Cost != nil {
+			out[m.Group] = *m.Cost
+		}
+	}
+	return out
+}
+
+// costOf returns the cost of a kind, for a distribution by cost, and how many of its machines would bring its market beyond its share
+// of the target, if only that market grows.
+func costOf(c api.Case, g api.GroupTarget, k api.PlacesKind) (cost float64, late int) {
+	cost, known := costs(c)[g.ID]
+	if !known {
+		return 0, 0
+	}
+	if cost = max(cost, leastCost); math.IsInf(cost, 1) {
+		cost = 0
+	}
+	share := c.Input.Policy.MaxShare
+	if !(share > 0 && share < 1) {
+		return cost, 0
+	}
+	market, sum, its := marketOf(c, g.ID), 0.0, 0.0
+	for _, one := range c.Groups {
+		if one.Stale {
+			continue
+		}
+		if sum += float64(one.Target); marketOf(c, one.ID) == market {
+			its += float64(one.Target)
+		}
+	}
+	return cost, k.Room - min(k.Room, machinesIn((share*sum-its)/(1-share), k.Weight))
+}
+
+// marketOf returns the market of a group; that of another group if it is unknown.
+func marketOf(c api.Case, group string) string {
+	for _, m := range c.Markets {
+		if m.Group == group && m.Market != "" {
+			return m.Market
+		}
+	}
+	return "group " + group
 }
 
 // fixedWhy returns why the group gets no higher target now, or an empty string. short is set if it may not get its target either.

@@ -195,6 +195,10 @@ func policy(s Service, p Pool) api.DecisionPolicy {
 	if x := either(s, p, func(a Autoscaling) *float64 { return a.MarginDown }); x != nil {
 		d.MarginDown = *x
 	}
+	if firstOf(p.Autoscaling.Distribution, s.Autoscaling.Distribution) == api.DistributeCheapest {
+		d.Distribution = api.DistributeCheapest
+		d.MaxShare = orElse(either(s, p, func(a Autoscaling) *float64 { return a.MaxShare }), 0)
+	}
 	if c := firstOf(p.Autoscaling.Combine, s.Autoscaling.Combine); c != "" {
 		d.Combine = api.Combine(c)
 	}

@@ -258,6 +258,9 @@ func (h *holds) addGroups() {
 		if share.Bound == api.ShareAtStay && direction == api.DirectionDown {
 			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("nodes of group %s stay for their copies: %d", share.Group, share.After))
 		}
+		if share.Bound == api.ShareAtKept && direction == api.DirectionDown {
+			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("nodes of group %s cannot be removed: %d", share.Group, share.After))
+		}
 		if share.Bound == bound {
 			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("group %s is at its %s of %d", share.Group, bound, share.After))
 		}

@@ -105,6 +105,10 @@ type PoolState struct {
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
+	// Spot are the spot machines among Joined by market, sorted. They are saved as Joined is.
+	Spot map[string][]string `json:"spot,omitempty"`
+	// Markets is what spot machines have shown about the interruptions of their markets.
+	Markets map[string]MarketState `json:"markets,omitempty"`
 	// PlacesAnswered: the pool's scheduler has answered once where copies fit. From then on, a missing answer is unknown.
 	PlacesAnswered bool `json:"places_answered,omitempty"`
 }
@@ -353,4 +357,5 @@ const (
 	ShareAtKept  ShareBound = "kept"  // nodes that cannot be removed prevent a lower target
 	// ShareAtMaxShare: its market has the share of the target that it may have.
 	ShareAtMaxShare ShareBound = "max_share"
+	ShareOnTrial    ShareBound = "trial" // its market had no capacity lately, so it grows by one machine
 )

@@ -193,6 +193,8 @@ type DecisionPolicy struct {
 	// all groups have the same level. MaxShare is the most of the target that one market gets while others have room; 0: no limit.
 	Distribution string  `json:"distribution,omitempty"`
 	MaxShare     float64 `json:"max_share,omitempty"`
+	// InterruptedWork is how long a copy works until an interruption costs it nothing any more: what it repeats on another machine.
+	InterruptedWork time.Duration `json:"interrupted_work_ns,omitempty"`
 }
 
 // ResolvedAdvice is what counts of one advisor.

@@ -42,6 +42,18 @@ type MarketOffer struct {
 // String returns the name of the market.
 func (m MarketOffer) String() string { return MarketName(m.InstanceType, m.Zone, m.Spot) }
 
+// MaxMarkets bounds the markets of a pool whose interruptions its state has.
+const MaxMarkets = 200
+
+// MarketState is what the joined spot machines of a market have shown about its interruptions. Older hours and interruptions count
+// less. It outlasts a restart and a takeover.
+type MarketState struct {
+	Hours         float64   `json:"hours"`                   // of machines
+	Interruptions float64   `json:"interruptions,omitempty"` // machines that ended without an order
+	Machines      int       `json:"machines,omitempty"`      // at the last reading
+	At            time.Time `json:"at"`                      // of the last reading, by the rules' monotonic clock
+}
+
 // GroupMarket is what a unit of weight of a group costs, as a decision knew it.
 type GroupMarket struct {
 	Group  string `json:"group"`
@@ -50,6 +62,15 @@ type GroupMarket struct {
 	PerHour *float64 `json:"per_hour,omitempty"`
 	// Cost is what an hour for a weight of 1 is expected to cost: PerHour with what interruptions cost. nil: unknown.
 	Cost *float64 `json:"cost,omitempty"`
+	// Interruptions is the expected number for a machine in an hour, and Hours are the machine-hours that it was learned from; 0: the
+	// group has no spot machines.
+	Interruptions float64 `json:"interruptions,omitempty"`
+	Hours         float64 `json:"hours,omitempty"`
+	// Machine is the weight of the largest machine of its markets, rounded up.
+	Machine int `json:"machine,omitempty"`
+	// Short is why the group had no capacity lately; empty: it had. Then it gets at most Trial more weight while others have room.
+	Short string `json:"short,omitempty"`
+	Trial int    `json:"trial,omitempty"`
 	// Gone is since when the prices lack it, and PerHour is the last known price; zero: the prices have it, or it was never known.
 	Gone time.Time `json:"gone,omitzero"`
 	// Why is why the price is unknown or old; empty: it is in the prices.
@@ -67,6 +88,20 @@ func (m GroupMarket) Text() string {
 	}
 	if m.Why != "" {
 		text += ": " + m.Why
+	}
+	if m.Interruptions > 0 {
+		text += fmt.Sprintf("; %s interruptions of a machine in 30 days", strconv.FormatFloat(m.Interruptions*30*24, 'g', 2, 64))
+		if m.Hours >= 0.1 {
+			text += fmt.Sprintf(" (from %s machine-hours)", strconv.FormatFloat(m.Hours, 'f', 1, 64))
+		} else {
+			text += " (assumed)"
+		}
+	}
+	if m.Cost != nil && m.PerHour != nil && money(*m.Cost) != money(*m.PerHour) {
+		text += ", so it counts as " + money(*m.Cost)
+	}
+	if m.Short != "" {
+		text += fmt.Sprintf("; it grows by %d as a trial while others have room, because it had no capacity: %s", m.Trial, m.Short)
 	}
 	return text
 }

@@ -14,8 +14,8 @@ import (
 // to another. Groups of equal cost get a common level, as by [Distribute]. Groups of unknown cost are the dearest.
 //
 // A market gets at most maxShare of the target, rounded up, as long as groups of other markets have room. 0 means no limit. If no
-// other group has room, the cheapest ones grow beyond it, so the sum is the same as that of Distribute. The errors are those of
-// Distribute.
+// other group has room, the cheapest ones grow beyond it, so the sum is the same as that of Distribute. The same holds for a group that
+// had no capacity lately and its Trial. The errors are those of Distribute.
 func Cheapest(groups []api.GroupTarget, target float64, markets []api.GroupMarket, maxShare float64) (api.Distribution, error) {
 	sorted, err := validated(groups, target)
 	if err != nil {
@@ -43,6 +43,7 @@ func Cheapest(groups []api.GroupTarget, target float64, markets []api.GroupMarke
 type cheapest struct {
 	groups  []api.GroupTarget
 	markets []string // by group
+	trials  []int    // the most that each group grows by
 	tiers   [][]int  // groups of equal cost, the cheapest first
 	want    int
 	most    int // of one market
@@ -53,19 +54,23 @@ type cheapest struct {
 }
 
 func newCheapest(sorted []api.GroupTarget, want int, markets []api.GroupMarket, maxShare float64) *cheapest {
-	c := &cheapest{groups: sorted, want: want, most: math.MaxInt, left: want, after: make([]int, len(sorted)), markets: make([]string, len(sorted))}
+	c := &cheapest{groups: sorted, want: want, most: math.MaxInt, left: want, after: make([]int, len(sorted)), markets: make([]string, len(sorted)), trials: make([]int, len(sorted))}
 	if maxShare > 0 && maxShare < 1 {
 		c.most = int(resource.Ceil(maxShare * float64(want)))
 	}
 	costs, order := make([]float64, len(sorted)), []int{}
 	for i, g := range sorted {
-		costs[i], c.markets[i] = math.Inf(1), "group "+g.ID
-		for _, m := range markets {
-			if m.Group == g.ID && m.Cost != nil && !math.IsNaN(*m.Cost) {
+		costs[i], c.markets[i], c.trials[i] = math.Inf(1), "group "+g.ID, math.MaxInt
+		if k := slices.IndexFunc(markets, func(m api.GroupMarket) bool { return m.Group == g.ID }); k >= 0 {
+			m := markets[k]
+			if m.Cost != nil && !math.IsNaN(*m.Cost) {
 				costs[i] = *m.Cost
 			}
-			if m.Group == g.ID && m.Market != "" {
+			if m.Market != "" {
 				c.markets[i] = m.Market
+			}
+			if m.Short != "" {
+				c.trials[i] = max(0, m.Trial)
 			}
 		}
 		if !g.Stale {
@@ -90,7 +95,9 @@ func newCheapest(sorted []api.GroupTarget, want int, markets []api.GroupMarket, 
 func (c *cheapest) raise() {
 	for _, limited := range []bool{true, false} {
 		for t, tier := range c.tiers {
-			room := func(i int) int { return max(0, c.groups[i].Max-c.after[i]) }
+			room := func(i int) int {
+				return max(0, min(c.groups[i].Max-c.after[i], c.trials[i]-(c.after[i]-c.groups[i].Target)))
+			}
 			most := func(market string) int { return max(0, c.most-c.of(market)) }
 			given := c.pour(tier, room, most)
 			if c.left -= given; given > 0 {
@@ -99,6 +106,9 @@ func (c *cheapest) raise() {
 		}
 		if limited && c.left > 0 {
 			c.last, c.most = len(c.tiers), math.MaxInt // no group stays below its maximum for a limit
+			for i := range c.trials {
+				c.trials[i] = math.MaxInt
+			}
 		}
 	}
 }
@@ -191,6 +201,8 @@ func (c *cheapest) share(i int) api.GroupShare {
 	switch {
 	case raised && c.after[i] >= g.Max:
 		s.Bound = api.ShareAtMax
+	case raised && c.after[i]-g.Target >= c.trials[i]:
+		s.Bound = api.ShareOnTrial
 	case raised && c.of(c.markets[i]) >= c.most:
 		s.Bound = api.ShareAtMaxShare
 	case c.sign < 0 && c.last < t && c.after[i] <= max(0, g.Min):

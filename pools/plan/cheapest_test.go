@@ -33,6 +33,8 @@ func TestCheapest(t *testing.T) {
 	}
 	one := costsOf(1, 1, 2)
 	one[1].Market = one[0].Market
+	short := costsOf(1, 2)
+	short[0].Short, short[0].Trial = "no capacity", 2
 	for _, test := range []struct {
 		name     string
 		groups   []api.GroupTarget
@@ -55,6 +57,8 @@ func TestCheapest(t *testing.T) {
 		{"groups of one market have one share", groupsOf(0, 0, 0), one, 0.5, 10, "a 0 -> 3 (max_share), b 0 -> 2 (max_share), c 0 -> 5"},
 		{"no other market has room", bounded([]int{0, 0}, []int{99, 2}, 0, 0), costsOf(1, 2), 0.5, 10, "a 0 -> 8, b 0 -> 2 (max)"},
 		{"a lower target takes from a market beyond its share", groupsOf(14, 6), costsOf(1, 2), 0.7, 10, "a 14 -> 7, b 6 -> 3"},
+		{"a trial after a shortage", groupsOf(3, 0), short, 0, 10, "a 3 -> 5 (trial), b 0 -> 5"},
+		{"a trial is no limit without other room", bounded([]int{0, 0}, []int{99, 1}, 3, 0), short, 0, 10, "a 3 -> 9, b 0 -> 1 (max)"},
 		{"stale ones get nothing", with(groupsOf(3, 3), func(i int, g *api.GroupTarget) { g.Stale = i == 1 }), costsOf(2, 1), 0, 5, "a 3 -> 5, b 3 -> 0 (stale)"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -82,6 +86,9 @@ func TestCheapestProperties(t *testing.T) {
 			m := api.GroupMarket{Group: g.ID, Market: rapid.SampledFrom([]string{"", "x", "y", "z"}).Draw(t, "market")}
 			if cost := rapid.IntRange(0, 4).Draw(t, "cost"); cost > 0 {
 				m.Cost = new(float64(cost))
+			}
+			if rapid.IntRange(0, 3).Draw(t, "short") == 0 {
+				m.Short, m.Trial = "no capacity", rapid.IntRange(0, 2).Draw(t, "trial")
 			}
 			markets = append(markets, m)
 		}

@@ -41,6 +41,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 	fillNodes(&c, now, r, leaving, marked)
 	limitStuck(l.config, &c)
 	c.Input = l.input(now, c, r.Snapshot)
+	limitTrials(&c)
 	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.LossSuspected, newState(now, orders.StateCreated, r.Snapshot))
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
 	switch budget := r.Records.Disruption(r.Snapshot); {

@@ -3,6 +3,7 @@ package autoscaler
 import (
 	"errors"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -10,11 +11,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// learnMarkets returns what the groups cost, in the order of the reading, and updates the groups of s, which are its own. A group that
+// learnMarkets returns what the groups cost, in the order of the reading, and updates the groups of s, which are its own, and the
+// markets of s. A group that
 // could not be read keeps what it had. Without prices it returns nil, unless the distribution needs them.
 func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, error), now time.Time, r apply.Reading, s *api.PoolState) []api.GroupMarket {
+	clock := decide.ClockAt(s.DecisionState, now)
+	s.Markets = resolve.NextMarkets(s.Markets, r.Spot, r.Interrupted, clock)
 	if price == nil && config.Policy.Distribution != api.DistributeCheapest {
 		return nil
 	}
@@ -24,6 +29,7 @@ func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, e
 		}
 		return price(pools.Market{InstanceType: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, now)
 	}
+	learned := resolve.Learned{Markets: s.Markets, Work: config.Policy.InterruptedWork}
 	all, groups := make([]api.GroupMarket, 0, len(r.Groups)), maps.Clone(s.Groups)
 	for _, g := range r.Groups {
 		of, known := groups[g.ID]
@@ -31,7 +37,7 @@ func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, e
 			g.Markets, g.Instances = nil, nil
 		}
 		var m api.GroupMarket
-		m, of = resolve.NextMarket(of, g, hour, now)
+		m, of = resolve.NextMarket(of, g, hour, learned, now)
 		m.Why = decide.OneLine(m.Why)
 		if all = append(all, m); known {
 			groups[g.ID] = of
@@ -39,4 +45,25 @@ func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, e
 	}
 	s.Groups = groups
 	return all
+}
+
+// limitTrials bounds the growth of groups that had no capacity lately, for a distribution by cost, while other groups have room: such a
+// group gets one machine, and more after that one exists. Growth would otherwise wait for it again after each backoff.
+func limitTrials(c *api.Case) {
+	if c.Input.Policy.Distribution != api.DistributeCheapest {
+		return
+	}
+	clock := decide.ClockAt(c.State.DecisionState, c.Input.Now)
+	for _, q := range plan.OnTrial(c.State.Backoffs, clock) {
+		g := slices.IndexFunc(c.Groups, func(g api.GroupTarget) bool { return g.ID == q.Group })
+		m := slices.IndexFunc(c.Markets, func(m api.GroupMarket) bool { return m.Group == q.Group })
+		if g < 0 || m < 0 {
+			continue
+		}
+		one := &c.Markets[m]
+		one.Short = q.Why
+		if of := c.State.Groups[q.Group]; c.Has[q.Group]-of.Surge >= c.Groups[g].Target { // no trial is under way
+			one.Trial = one.Machine
+		}
+	}
 }

@@ -121,8 +121,8 @@ func costs(c api.Case) map[string]float64 {
 	return out
 }
 
-// costOf returns the cost of a kind, for a distribution by cost, and how many of its machines would bring its market beyond its share
-// of the target, if only that market grows.
+// costOf returns the cost of a kind, for a distribution by cost, and how many of its machines would be more than a trial after a lack of
+// capacity, or would bring its market beyond its share of the target, if only that market grows.
 func costOf(c api.Case, g api.GroupTarget, k api.PlacesKind) (cost float64, late int) {
 	cost, known := costs(c)[g.ID]
 	if !known {
@@ -131,9 +131,15 @@ func costOf(c api.Case, g api.GroupTarget, k api.PlacesKind) (cost float64, late
 	if cost = max(cost, leastCost); math.IsInf(cost, 1) {
 		cost = 0
 	}
+	early := k.Room
+	for _, m := range c.Markets {
+		if m.Group == g.ID && m.Short != "" {
+			early = min(early, machinesIn(float64(m.Trial), k.Weight))
+		}
+	}
 	share := c.Input.Policy.MaxShare
 	if !(share > 0 && share < 1) {
-		return cost, 0
+		return cost, k.Room - early
 	}
 	market, sum, its := marketOf(c, g.ID), 0.0, 0.0
 	for _, one := range c.Groups {
@@ -144,7 +150,7 @@ func costOf(c api.Case, g api.GroupTarget, k api.PlacesKind) (cost float64, late
 			its += float64(one.Target)
 		}
 	}
-	return cost, k.Room - min(k.Room, machinesIn((share*sum-its)/(1-share), k.Weight))
+	return cost, k.Room - min(early, machinesIn((share*sum-its)/(1-share), k.Weight))
 }
 
 // marketOf returns the market of a group; that of another group if it is unknown.

@@ -134,6 +134,8 @@ type Autoscaling struct {
 	// one market gets with cheapest, above 0 and at most 1; default: no limit.
 	Distribution string   `yaml:"distribution"`
 	MaxShare     *float64 `yaml:"max_share"`
+	// InterruptedWork is what a copy repeats after an interruption of its spot machine, at most; default 1 hour.
+	InterruptedWork *time.Duration `yaml:"interrupted_work"`
 	// ConfigurationGrace is how long the pool does not shrink after a part of the files left or changed; default 5 minutes.
 	ConfigurationGrace *time.Duration `yaml:"configuration_grace"`
 }
@@ -376,6 +378,9 @@ func (a Autoscaling) problems(d document) Problems {
 	}
 	if x := a.MaxShare; x != nil && !(*x > 0 && *x <= 1) {
 		at("max_share", "is %v: want above 0 and at most 1", *x)
+	}
+	if work := a.InterruptedWork; work != nil {
+		ps = append(ps, span{key: "interrupted_work", value: *work}.problems(d, "autoscaling")...)
 	}
 	for i, b := range a.Budgets {
 		ps = append(ps, b.problems(d, fmt.Sprintf("autoscaling.budgets[%d]", i))...)

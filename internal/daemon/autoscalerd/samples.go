@@ -109,7 +109,7 @@ func (s *samples) boots(groups map[string]api.GroupState) {
 
 // markets adds what the groups cost.
 func (s *samples) markets(all []api.GroupMarket) {
-	price, missing := map[string]float64{}, map[string]float64{}
+	price, missing, interruptions := map[string]float64{}, map[string]float64{}, map[string]float64{}
 	for _, m := range all {
 		if missing[m.Group] = 0; m.Why != "" {
 			missing[m.Group] = 1
@@ -117,9 +117,13 @@ func (s *samples) markets(all []api.GroupMarket) {
 		if m.PerHour != nil {
 			price[m.Group] = *m.PerHour
 		}
+		if m.Interruptions > 0 {
+			interruptions[m.Group] = m.Interruptions
+		}
 	}
 	s.each("group_price", price, larger)
 	s.each("group_price_missing", missing, larger)
+	s.each("group_interruptions", interruptions, larger)
 }
 
 func (s *samples) snapshot(r api.TickRecord) {

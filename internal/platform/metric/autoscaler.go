@@ -79,6 +79,7 @@ func autoscalerWork() []Metric {
 		{"weir_autoscaler_failed_boots", Gauge, nodes, list("group"), "Machines of the group in a row that never joined. From failed_boots of the configuration on, the group grows by one machine at a time."},
 		{"weir_autoscaler_group_price", Gauge, "currency", list("group"), "Price of an hour of the group's machines for a weight of 1: the last known one if the prices lack it. Absent: it was never known."},
 		{"weir_autoscaler_group_price_missing", Gauge, "groups", list("group"), "1: the prices lack the market of the group. Absent: no price file."},
+		{"weir_autoscaler_group_interruptions", Gauge, "", list("group"), "Expected interruptions of a spot machine of the group in an hour, learned with a half-life of 7 days. Absent: it has no spot machines, or no price file."},
 		{"weir_autoscaler_headroom_places", Gauge, "places", list("headroom", "state"), "Places of a headroom of the pool file: wanted, free on nodes that exist, ordered, or short. Absent: the scheduler does not count them."},
 		{"weir_autoscaler_nodes", Gauge, nodes, list("state"), "Instances of the pool by the state of their node."},
 		{"weir_autoscaler_drains", Gauge, nodes, list("state"), "Drains in progress, by state."},

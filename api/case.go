@@ -135,7 +135,7 @@ type GroupState struct {
 	Surge int `json:"surge,omitempty"`
 	// Boots is how long its machines took to join.
 	Boots Boots `json:"boots,omitzero"`
-	// Markets are the markets of its last machines, if the provider does not name those of the next one.
+	// Markets are the markets of its machines, or of its last ones, those with the most machines first.
 	Markets []MarketOffer `json:"markets,omitempty"`
 	// PerHour is the last known price of an hour for a weight of 1; nil: none was known. PriceGone is since when the prices lack it; zero:
 	// they have it.

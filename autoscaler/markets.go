@@ -14,37 +14,43 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// learnMarkets returns what the groups cost, in the order of the reading, and updates the groups of s, which are its own, and the
-// markets of s. A group that
+// learnMarkets returns what the groups cost, in the order of the reading, and updates the groups and the markets of s. A group that
 // could not be read keeps what it had. Without prices it returns nil, unless the distribution needs them.
 func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, error), now time.Time, r apply.Reading, s *api.PoolState) []api.GroupMarket {
-	clock := decide.ClockAt(s.DecisionState, now)
-	s.Markets = resolve.NextMarkets(s.Markets, r.Spot, r.Interrupted, clock)
-	if price == nil && config.Policy.Distribution != api.DistributeCheapest {
-		return nil
-	}
-	hour := func(m api.MarketOffer) (float64, error) {
-		if price == nil {
-			return 0, errors.New("weir.yaml names no prices: add a block prices")
-		}
-		return price(pools.Market{InstanceType: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, now)
-	}
+	s.Markets = resolve.NextMarkets(s.Markets, r.Spot, r.Interrupted, decide.ClockAt(s.DecisionState, now))
 	learned := resolve.Learned{Markets: s.Markets, Work: config.Policy.InterruptedWork}
-	all, groups := make([]api.GroupMarket, 0, len(r.Groups)), maps.Clone(s.Groups)
+	hour := priceAt(price, now)
+	priced := price != nil || config.Policy.Distribution == api.DistributeCheapest
+	var all []api.GroupMarket
+	groups := maps.Clone(s.Groups)
 	for _, g := range r.Groups {
 		of, known := groups[g.ID]
 		if g.Unknown != nil {
 			g.Markets, g.Instances = nil, nil
 		}
-		var m api.GroupMarket
-		m, of = resolve.NextMarket(of, g, hour, learned, now)
-		m.Why = decide.OneLine(m.Why)
-		if all = append(all, m); known {
+		of.Markets = resolve.Bought(of.Markets, g.Instances)
+		if priced {
+			var m api.GroupMarket
+			m, of = resolve.NextMarket(of, g, hour, learned, now)
+			m.Why = decide.OneLine(m.Why)
+			all = append(all, m)
+		}
+		if known {
 			groups[g.ID] = of
 		}
 	}
 	s.Groups = groups
 	return all
+}
+
+// priceAt returns the prices of a time.
+func priceAt(price func(pools.Market, time.Time) (float64, error), now time.Time) resolve.Price {
+	return func(m api.MarketOffer) (float64, error) {
+		if price == nil {
+			return 0, errors.New("weir.yaml names no prices: add a block prices")
+		}
+		return price(pools.Market{InstanceType: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, now)
+	}
 }
 
 // limitTrials bounds the growth of groups that had no capacity lately, for a distribution by cost, while other groups have room: such a

@@ -78,15 +78,10 @@ func interruptionFactor(rate float64, boot, work time.Duration) float64 {
 }
 
 // NextMarket returns what a unit of weight of a group costs, and its state after this reading. The markets are those that the provider
-// names, else those of its machines, else those of its last machines. A price that is gone from the prices stays the last known one.
+// names, else those of its machines as of Bought. A price that is gone from the prices stays the last known one.
 func NextMarket(of api.GroupState, g pools.GroupSnapshot, price Price, learned Learned, now time.Time) (api.GroupMarket, api.GroupState) {
 	markets := g.Markets
-	if len(markets) > 0 {
-		of.Markets = nil
-	} else {
-		if bought := boughtMarkets(g.Instances); len(bought) > 0 {
-			of.Markets = bought
-		}
+	if len(markets) == 0 {
 		markets = of.Markets
 	}
 	m := api.GroupMarket{Group: g.ID, Market: api.MarketsName(markets), Machine: 1}
@@ -138,7 +133,15 @@ func (l Learned) into(m *api.GroupMarket, markets []api.MarketOffer, boot time.D
 	}
 }
 
-// boughtMarkets returns the markets of machines, those with the most machines first.
+// Bought returns the markets of a group after this reading: those of its machines, the ones with the most machines first, or else those
+// of its last machines.
+func Bought(before []api.MarketOffer, machines []pools.Instance) []api.MarketOffer {
+	if bought := boughtMarkets(machines); len(bought) > 0 {
+		return bought
+	}
+	return before
+}
+
 func boughtMarkets(machines []pools.Instance) (all []api.MarketOffer) {
 	for i := range machines {
 		one := &machines[i]

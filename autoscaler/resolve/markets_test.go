@@ -92,6 +92,7 @@ func TestMarketOfAGroup(t *testing.T) {
 		{"what the provider names", pools.GroupSnapshot{Instances: mixed, Markets: named}, "spot c5 in z", 0.1},
 	} {
 		var m api.GroupMarket
+		of.Markets = Bought(of.Markets, step.group.Instances)
 		m, of = NextMarket(of, step.group, price, Learned{}, time.Time{})
 		got := 0.0
 		if m.PerHour != nil {

@@ -198,10 +198,11 @@ func policy(s Service, p Pool) api.DecisionPolicy {
 	if x := either(s, p, func(a Autoscaling) *float64 { return a.MarginDown }); x != nil {
 		d.MarginDown = *x
 	}
+	d.MaxShare = orElse(either(s, p, func(a Autoscaling) *float64 { return a.MaxShare }), 0)
+	work := either(s, p, func(a Autoscaling) *time.Duration { return a.InterruptedWork })
+	d.InterruptedWork = orElse(work, 0)
 	if firstOf(p.Autoscaling.Distribution, s.Autoscaling.Distribution) == api.DistributeCheapest {
-		d.Distribution = api.DistributeCheapest
-		d.MaxShare = orElse(either(s, p, func(a Autoscaling) *float64 { return a.MaxShare }), 0)
-		d.InterruptedWork = orElse(either(s, p, func(a Autoscaling) *time.Duration { return a.InterruptedWork }), defaultInterruptedWork)
+		d.Distribution, d.InterruptedWork = api.DistributeCheapest, orElse(work, defaultInterruptedWork)
 	}
 	if c := firstOf(p.Autoscaling.Combine, s.Autoscaling.Combine); c != "" {
 		d.Combine = api.Combine(c)

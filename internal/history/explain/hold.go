@@ -68,4 +68,6 @@ func NeverJoin(r api.TickRecord) (lines []string) {
 }
 
 // SameCause reports whether a backoff is that of a group whose machines never join, for the reason of Case.Stuck.
-func SameCause(stuck string, b api.GroupBackoff) bool { return stuck != "" && strings.HasSuffix(stuck, b.Why) }
+func SameCause(stuck string, b api.GroupBackoff) bool {
+	return stuck != "" && strings.HasSuffix(stuck, b.Why)
+}

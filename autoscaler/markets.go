@@ -16,10 +16,13 @@ import (
 
 // learnMarkets returns what the groups cost, in the order of the reading, and updates the groups and the markets of s. A group that
 // could not be read keeps what it had. Without prices it returns nil, unless the distribution needs them.
-func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, error), now time.Time, r apply.Reading, s *api.PoolState) []api.GroupMarket {
+func learnMarkets(config Config, price groupPrice, now time.Time, r apply.Reading, s *api.PoolState) []api.GroupMarket {
 	s.Markets = resolve.NextMarkets(s.Markets, r.Spot, r.Interrupted, decide.ClockAt(s.DecisionState, now))
 	learned := resolve.Learned{Markets: s.Markets, Work: config.Policy.InterruptedWork}
-	hour := priceAt(price, now)
+	hour := price
+	if hour == nil {
+		hour = noPrice
+	}
 	priced := price != nil || config.Policy.Distribution == api.DistributeCheapest
 	var all []api.GroupMarket
 	groups := maps.Clone(s.Groups)
@@ -31,7 +34,7 @@ func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, e
 		of.Markets = resolve.Bought(of.Markets, g.Instances)
 		if priced {
 			var m api.GroupMarket
-			m, of = resolve.NextMarket(of, g, hour, learned, now)
+			m, of = resolve.NextMarket(of, g, func(m api.MarketOffer) (float64, error) { return hour(g.ID, m) }, learned, now)
 			m.Why = decide.OneLine(m.Why)
 			all = append(all, m)
 		}
@@ -43,13 +46,26 @@ func learnMarkets(config Config, price func(pools.Market, time.Time) (float64, e
 	return all
 }
 
-// priceAt returns the prices of a time.
-func priceAt(price func(pools.Market, time.Time) (float64, error), now time.Time) resolve.Price {
-	return func(m api.MarketOffer) (float64, error) {
-		if price == nil {
-			return 0, errors.New("weir.yaml names no prices: add a block prices")
+// groupPrice returns the price of an hour of a group's machine of a market. The error is why it is unknown.
+type groupPrice func(group string, m api.MarketOffer) (float64, error)
+
+func noPrice(string, api.MarketOffer) (float64, error) {
+	return 0, errors.New("weir.yaml names no prices: add a block prices")
+}
+
+// priceAt returns the prices of a time, multiplied by assumption; nil: no price is known.
+func priceAt(price func(pools.Market, time.Time) (float64, error), factors []api.PriceFactor, now time.Time) groupPrice {
+	if price == nil {
+		return nil
+	}
+	return func(group string, m api.MarketOffer) (float64, error) {
+		hour, err := price(pools.Market{InstanceType: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, now)
+		for _, f := range factors {
+			if f.Applies(group, m) {
+				hour *= f.By
+			}
 		}
-		return price(pools.Market{InstanceType: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, now)
+		return hour, err
 	}
 }
 

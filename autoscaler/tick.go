@@ -162,7 +162,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	r.Orders = orders.List()
 	ctx, end := l.world.Trace.Begin(ctx, trace.Decide, "")
 	defer end(nil)
-	c, account := l.caseOf(now, reading, orders)
+	c, account := l.caseOf(now, reading, orders, w.Prices)
 	if err := w.need(&c); err != nil {
 		return apply.Plan{}, err
 	}

@@ -31,6 +31,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	ctx, end := l.world.Trace.Begin(ctx, trace.Tick, "")
 	r := l.newRecord(now)
 	r.Actions, l.between = l.between, nil
+	l.signals.SetLaunch(launchTime(l.writer.State().Groups))
 	l.signals.Sync()
 	err := l.whileHeld(ctx, func(ctx context.Context) error { return l.round(ctx, now, &r) })
 	if err != nil {

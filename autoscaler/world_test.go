@@ -196,7 +196,7 @@ func (w *world) newLoop() *Loop {
 		Dial: func(e ask.Endpoint, s ask.RequestSpec) ask.Client {
 			return sigproto.NewClient(sigproto.ClientConfig{
 				Address:   e.Address,
-				Hello:     sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool, Setpoint: s.Setpoint},
+				Hello:     sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool, Setpoint: s.Setpoint, Launch: s.Launch},
 				CheckPeer: func(int) error { return w.processes.check(e) },
 			})
 		},

@@ -10,7 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -54,12 +53,12 @@ func noPrice(string, api.MarketOffer) (float64, error) {
 }
 
 // priceAt returns the prices of a time, multiplied by assumption; nil: no price is known.
-func priceAt(price func(pools.Market, time.Time) (float64, error), factors []api.PriceFactor, now time.Time) groupPrice {
+func priceAt(price func(string, api.MarketOffer, time.Time) (float64, error), factors []api.PriceFactor, now time.Time) groupPrice {
 	if price == nil {
 		return nil
 	}
 	return func(group string, m api.MarketOffer) (float64, error) {
-		hour, err := price(pools.Market{InstanceType: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, now)
+		hour, err := price(group, m, now)
 		for _, f := range factors {
 			if f.Applies(group, m) {
 				hour *= f.By

@@ -23,7 +23,7 @@ func priced(t *testing.T, prices map[string]float64, targets ...int) (*world, *n
 	for i, g := range w.groups {
 		g.tamper = market(g.ID(), i > 0)
 	}
-	w.price = func(m pools.Market, _ time.Time) (float64, error) {
+	w.price = func(_ string, m api.MarketOffer, _ time.Time) (float64, error) {
 		if hour, known := prices[m.InstanceType]; known {
 			return hour, nil
 		}

@@ -58,7 +58,7 @@ type world struct {
 	loop     *Loop
 	trace    trace.Tracer
 	places   func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
-	price    func(pools.Market, time.Time) (float64, error)                // nil: no prices
+	price    func(string, api.MarketOffer, time.Time) (float64, error)     // nil: no prices
 
 	processes processes // of spawn
 }

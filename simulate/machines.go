@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -59,7 +60,7 @@ func newMachines(s *Scenario) *machines {
 		started, first := false, 0
 		c := cloud.New(cloud.Config{
 			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
-			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot}, Weight: g.Weight}},
+			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: cmp.Or(s.past.market(g.ID), g.Market.Zone), Spot: g.Market.Spot}, Weight: g.Weight}},
 			JoinAfter: func(id string) time.Duration {
 				m.bill.launch()
 				number := -1

@@ -49,7 +49,7 @@ func (f *priceFiles) read() {
 }
 
 // price implements autoscaler.World.Price. The files are the same for all calls with one time.
-func (f *priceFiles) price(m pools.Market, at time.Time) (perHour float64, err error) {
+func (f *priceFiles) price(_ string, m api.MarketOffer, at time.Time) (perHour float64, err error) {
 	if !at.Equal(f.at) {
 		f.read()
 		f.at = at

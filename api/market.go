@@ -91,8 +91,8 @@ func (m GroupMarket) Text() string {
 	}
 	if m.Interruptions > 0 {
 		text += fmt.Sprintf("; %s interruptions of a machine in 30 days", strconv.FormatFloat(m.Interruptions*30*24, 'g', 2, 64))
-		if m.Hours >= 0.1 {
-			text += fmt.Sprintf(" (from %s machine-hours)", strconv.FormatFloat(m.Hours, 'f', 1, 64))
+		if m.Hours > 0 {
+			text += fmt.Sprintf(" (from %s machine-hours)", money(m.Hours))
 		} else {
 			text += " (assumed)"
 		}

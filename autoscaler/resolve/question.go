@@ -121,8 +121,8 @@ func costs(c api.Case) map[string]float64 {
 	return out
 }
 
-// costOf returns the cost of a kind, for a distribution by cost, and how many of its machines would be more than a trial after a lack of
-// capacity, or would bring its market beyond its share of the target, if only that market grows.
+// costOf returns the cost of a kind for a distribution by cost, and how many of its machines come after those of all other kinds. These
+// would be more than a trial after a lack of capacity. Or they would bring their market beyond its share, if no other market grows.
 func costOf(c api.Case, g api.GroupTarget, k api.PlacesKind) (cost float64, late int) {
 	cost, known := costs(c)[g.ID]
 	if !known {

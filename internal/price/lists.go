@@ -294,8 +294,8 @@ func (p *Prices) Gaps() (lines []string) {
 	return lines
 }
 
-// Aged returns a line for each spot market of a list whose first price is later than the time from which it is used, and a line if all
-// spot prices are old at the time until which they are used: the price of one market may stay, but not those of all.
+// Aged returns a line for each of these spot markets whose first price is later than from, when it is first used. It also returns a line
+// if all spot prices are old at the last use: the price of one market may stay, but not those of all.
 func (p *Prices) Aged(markets []Market, from, to time.Time) (lines []string) {
 	used := false
 	for _, m := range markets {

@@ -291,7 +291,9 @@ func (s *Snapshot) setJoined(before, reported, released map[string]bool, bought 
 			s.Arrived[id] = true
 		}
 		if s.joined[id] && n.Instance.Market.Spot {
-			s.bought[id] = n.Instance.Market.String()
+			if s.bought[id] = bought[id]; s.bought[id] == "" {
+				s.bought[id] = n.Instance.Market.String()
+			}
 		}
 		if reported[id] || n.State.Joined() {
 			s.reported[id] = true

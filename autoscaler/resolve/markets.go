@@ -80,7 +80,7 @@ func interruptionFactor(rate float64, boot, work time.Duration) float64 {
 // NextMarket returns what a unit of weight of a group costs, and its state after this reading. The markets are those that the provider
 // names, else those of its machines as of Bought. A price that is gone from the prices stays the last known one.
 func NextMarket(of api.GroupState, g pools.GroupSnapshot, price Price, learned Learned, now time.Time) (api.GroupMarket, api.GroupState) {
-	markets := g.Markets
+	markets := slices.DeleteFunc(slices.Clone(g.Markets), func(m api.MarketOffer) bool { return !(m.Weight > 0 && m.Weight <= maxWeight) })
 	if len(markets) == 0 {
 		markets = of.Markets
 	}

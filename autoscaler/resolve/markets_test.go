@@ -89,6 +89,7 @@ func TestMarketOfAGroup(t *testing.T) {
 		{"nothing is known", pools.GroupSnapshot{}, "", 0},
 		{"its machines", pools.GroupSnapshot{Instances: mixed}, "on-demand m5 in z and spot m5 in z", 0.4 / 3},
 		{"its last machines", pools.GroupSnapshot{}, "on-demand m5 in z and spot m5 in z", 0.4 / 3},
+		{"markets of no weight", pools.GroupSnapshot{Markets: []api.MarketOffer{{InstanceType: "c5", Zone: "z"}, {InstanceType: "c5", Weight: math.NaN()}}}, "on-demand m5 in z and spot m5 in z", 0.4 / 3},
 		{"what the provider names", pools.GroupSnapshot{Instances: mixed, Markets: named}, "spot c5 in z", 0.1},
 	} {
 		var m api.GroupMarket

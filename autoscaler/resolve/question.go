@@ -73,7 +73,7 @@ func candidates(c api.Case) []string {
 
 // kindsOf returns the kinds of machines that the groups can add.
 func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
-	there := presentWeight(c)
+	there, costs := presentWeight(c), kindCostsOf(c)
 	var kinds []api.PlacesKind
 	for _, g := range c.Groups {
 		if g.Stale {
@@ -91,7 +91,7 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 				k.Why = "is at its maximum"
 			}
 		}
-		k.Cost, k.Late = costOf(c, g, k)
+		k.Cost, k.Late = costs.of(k)
 		if has, known := c.Has[g.ID]; short && known {
 			ordered = min(ordered, has) // the rest of the target does not come
 		}
@@ -121,46 +121,50 @@ func costs(c api.Case) map[string]float64 {
 	return out
 }
 
-// costOf returns the cost of a kind for a distribution by cost, and how many of its machines come after those of all other kinds. These
-// would be more than a trial after a lack of capacity. Or they would bring their market beyond its share, if no other market grows.
-func costOf(c api.Case, g api.GroupTarget, k api.PlacesKind) (cost float64, late int) {
-	cost, known := costs(c)[g.ID]
+// kindCosts has what the kinds of a case cost, for a distribution by cost.
+type kindCosts struct {
+	costs   map[string]float64 // by group, as of costs
+	markets map[string]api.GroupMarket
+	share   float64
+	target  float64            // of the pool
+	held    map[string]float64 // target by market
+}
+
+func kindCostsOf(c api.Case) kindCosts {
+	k := kindCosts{costs: costs(c), markets: map[string]api.GroupMarket{}, share: c.Input.Policy.MaxShare, held: map[string]float64{}}
+	for _, m := range c.Markets {
+		if m.Market == "" {
+			m.Market = "group " + m.Group // another one than those of other groups
+		}
+		k.markets[m.Group] = m
+	}
+	for _, g := range c.Groups {
+		if !g.Stale {
+			k.target += float64(g.Target)
+			k.held[k.markets[g.ID].Market] += float64(g.Target)
+		}
+	}
+	return k
+}
+
+// of returns the cost of a kind, and how many of its machines come after those of all other kinds. These would be more than a trial
+// after a lack of capacity. Or they would bring their market beyond its share, if no other market grows.
+func (k kindCosts) of(kind api.PlacesKind) (cost float64, late int) {
+	cost, known := k.costs[kind.Group]
 	if !known {
 		return 0, 0
 	}
 	if cost = max(cost, leastCost); math.IsInf(cost, 1) {
 		cost = 0
 	}
-	early := k.Room
-	for _, m := range c.Markets {
-		if m.Group == g.ID && m.Short != "" {
-			early = min(early, machinesIn(float64(m.Trial), k.Weight))
-		}
+	m, early := k.markets[kind.Group], kind.Room
+	if m.Short != "" {
+		early = min(early, machinesIn(float64(m.Trial), kind.Weight))
 	}
-	share := c.Input.Policy.MaxShare
-	if !(share > 0 && share < 1) {
-		return cost, k.Room - early
+	if k.share > 0 && k.share < 1 {
+		early = min(early, machinesIn((k.share*k.target-k.held[m.Market])/(1-k.share), kind.Weight))
 	}
-	market, sum, its := marketOf(c, g.ID), 0.0, 0.0
-	for _, one := range c.Groups {
-		if one.Stale {
-			continue
-		}
-		if sum += float64(one.Target); marketOf(c, one.ID) == market {
-			its += float64(one.Target)
-		}
-	}
-	return cost, k.Room - min(early, machinesIn((share*sum-its)/(1-share), k.Weight))
-}
-
-// marketOf returns the market of a group; that of another group if it is unknown.
-func marketOf(c api.Case, group string) string {
-	for _, m := range c.Markets {
-		if m.Group == group && m.Market != "" {
-			return m.Market
-		}
-	}
-	return "group " + group
+	return cost, kind.Room - early
 }
 
 // fixedWhy returns why the group gets no higher target now, or an empty string. short is set if it may not get its target either.

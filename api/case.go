@@ -40,6 +40,8 @@ type Case struct {
 	Closed map[Work]string `json:"closed,omitempty"`
 	// Stuck is why a group gets at most one machine at a time, by group: its machines never join.
 	Stuck map[string]string `json:"stuck,omitempty"`
+	// Markets is what the groups cost, in order of Groups; empty: no prices are configured, and no rule needs them.
+	Markets []GroupMarket `json:"markets,omitempty"`
 	// Places is the answer of the pool's scheduler; nil: no answer, because of NoPlaces.
 	Places   *CasePlaces `json:"places,omitempty"`
 	NoPlaces string      `json:"no_places,omitempty"`
@@ -103,6 +105,10 @@ type PoolState struct {
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
+	// Spot are the spot machines among Joined by market, sorted. They are saved as Joined is.
+	Spot map[string][]string `json:"spot,omitempty"`
+	// Markets is what spot machines have shown about the interruptions of their markets.
+	Markets map[string]MarketState `json:"markets,omitempty"`
 	// PlacesAnswered: the pool's scheduler has answered once where copies fit. From then on, a missing answer is unknown.
 	PlacesAnswered bool `json:"places_answered,omitempty"`
 	// NodeScheduler is the kind of the scheduler that speaks for all nodes of the pool; empty: the nodes speak for themselves. Without
@@ -132,6 +138,12 @@ type GroupState struct {
 	Surge int `json:"surge,omitempty"`
 	// Boots is how long its machines took to join.
 	Boots Boots `json:"boots,omitzero"`
+	// Markets are the markets of its machines, or of its last ones, those with the most machines first.
+	Markets []MarketOffer `json:"markets,omitempty"`
+	// PerHour is the last known price of an hour for a weight of 1; nil: none was known. PriceGone is since when the prices lack it; zero:
+	// they have it.
+	PerHour   *float64  `json:"per_hour,omitempty"`
+	PriceGone time.Time `json:"price_gone,omitzero"`
 	// Seen are the machines that the group has or had, by instance type. One is dropped when the provider offers others.
 	Seen map[string]SeenMachine `json:"seen,omitempty"`
 }
@@ -348,4 +360,8 @@ const (
 	ShareAtMax   ShareBound = "max"   // its maximum prevents a higher target
 	ShareStale   ShareBound = "stale" // a roll replaces it: its target is 0
 	ShareAtStay  ShareBound = "stay"  // nodes that stay for their copies prevent a lower target
+	ShareAtKept  ShareBound = "kept"  // nodes that cannot be removed prevent a lower target
+	// ShareAtMaxShare: its market has the share of the target that it may have.
+	ShareAtMaxShare ShareBound = "max_share"
+	ShareOnTrial    ShareBound = "trial" // its market had no capacity lately, so it grows by one machine
 )

@@ -15,6 +15,8 @@ type Cost struct {
 	Parts []CostPart `json:"parts,omitempty"`
 	// Failed is why no price is known: the price file could not be read. Then all parts are without a price.
 	Failed string `json:"failed,omitempty"`
+	// Aged are why prices may be wrong: all are old, or the first one of a market is later.
+	Aged []string `json:"aged,omitempty"`
 	// Files are the price files, if they have no price of a market.
 	Files []string `json:"files,omitempty"`
 }

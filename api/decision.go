@@ -189,6 +189,12 @@ type DecisionPolicy struct {
 	// without our action.
 	LossLimit     bool `json:"prevent_scale_down_after_capacity_loss,omitempty"`
 	LossThreshold int  `json:"instance_loss_threshold,omitempty"`
+	// Distribution is DistributeCheapest: growth goes to the groups of the cheapest market, and what leaves is of the dearest. Empty:
+	// all groups have the same level. MaxShare is the most of the target that one market gets while others have room; 0: no limit.
+	Distribution string  `json:"distribution,omitempty"`
+	MaxShare     float64 `json:"max_share,omitempty"`
+	// InterruptedWork is how long a copy works until an interruption costs it nothing any more: what it repeats on another machine.
+	InterruptedWork time.Duration `json:"interrupted_work_ns,omitempty"`
 }
 
 // ResolvedAdvice is what counts of one advisor.

@@ -52,6 +52,11 @@ type PlacesKind struct {
 	Room      int             `json:"room,omitempty"`    // further machines that the group may get now
 	Level     float64         `json:"level,omitempty"`   // weight of the group: of equal kinds, the lowest level goes first
 	Why       string          `json:"why,omitempty"`     // why Room is not larger, after the name of the group: "is at its maximum"
+	// Cost is what an hour for a weight of 1 costs. If any kind has it, the kind that holds most for its cost goes first, and one without
+	// it last. 0: unknown.
+	Cost float64 `json:"cost,omitempty"`
+	// Late is how many machines of Room are added only if no other kind holds the copies.
+	Late int `json:"late,omitempty"`
 }
 
 // Places is the answer to a PlacesQuestion. It describes the pool at one moment, without any change. Each copy that waits
@@ -196,7 +201,10 @@ func (k PlacesKind) validate() error {
 	if math.IsNaN(k.Level) || math.IsInf(k.Level, 0) {
 		return fmt.Errorf("level is %v: want a finite number", k.Level)
 	}
-	return errors.Join(placesCount("slots", k.Slots, 0, maxPlacesCount), placesCount("coming", k.Coming, 0, maxPlacesCount), placesCount("room", k.Room, 0, maxPlacesCount), placesText("why", k.Why))
+	if !(k.Cost >= 0 && k.Cost <= math.MaxFloat32) {
+		return fmt.Errorf("cost is %v: want a finite number of at least 0", k.Cost)
+	}
+	return errors.Join(placesCount("slots", k.Slots, 0, maxPlacesCount), placesCount("late", k.Late, 0, maxPlacesCount), placesCount("coming", k.Coming, 0, maxPlacesCount), placesCount("room", k.Room, 0, maxPlacesCount), placesText("why", k.Why))
 }
 
 // DecodePlaces reads an answer to the question q, and validates it. It ignores unknown keys.

@@ -15,6 +15,19 @@ type WhatIf struct {
 	Without []string `json:"without,omitempty"`
 	// Need is what the signals of these apps request.
 	Need map[string]resource.Request `json:"need,omitempty"`
+	// Prices multiply prices. All that match a machine apply.
+	Prices []PriceFactor `json:"prices,omitempty"`
+}
+
+// PriceFactor multiplies the price of some machines.
+type PriceFactor struct {
+	Of string  `json:"of"` // spot, on-demand, a type or group/ID
+	By float64 `json:"by"` // 0 to 1000
+}
+
+// Applies reports whether the price of a group's machines of a market is multiplied.
+func (f PriceFactor) Applies(group string, m MarketOffer) bool {
+	return f.Of == m.InstanceType || f.Of == "group/"+group || f.Of == "spot" && m.Spot || f.Of == "on-demand" && !m.Spot
 }
 
 // Bounds of a WhatIf.
@@ -24,12 +37,17 @@ const (
 )
 
 // Empty reports whether w changes nothing.
-func (w WhatIf) Empty() bool { return len(w.Without) == 0 && len(w.Need) == 0 }
+func (w WhatIf) Empty() bool { return len(w.Without)+len(w.Need)+len(w.Prices) == 0 }
 
 // Validate returns an error if w is too large.
 func (w WhatIf) Validate() error {
-	if len(w.Without)+len(w.Need) > maxWhatIf {
-		return fmt.Errorf("%d changes, at most %d are allowed", len(w.Without)+len(w.Need), maxWhatIf)
+	if n := len(w.Without) + len(w.Need) + len(w.Prices); n > maxWhatIf {
+		return fmt.Errorf("%d changes, at most %d are allowed", n, maxWhatIf)
+	}
+	for _, f := range w.Prices {
+		if f.Of == "" || len(f.Of) > maxWhatIfBytes || !(f.By >= 0 && f.By <= 1000) {
+			return fmt.Errorf("price %.80q times %v: want spot, on-demand, a type or group/ID, and 0 to 1000", f.Of, f.By)
+		}
 	}
 	if slices.ContainsFunc(w.Without, func(name string) bool { return len(name) > maxWhatIfBytes }) {
 		return errors.New("a name is too long")

@@ -100,3 +100,36 @@ func TestShadowOfAnAdvisor(t *testing.T) {
 	}
 	w.wantTarget(4)
 }
+
+// An advisor gets the time in which the machines of the pool join, in whole minutes, once three of a group have joined. The signal of
+// the app gets none, so a new time interrupts no evaluation of it.
+func TestAdvisorGetsTheTimeOfLaunch(t *testing.T) {
+	t.Parallel()
+	w, own, advisor := advised(t)
+	ticks := func(n int) (r api.TickRecord) {
+		for range n {
+			w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
+			r = w.tick()
+		}
+		return r
+	}
+	ticks(6)
+	if got := advisor.lastInput(t).Launch; got != 0 {
+		t.Errorf("launch %v after two machines, want 0", got)
+	}
+	advisor.set(cpus(24), nil)
+	r := ticks(6)
+	p95, ok := r.State.Groups["a"].Boots.Quantile("", 0.95)
+	want := (p95 + time.Minute - 1).Truncate(time.Minute)
+	if got := advisor.lastInput(t).Launch; !ok || got != want || got < time.Minute {
+		t.Errorf("launch %v after four machines, want %v for a p95 of %v", got, want, p95)
+	}
+	if got := own.lastInput(t).Launch; got != 0 {
+		t.Errorf("the signal of the app got launch %v", got)
+	}
+	w.loop = nil // another process
+	ticks(1)
+	if got := advisor.lastInput(t).Launch; got != want {
+		t.Errorf("launch %v after a takeover, want %v", got, want)
+	}
+}

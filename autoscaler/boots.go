@@ -44,6 +44,24 @@ func learnBoots(config Config, now time.Time, r apply.Reading, s *api.PoolState)
 	}
 }
 
+// leastBoots is how many machines of a group must have joined before their time counts as that of the next one.
+const leastBoots = 3
+
+// launchTime returns the time in which 95 of 100 machines join, of the slowest group, in whole minutes so that it rarely changes; 0:
+// it is unknown. A signal gets it in its hello, so each change opens new connections to the advisors.
+func launchTime(groups map[string]api.GroupState) (longest time.Duration) {
+	for _, of := range groups {
+		n := 0
+		for _, times := range of.Boots.Times {
+			n += len(times)
+		}
+		if p95, ok := of.Boots.Quantile("", 0.95); ok && n >= leastBoots {
+			longest = max(longest, p95)
+		}
+	}
+	return (longest + time.Minute - 1).Truncate(time.Minute)
+}
+
 // limitStuck bounds the groups whose machines never join. Such a group gets one machine as a trial, and the next one after the trial.
 func limitStuck(config Config, c *api.Case) {
 	for i := range c.Groups {

@@ -18,8 +18,8 @@ import (
 )
 
 // caseOf returns the case of a reading, the opinions and the orders, with the account of the
-// groups. It changes nothing.
-func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Case, resolve.Account) {
+// groups. It changes nothing. The prices are multiplied by assumption.
+func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders, prices []api.PriceFactor) (api.Case, resolve.Account) {
 	c := api.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
 	c.Closed = closed(l.config.Windows, now)
 	leaving := r.Records.Leaving()
@@ -31,6 +31,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 		state.Groups[group] = of
 	}
 	learnBoots(l.config, now, r, &state)
+	c.Markets = learnMarkets(l.config, priceAt(l.world.Price, prices, now), now, r, &state)
 	c.State = updateBackoffs(now, r.Groups, state, decide.ClockAt(state.DecisionState, now), func(group string) bool {
 		return l.writer.Raised(group) && !state.Groups[group].Boots.Stuck(l.config.FailedBoots)
 	})
@@ -40,6 +41,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders) (api.Ca
 	fillNodes(&c, now, r, leaving, marked)
 	limitStuck(l.config, &c)
 	c.Input = l.input(now, c, r.Snapshot)
+	limitTrials(&c)
 	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.LossSuspected, newState(now, orders.StateCreated, r.Snapshot))
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
 	switch budget := r.Records.Disruption(r.Snapshot); {

@@ -70,6 +70,9 @@ type World struct {
 	// Cost returns what the machines that a tick read cost after its actions, which the record has; nil: unknown. It must not wait. It
 	// may be nil: the records have no cost.
 	Cost func(r *api.TickRecord, nodes []pools.Node, quarantined func(id string) bool) *api.Cost
+	// Price returns the price of an hour of one machine of a group in a market at a time, at least 0. The error is why it is unknown. It
+	// must not wait. It may be nil: no price is known.
+	Price func(group string, m api.MarketOffer, at time.Time) (perHour float64, err error)
 	// Summarize stores the summary of a tick after its record was written. It may wait until its context ends. A failure
 	// is logged and changes no decision. It may be nil.
 	Summarize func(ctx context.Context, r api.TickRecord) error

@@ -154,7 +154,7 @@ func FuzzRecall(f *testing.F) {
 		}
 		// Every saved state leads to a decision that can be recorded.
 		known, _ := resolve.Reconcile(l.state(), time.Unix(0, 0), nil, true)
-		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, api.Orders{})
+		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, api.Orders{}, nil)
 		if _, err := json.Marshal(resolve.Resolve(c).Result()); err != nil {
 			t.Error(err)
 		}

@@ -101,6 +101,32 @@ func TestGroupThatIsFoundShort(t *testing.T) {
 	}
 }
 
+// A group that is found short again and again is in backoff for longer each time, although it accepts each target.
+func TestBackoffOfAGroupThatIsFoundShortIsLonger(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 6*cpusPerNode)
+	w.groups[0].Quota(2)
+	var at []int
+	for i := range 20 {
+		if r := w.tick(); slices.Contains(ops(r), "set target a: 6") {
+			at = append(at, i)
+		}
+	}
+	if !slices.Equal(at, []int{0, 6, 17}) {
+		t.Errorf("raised at the ticks %v, want 0, 6 and 17: a tick later it is found short", at)
+	}
+	w.groups[0].Quota(9)
+	for range 30 {
+		w.tick()
+	}
+	w.wantTarget(6)
+	if q := w.loop.state().Backoffs; len(q) > 0 {
+		t.Errorf("set aside: %+v, want none after it gave", q)
+	}
+}
+
 // Weight under an offset that was not granted is not taken away later.
 func TestOffsetThatIsNotGiven(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	ctx, end := l.world.Trace.Begin(ctx, trace.Tick, "")
 	r := l.newRecord(now)
 	r.Actions, l.between = l.between, nil
+	l.signals.SetLaunch(launchTime(l.writer.State().Groups))
 	l.signals.Sync()
 	err := l.whileHeld(ctx, func(ctx context.Context) error { return l.round(ctx, now, &r) })
 	if err != nil {
@@ -165,7 +166,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	r.Orders = orders.List()
 	ctx, end := l.world.Trace.Begin(ctx, trace.Decide, "")
 	defer end(nil)
-	c, account := l.caseOf(now, reading, orders)
+	c, account := l.caseOf(now, reading, orders, w.Prices)
 	if err := w.need(&c); err != nil {
 		return apply.Plan{}, err
 	}

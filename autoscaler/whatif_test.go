@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,29 @@ func TestPreviewWithAnotherNeed(t *testing.T) {
 	} {
 		if _, err := w.loop.Preview(t.Context(), bad.what); err == nil || !strings.Contains(err.Error(), bad.want) {
 			t.Errorf("%+v: %v, want %q", bad.what, err, bad.want)
+		}
+	}
+}
+
+// Assumed prices change the decision of a pool that distributes by price, and nothing else.
+func TestPlanWithOtherPrices(t *testing.T) {
+	t.Parallel()
+	w, web := priced(t, map[string]float64{"a": 0.2, "b": 0.15}, 2, 2)
+	w.tick()
+	web.set(cpus(6*cpusPerNode), nil)
+	w.tick()
+	for _, c := range []struct {
+		factors []api.PriceFactor
+		want    string
+	}{
+		{nil, "[a 2 -> 2 b 4 -> 6]"},
+		{[]api.PriceFactor{{Of: "spot", By: 2}}, "[a 2 -> 4 b 4 -> 4]"},
+		{[]api.PriceFactor{{Of: "group/a", By: 0.5}}, "[a 2 -> 4 b 4 -> 4]"},
+		{[]api.PriceFactor{{Of: "b", By: 3}, {Of: "on-demand", By: 3}}, "[a 2 -> 2 b 4 -> 6]"},
+	} {
+		r := w.whatIf(api.WhatIf{Prices: c.factors, Need: map[string]resource.Request{"web": resource.Request{}.With(resource.CPUs, 8*cpusPerNode)}})
+		if got := fmt.Sprint(r.Detail.Distribution.Shares); got != c.want {
+			t.Errorf("with prices %v: %s, want %s", c.factors, got, c.want)
 		}
 	}
 }

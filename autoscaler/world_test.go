@@ -60,6 +60,7 @@ type world struct {
 	places        func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
 	nodeScheduler func(now time.Time) pools.NodeScheduler
 	gone          func(node string, at time.Time) error
+	price         func(string, api.MarketOffer, time.Time) (float64, error) // nil: no prices
 
 	processes processes // of spawn
 }
@@ -187,7 +188,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: w.provider, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: EncodedLedger{w.ledger},
 		Memory: apply.Encoded{Bytes: w.memory}, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
-		Trace: w.trace, Places: w.places, NodeScheduler: w.nodeScheduler, Gone: w.gone,
+		Trace: w.trace, Places: w.places, NodeScheduler: w.nodeScheduler, Gone: w.gone, Price: w.price,
 		Now: func() time.Time {
 			if w.clock != nil {
 				return w.clock()
@@ -197,7 +198,7 @@ func (w *world) newLoop() *Loop {
 		Dial: func(e ask.Endpoint, s ask.RequestSpec) ask.Client {
 			return sigproto.NewClient(sigproto.ClientConfig{
 				Address:   e.Address,
-				Hello:     sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool, Setpoint: s.Setpoint},
+				Hello:     sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool, Setpoint: s.Setpoint, Launch: s.Launch},
 				CheckPeer: func(int) error { return w.processes.check(e) },
 			})
 		},

@@ -18,6 +18,9 @@ type Market struct {
 	Spot         bool   `json:"spot,omitempty"`
 }
 
+// String returns the name of the market.
+func (m Market) String() string { return api.MarketName(m.InstanceType, m.Zone, m.Spot) }
+
 // Instance is a machine as the provider reports it.
 type Instance struct {
 	ID       string            `json:"id"`
@@ -59,6 +62,8 @@ type GroupSnapshot struct {
 	Instances []Instance `json:"instances"`
 	// Offers are the machines that a larger target may launch, one for each type; empty: unknown.
 	Offers []Offer `json:"offers,omitempty"`
+	// Markets are the markets in which a larger target may buy, in a constant order; empty: unknown, as if those of its machines.
+	Markets []api.MarketOffer `json:"markets,omitempty"`
 }
 
 // Offer is a type of machine that a group may launch.

@@ -24,6 +24,7 @@ type Input struct {
 	Pool       string
 	App        string            // the application that the signal serves
 	Setpoint   float64           // share of its capacity that the pool should use: capacity = request / Setpoint; 0: unknown
+	Launch     time.Duration     // of an advisor: 95 of 100 new machines of the pool join it in that time; 0: unknown
 	Parameters Parameters        // from the pool's file
 	Metrics    map[string]Series // by key, see the package comment
 }
@@ -35,6 +36,7 @@ func newInput(app string, hello sigproto.Hello, e sigproto.Evaluation) Input {
 		Cluster:    hello.Cluster,
 		Pool:       hello.Pool,
 		Setpoint:   hello.Setpoint,
+		Launch:     hello.Launch,
 		App:        sigproto.AppOf(app),
 		Parameters: hello.Parameters,
 		Metrics:    make(map[string]Series, len(e.Series)),

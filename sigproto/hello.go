@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"time"
 )
 
 // Hello is the first message of a connection.
@@ -16,6 +17,8 @@ type Hello struct {
 	// Setpoint is the share of its capacity that the pool should use, above 0: capacity = request / setpoint. 0: it was not
 	// sent.
 	Setpoint float64
+	// Launch is the time in which 95 of 100 new machines of the pool join it, as it was measured. 0: it was not sent.
+	Launch time.Duration
 	// Unknown holds the unknown keys of a received hello. It is not sent.
 	Unknown []string
 }
@@ -25,6 +28,7 @@ type helloJSON struct {
 	Cluster    string         `json:"cluster"`
 	Pool       string         `json:"pool"`
 	Setpoint   float64        `json:"setpoint,omitempty"`
+	Launch     float64        `json:"launch_seconds,omitempty"`
 }
 
 // encode returns the hello as JSON. The parameters must be of JSON types.
@@ -32,7 +36,7 @@ func (h Hello) encode() ([]byte, error) {
 	parameters := make(map[string]any, len(h.Parameters)+2)
 	maps.Copy(parameters, h.Parameters)
 	parameters["cluster"], parameters["pool"] = h.Cluster, h.Pool
-	data, err := json.Marshal(helloJSON{Parameters: parameters, Cluster: h.Cluster, Pool: h.Pool, Setpoint: h.Setpoint})
+	data, err := json.Marshal(helloJSON{Parameters: parameters, Cluster: h.Cluster, Pool: h.Pool, Setpoint: h.Setpoint, Launch: h.Launch.Seconds()})
 	if err != nil {
 		return nil, fmt.Errorf("encode the parameters: %w", err)
 	}
@@ -55,7 +59,9 @@ func parseHello(data []byte) (Hello, error) {
 		case "pool":
 			return dec.Decode(&out.Pool)
 		case "setpoint":
-			return decodeSetpoint(dec, &out.Setpoint)
+			return decodeAbove0(dec, &out.Setpoint)
+		case "launch_seconds":
+			return decodeLaunch(dec, &out.Launch)
 		}
 		out.Unknown = append(out.Unknown, key)
 		return skip(dec)
@@ -72,13 +78,28 @@ func parseHello(data []byte) (Hello, error) {
 	return out, nil
 }
 
-func decodeSetpoint(dec *json.Decoder, into *float64) error {
+func decodeAbove0(dec *json.Decoder, into *float64) error {
 	if err := dec.Decode(into); err != nil {
 		return err
 	}
 	if *into < 0 {
 		return fmt.Errorf("is %v, want a number above 0", *into)
 	}
+	return nil
+}
+
+// longestLaunch bounds a time of the hello.
+const longestLaunch = 24 * time.Hour
+
+func decodeLaunch(dec *json.Decoder, into *time.Duration) error {
+	var seconds float64
+	if err := decodeAbove0(dec, &seconds); err != nil {
+		return err
+	}
+	if seconds > longestLaunch.Seconds() {
+		return fmt.Errorf("is %v, want at most %v", seconds, longestLaunch.Seconds())
+	}
+	*into = time.Duration(seconds * float64(time.Second))
 	return nil
 }
 

@@ -37,7 +37,9 @@ func TestOlderSignals(t *testing.T) {
 				}
 				p.hangUp()
 			})
-			c := newTestClient(t, ClientConfig{Address: address, Hello: sampleHello})
+			hello := sampleHello
+			hello.Launch = 4 * time.Minute
+			c := newTestClient(t, ClientConfig{Address: address, Hello: hello})
 			for range 2 {
 				if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
 					t.Fatal(err)
@@ -54,7 +56,7 @@ func TestOlderSignals(t *testing.T) {
 	}
 }
 
-// TestOlderAutoscaler: a signal of today gets no setpoint from an autoscaler of before, and evaluates as always.
+// TestOlderAutoscaler: a signal of today gets no setpoint and no time of launch from an autoscaler of before, and evaluates as always.
 func TestOlderAutoscaler(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
 	data, err := json.Marshal(olderHello{map[string]any{"headroom": 1.2}, "everywhere-prod", "default"})

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -60,7 +61,7 @@ func newMachines(s *Scenario) *machines {
 		started := false
 		c := cloud.New(cloud.Config{
 			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
-			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot}, Weight: g.Weight}},
+			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: cmp.Or(s.past.market(g.ID), g.Market.Zone), Spot: g.Market.Spot}, Weight: g.Weight}},
 			Launch: func(number int) cloud.Launch {
 				m.bill.launch()
 				if s.past != nil {

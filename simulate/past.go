@@ -285,6 +285,38 @@ func (p *past) config(k int) Policy {
 	return c
 }
 
+// priced reports whether the record has what the groups cost.
+func (p *past) priced() bool {
+	return p != nil && slices.ContainsFunc(p.of.ticks, func(t recordedTick) bool { return t.of != nil && len(t.of.Markets) > 0 })
+}
+
+// market returns the market of a group by the record, which stands for its zone: groups of one market have one share of the target.
+func (p *past) market(group string) string {
+	if p == nil {
+		return ""
+	}
+	if t := p.decided(0); t != nil {
+		for _, of := range t.of.Markets {
+			if of.Group == group {
+				return of.Market
+			}
+		}
+	}
+	return ""
+}
+
+// price returns what a machine of a group cost by the record, with its interruptions: machines of a replay are not spot machines.
+func (p *past) price(group string, m api.MarketOffer, _ time.Time) (float64, error) {
+	if t := p.decided(p.k); t != nil {
+		for _, of := range t.of.Markets {
+			if of.Group == group && of.Cost != nil {
+				return *of.Cost * m.Weight, nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("the record has no price of group %s", group)
+}
+
 // signals returns the signals of all apps that the recording has.
 func (p *past) signals() (all []ask.Signal) {
 	if p == nil {

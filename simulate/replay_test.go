@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -99,6 +100,31 @@ func TestReplayOfAnEventfulHour(t *testing.T) {
 	}
 	if got.Ticks < 350 || float64(got.Same) < 0.99*float64(got.Ticks) || got.Same+len(differ) != got.Ticks {
 		t.Errorf("%d of %d ticks are the same, %d differ: want 99 %% of all", got.Same, got.Ticks, len(differ))
+	}
+}
+
+// So is one that distributes by cost: the record has what the groups cost.
+func TestReplayByCost(t *testing.T) {
+	t.Parallel()
+	s := eventful(t, 360)
+	s.Pool.Policy.Distribution, s.Pool.Policy.MaxShare, s.Pool.Policy.InterruptedWork, s.Prices = api.DistributeCheapest, 0.8, time.Hour, &price.Prices{}
+	for i, g := range s.Groups {
+		for k := range 5 { // the cheaper one changes
+			hour := 0.2
+			if i == k%2 {
+				hour = 0.9
+			}
+			if err := s.Prices.Set(g.Market, noon.Add(time.Duration(k)*12*time.Minute), hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got, differ := replay(t, recorded(t, s, nil))
+	for _, one := range differ {
+		t.Logf("%s: target %v, replayed %v; %v, %v: %s", one.At.Format(time.TimeOnly), one.Target, one.Replayed, one.Groups, one.ReplayedGroups, one.Cause)
+	}
+	if got.Ticks < 350 || float64(got.Same) < 0.97*float64(got.Ticks) {
+		t.Errorf("%d of %d ticks are the same, want 97 %%", got.Same, got.Ticks)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/internal/price/spending"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/memory"
@@ -118,9 +119,26 @@ func newWorld(s *Scenario) *world {
 			return direct{w, app}
 		},
 		Metrics: w.store, Ledger: w, Memory: memory, Orders: w.orders, Lease: lease{}, Records: drains,
-		Health: health, Places: places, Cost: cost, Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
+		Health: health, Places: places, Cost: cost, Price: w.price(), Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
+}
+
+// price returns the prices for decisions: those of the record, or of the scenario; nil: no decision needs them.
+func (w *world) price() func(string, api.MarketOffer, time.Time) (float64, error) {
+	s := w.scenario
+	switch {
+	case s.Pool.Policy.Distribution != api.DistributeCheapest && (s.Sink == nil || s.Prices == nil):
+		return nil
+	case s.past.priced():
+		return s.past.price
+	case s.Prices == nil:
+		return nil
+	}
+	return func(_ string, m api.MarketOffer, at time.Time) (float64, error) {
+		money, err := s.Prices.At(price.Market{Type: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, at)
+		return money.Float(), err
+	}
 }
 
 // keepMetrics is how long metrics are kept: the loop reads those of 7 days for an empty pool.

@@ -45,7 +45,7 @@ type journal struct {
 	version string // of this build
 	guard   *guard
 	loaded  bool          // state is that of the last process, or no state exists
-	state   api.PoolState // without Joined
+	state   api.PoolState // without Joined and Spot
 
 	configured configured
 }
@@ -61,11 +61,17 @@ func (j *journal) targets() map[string]int {
 	return out
 }
 
+// joined are the nodes that have joined, and the spot machines among them by market, sorted.
+type joined struct {
+	nodes []string
+	spot  map[string][]string
+}
+
 // load restores the state of the last process, and returns the nodes that had joined; without them
-// known is false. After an unfinished intent the result of all targets is unknown. After a recent
+// it returns nil. After an unfinished intent the result of all targets is unknown. After a recent
 // request that of its group is unknown. Undecodable data counts as never saved. The state of a later
 // version is an error.
-func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (joined []string, known bool, err error) {
+func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (*joined, error) {
 	m, ok, err := j.memory.Load(ctx)
 	if err == nil && ok {
 		if invalid := resolve.ValidateState(m.State); invalid != nil {
@@ -74,18 +80,19 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	}
 	switch {
 	case errors.Is(err, ErrLaterSchema):
-		return nil, false, fmt.Errorf("load the state of pool %s: %w", pool, err)
+		return nil, fmt.Errorf("load the state of pool %s: %w", pool, err)
 	case errors.Is(err, errUnreadable):
 		log.Error("decode the saved state failed", "pool", pool, "err", err)
 		ok = false
 	case err != nil:
-		return nil, false, fmt.Errorf("load what the last tick handed on: %w", err)
+		return nil, fmt.Errorf("load what the last tick handed on: %w", err)
 	}
 	j.loaded = true
 	if !ok {
-		return nil, false, nil
+		return nil, nil
 	}
-	joined, m.State.Joined = m.State.Joined, nil
+	had := &joined{m.State.Joined, m.State.Spot}
+	m.State.Joined, m.State.Spot = nil, nil
 	j.state = m.State
 	if m.Configured != nil {
 		j.configured = *m.Configured
@@ -97,12 +104,12 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 			j.state.Groups[group] = of
 		}
 	}
-	return joined, true, nil
+	return had, nil
 }
 
 // save saves a state and the intent; nil: the intent was carried out.
-func (j *journal) save(ctx context.Context, s api.PoolState, joined []string, i *Intent) error {
-	s.Joined = joined
+func (j *journal) save(ctx context.Context, s api.PoolState, had joined, i *Intent) error {
+	s.Joined, s.Spot = had.nodes, had.spot
 	saved := Saved{Schema: resolve.Schema, Weir: j.version, State: s, Intent: i}
 	if j.configured.Parts != nil {
 		saved.Configured = &j.configured

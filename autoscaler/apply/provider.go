@@ -97,7 +97,7 @@ func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Rou
 			err = errs[i]
 		case c.Raises() && errs[i] == nil:
 			p.raised[c.Group] = true
-		case c.Raises():
+		case c.Raises() || errs[i] == nil: // a group that was lowered to what it has shows no capacity
 			delete(p.raised, c.Group)
 		}
 	}

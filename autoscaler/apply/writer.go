@@ -113,11 +113,15 @@ func (w *Writer) Open(ctx context.Context) error {
 	ctx, cancel := w.step(ctx)
 	defer cancel()
 	if !w.journal.loaded {
-		joined, known, err := w.journal.load(ctx, w.ports.Now(), w.config.Pool, w.log)
+		had, err := w.journal.load(ctx, w.ports.Now(), w.config.Pool, w.log)
 		if err != nil {
 			return err
 		}
-		w.reader.Restore(joined, known)
+		if had == nil {
+			w.reader.Restore(nil, false, nil)
+		} else {
+			w.reader.Restore(had.nodes, true, had.spot)
+		}
 	}
 	return w.drains.open(ctx, w.config.DryRun)
 }
@@ -247,5 +251,5 @@ func (w *Writer) step(ctx context.Context) (context.Context, context.CancelFunc)
 
 // save saves a state and the intent before any change; nil: the intent was carried out.
 func (w *Writer) save(ctx context.Context, s api.PoolState, i *Intent) error {
-	return w.journal.save(ctx, s, w.reader.Joined(), i)
+	return w.journal.save(ctx, s, joined{w.reader.Joined(), w.reader.Spot()}, i)
 }

@@ -39,8 +39,9 @@ type Signal struct {
 	MaxRequest resource.Request // as in api.AppInput
 	Windows    []Window         // for processes whose Endpoint has no Request
 	Parameters map[string]any
-	Setpoint   float64  // of the pool; 0: unknown
-	Raise      []Signal // the app's advisors; the Panel does not read it
+	Setpoint   float64       // of the pool; 0: unknown
+	Launch     time.Duration // as in sigproto.Hello; Panel.SetLaunch sets that of the advisors
+	Raise      []Signal      // the app's advisors; the Panel does not read it
 }
 
 // advises reports whether the signal is an advisor.
@@ -56,8 +57,10 @@ func (s Signal) Spec() RequestSpec {
 
 // spec returns the content of a request to the process at e.
 func (s Signal) spec(e Endpoint) RequestSpec {
+	spec := s.Spec()
 	if e.Request != nil {
-		return *e.Request
+		spec = *e.Request
 	}
-	return s.Spec()
+	spec.Launch = s.Launch
+	return spec
 }

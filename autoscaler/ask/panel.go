@@ -150,6 +150,16 @@ func (p *Panel) Sync() {
 	}
 }
 
+// SetLaunch sets the time that the pool's machines take to join, which advisors receive in a new hello; 0: unknown. It takes effect at
+// the next Sync or Follow.
+func (p *Panel) SetLaunch(launch time.Duration) {
+	for _, s := range p.signals {
+		if s.advises() {
+			s.Launch = launch
+		}
+	}
+}
+
 // Follow follows the newest listing between two ticks, and reports it. Then it probes the
 // candidates that are to replace a process, and reports their results. It waits for at most the
 // Timeout. For a signal with a longer TimeLimit, a later Follow reports the result.
@@ -180,6 +190,9 @@ func (p *Panel) Reconfigure(c Config) {
 	before := p.signals
 	p.config, p.signals = c, nil
 	for _, signal := range c.Signals {
+		if i := slices.IndexFunc(before, func(s *signalState) bool { return s.App == signal.App }); i >= 0 {
+			signal.Launch = before[i].Launch
+		}
 		p.signals = append(p.signals, successor(before, signal))
 	}
 	for _, s := range before {

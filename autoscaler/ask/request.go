@@ -3,6 +3,7 @@ package ask
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -13,12 +14,13 @@ type RequestSpec struct {
 	Windows []Window
 	// The client sends these when it connects.
 	Parameters map[string]any
-	Setpoint   float64 // of the pool
+	Setpoint   float64       // of the pool
+	Launch     time.Duration `json:"-"` // of an advisor, as in sigproto.Hello: the panel sets it
 }
 
 // equal reports whether requests of both have the same content.
 func (s RequestSpec) equal(other RequestSpec) bool {
-	return slices.Equal(s.Windows, other.Windows) && s.Setpoint == other.Setpoint && (len(s.Parameters) == 0 && len(other.Parameters) == 0 ||
+	return slices.Equal(s.Windows, other.Windows) && s.Setpoint == other.Setpoint && s.Launch == other.Launch && (len(s.Parameters) == 0 && len(other.Parameters) == 0 ||
 		reflect.DeepEqual(s.Parameters, other.Parameters))
 }
 

@@ -5,7 +5,7 @@ import "testing"
 func TestRequestSpecsAreEqual(t *testing.T) {
 	t.Parallel()
 	q := func(windows []Window, parameters map[string]any) RequestSpec {
-		return RequestSpec{windows, parameters, 0.7}
+		return RequestSpec{Windows: windows, Parameters: parameters, Setpoint: 0.7}
 	}
 	nested := func(x any) map[string]any { return map[string]any{"a": map[string]any{"b": []any{x}}} }
 	tests := []struct {
@@ -19,6 +19,7 @@ func TestRequestSpecsAreEqual(t *testing.T) {
 		{"another range", q([]Window{{Name: "m", Range: 1}}, nil), q([]Window{{Name: "m", Range: 2}}, nil), false},
 		{"another resolution", q([]Window{{Name: "m"}}, nil), q([]Window{{Name: "m", Resolution: 1}}, nil), false},
 		{"another setpoint", q(nil, nil), RequestSpec{Setpoint: 0.8}, false},
+		{"another time of launch", q(nil, nil), RequestSpec{Setpoint: 0.7, Launch: 1}, false},
 		{"no parameters", q(nil, nested(1.5)), q(nil, nil), false},
 	}
 	for _, test := range tests {

@@ -33,6 +33,9 @@ func ValidatePolicy(p api.DecisionPolicy) error {
 	report(p.Cooldown.Down >= 0, "cooldown down is %v: want at least 0", p.Cooldown.Down)
 	report(p.UnknownNeedMax >= 0, "ignorance_max is %v: want at least 0", p.UnknownNeedMax)
 	report(p.LossThreshold >= 0, "instance_loss_threshold is %d: want at least 0", p.LossThreshold)
+	report(p.Distribution == "" || p.Distribution == api.DistributeCheapest, "distribution is %q: want %s, or nothing", p.Distribution, api.DistributeCheapest)
+	report(p.MaxShare >= 0 && p.MaxShare <= 1, "max_share is %v: want 0 to 1", p.MaxShare)
+	report(p.InterruptedWork >= 0, "interrupted_work is %v: want at least 0", p.InterruptedWork)
 	return errors.Join(append(problems, validateLimits(p.Limits))...)
 }
 

@@ -183,6 +183,19 @@ func ValidateState(s api.PoolState) error {
 		if g.Surge < 0 || g.Surge > maxWeight || g.LastTarget != nil && (*g.LastTarget < 0 || *g.LastTarget > maxWeight) {
 			return fmt.Errorf("group %q: a target or a surge is not within 0 to %d", id, maxWeight)
 		}
+		for _, m := range g.Markets {
+			if !(m.Weight > 0 && m.Weight <= maxWeight) {
+				return fmt.Errorf("group %q: a machine of %s weighs %v: want more than 0, at most %d", id, m, m.Weight, maxWeight)
+			}
+		}
+		if p := g.PerHour; p != nil && !(*p >= 0 && *p <= mostPrice) {
+			return fmt.Errorf("group %q: the price %v is not within 0 to %v", id, *p, mostPrice)
+		}
+	}
+	for market, m := range s.Markets {
+		if !(m.Hours >= 0 && m.Hours <= maxWeight && m.Interruptions >= 0 && m.Interruptions <= maxWeight) || m.Machines < 0 {
+			return fmt.Errorf("market %q: %v machine-hours, %v interruptions, %d machines: want numbers from 0 to %d", market, m.Hours, m.Interruptions, m.Machines, maxWeight)
+		}
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 func staying(c api.Case) map[string]float64 {
 	out := map[string]float64{}
 	if c.Places == nil {
-		return out
+		return kept(c)
 	}
 	leave := set(c.Places.Leave)
 	for i := range c.Nodes {
@@ -41,6 +41,40 @@ func staying(c api.Case) map[string]float64 {
 	return out
 }
 
+// byCost reports whether what the groups cost distributes the target.
+func byCost(c api.Case) bool { return c.Input.Policy.Distribution == api.DistributeCheapest }
+
+// spread distributes a target over groups by the rule of the pool.
+func spread(c api.Case, groups []api.GroupTarget, target float64) (api.Distribution, error) {
+	if byCost(c) {
+		return plan.Cheapest(groups, target, c.Markets, c.Input.Policy.MaxShare)
+	}
+	return plan.Distribute(groups, target)
+}
+
+// kept returns the weight of each group that no prune can remove, for a distribution by cost: the dearest group would otherwise keep
+// the pool from shrinking for as long as its machines cannot go.
+func kept(c api.Case) map[string]float64 {
+	out := map[string]float64{}
+	if !byCost(c) {
+		return out
+	}
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		overTasks := n.Tasks > 0 && n.Tasks >= c.Limits.MaxTasks
+		if n.Weight > 0 && (n.Protected || n.Cordoned || overTasks || n.Node.Joined() && !n.Safe) {
+			out[n.Group] += min(n.Weight, maxWeight)
+		}
+	}
+	for _, g := range c.Groups {
+		if keepsNodes(c, g.ID) {
+			out[g.ID] = float64(max(0, g.Target))
+		}
+		out[g.ID] = min(out[g.ID], float64(max(0, g.Target)))
+	}
+	return out
+}
+
 // stayingWeight returns the sum of staying.
 func stayingWeight(c api.Case) float64 {
 	by, sum := staying(c), 0.0
@@ -54,7 +88,7 @@ func stayingWeight(c api.Case) float64 {
 // first, in order of need, as far as the target allows it. A group without room is skipped: the next answer of the scheduler
 // moves its need to another kind of machine.
 func distribute(c api.Case, o Outcome, groups []api.GroupTarget) (api.Distribution, error) {
-	if c.Places == nil {
+	if c.Places == nil && !byCost(c) {
 		return plan.Distribute(groups, o.Decision.Target)
 	}
 	raised, by := slices.Clone(groups), staying(c)
@@ -69,14 +103,18 @@ func distribute(c api.Case, o Outcome, groups []api.GroupTarget) (api.Distributi
 			left -= float64(g.Min)
 		}
 	}
-	raise(raised, goals(c, back), left)
-	d, err := plan.Distribute(raised, o.Decision.Target)
+	bound := api.ShareAtKept
+	if c.Places != nil {
+		bound = api.ShareAtStay
+		raise(raised, goals(c, back), left)
+	}
+	d, err := spread(c, raised, o.Decision.Target)
 	for i := range d.Shares {
 		s := &d.Shares[i]
 		g := groups[slices.IndexFunc(groups, func(g api.GroupTarget) bool { return g.ID == s.Group })]
 		s.Before = g.Target
 		if s.Bound == api.ShareAtMin && s.After > max(0, g.Min) {
-			s.Bound = api.ShareAtStay
+			s.Bound = bound
 		}
 	}
 	return d, err

@@ -3,6 +3,7 @@ package resolve
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -33,11 +34,13 @@ func Question(c api.Case, machines map[string]api.Machine, gone, aside []string)
 }
 
 // candidates returns the nodes that a prune may choose only with a proof. They are in its order, but the groups take turns: a
-// group that is at its target would use up all answers.
+// group that is at its target would use up all answers. If a distribution by cost takes from the dearest group first, its nodes are
+// the first here.
 func candidates(c api.Case) []string {
 	scaled := make(map[string]bool, len(c.Groups))
 	for _, g := range c.Groups {
-		scaled[g.ID] = !g.Stale && !keepsNodes(c, g.ID)
+		atMin := byCost(c) && g.Target <= g.Min // the others come first
+		scaled[g.ID] = !g.Stale && !keepsNodes(c, g.ID) && !atMin
 	}
 	nodes := make(map[string]*api.Candidate, len(c.Nodes))
 	for i := range c.Nodes {
@@ -57,7 +60,10 @@ func candidates(c api.Case) []string {
 		all = append(all, candidate{id, turns[n.Group]})
 		turns[n.Group]++
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.turn, b.turn) })
+	costs := costs(c)
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(costs[nodes[b.id].Group], costs[nodes[a.id].Group]), cmp.Compare(a.turn, b.turn))
+	})
 	ids := make([]string, min(len(all), api.MaxPlacesNodes))
 	for i := range ids {
 		ids[i] = all[i].id
@@ -67,7 +73,7 @@ func candidates(c api.Case) []string {
 
 // kindsOf returns the kinds of machines that the groups can add.
 func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
-	there := presentWeight(c)
+	there, costs := presentWeight(c), kindCostsOf(c)
 	var kinds []api.PlacesKind
 	for _, g := range c.Groups {
 		if g.Stale {
@@ -85,6 +91,7 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 				k.Why = "is at its maximum"
 			}
 		}
+		k.Cost, k.Late = costs.of(k)
 		if has, known := c.Has[g.ID]; short && known {
 			ordered = min(ordered, has) // the rest of the target does not come
 		}
@@ -92,6 +99,72 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 		kinds = append(kinds, k)
 	}
 	return kinds
+}
+
+// leastCost is the cost of a kind that is free, because 0 is unknown there.
+const leastCost = 1e-9
+
+// costs returns the costs of a unit of weight of the groups by cost, for a distribution by cost. Those of unknown cost have +Inf.
+func costs(c api.Case) map[string]float64 {
+	out := map[string]float64{}
+	if !byCost(c) {
+		return out
+	}
+	for _, g := range c.Groups {
+		out[g.ID] = math.Inf(1)
+	}
+	for _, m := range c.Markets {
+		if m.Cost != nil {
+			out[m.Group] = *m.Cost
+		}
+	}
+	return out
+}
+
+// kindCosts has what the kinds of a case cost, for a distribution by cost.
+type kindCosts struct {
+	costs   map[string]float64 // by group, as of costs
+	markets map[string]api.GroupMarket
+	share   float64
+	target  float64            // of the pool
+	held    map[string]float64 // target by market
+}
+
+func kindCostsOf(c api.Case) kindCosts {
+	k := kindCosts{costs: costs(c), markets: map[string]api.GroupMarket{}, share: c.Input.Policy.MaxShare, held: map[string]float64{}}
+	for _, m := range c.Markets {
+		if m.Market == "" {
+			m.Market = "group " + m.Group // another one than those of other groups
+		}
+		k.markets[m.Group] = m
+	}
+	for _, g := range c.Groups {
+		if !g.Stale {
+			k.target += float64(g.Target)
+			k.held[k.markets[g.ID].Market] += float64(g.Target)
+		}
+	}
+	return k
+}
+
+// of returns the cost of a kind, and how many of its machines come after those of all other kinds. These would be more than a trial
+// after a lack of capacity. Or they would bring their market beyond its share, if no other market grows.
+func (k kindCosts) of(kind api.PlacesKind) (cost float64, late int) {
+	cost, known := k.costs[kind.Group]
+	if !known {
+		return 0, 0
+	}
+	if cost = max(cost, leastCost); math.IsInf(cost, 1) {
+		cost = 0
+	}
+	m, early := k.markets[kind.Group], kind.Room
+	if m.Short != "" {
+		early = min(early, machinesIn(float64(m.Trial), kind.Weight))
+	}
+	if k.share > 0 && k.share < 1 {
+		early = min(early, machinesIn((k.share*k.target-k.held[m.Market])/(1-k.share), kind.Weight))
+	}
+	return cost, kind.Room - early
 }
 
 // fixedWhy returns why the group gets no higher target now, or an empty string. short is set if it may not get its target either.

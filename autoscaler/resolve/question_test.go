@@ -46,3 +46,33 @@ func TestQuestion(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The question of a pool that distributes by cost has the cost of each kind. Machines beyond the share of their market, and beyond a
+// trial, come after those of other kinds.
+func TestQuestionByCost(t *testing.T) {
+	c := api.Case{
+		Groups: []api.GroupTarget{{ID: "a", Target: 6, Max: 20}, {ID: "b", Target: 4, Max: 20}, {ID: "c", Target: 0, Max: 20}},
+		Markets: []api.GroupMarket{
+			{Group: "a", Market: "x", Cost: new(0.1)}, {Group: "b", Market: "y", Cost: new(0.0), Short: "no capacity", Trial: 2}, {Group: "c"},
+		},
+	}
+	if kinds := Question(c, nil, nil, nil).Kinds; kinds[0].Cost != 0 || kinds[0].Late != 0 {
+		t.Errorf("a balanced pool has costs: %+v", kinds)
+	}
+	c.Input.Policy.Distribution = api.DistributeCheapest
+	for _, test := range []struct {
+		share float64
+		want  [3]int // machines that are not late, of 14, 16 and 20
+	}{{0, [3]int{14, 2, 20}}, {0.8, [3]int{10, 2, 20}}, {0.5, [3]int{0, 2, 10}}} {
+		c.Input.Policy.MaxShare = test.share
+		kinds := Question(c, nil, nil, nil).Kinds
+		if kinds[0].Cost != 0.1 || kinds[1].Cost != leastCost || kinds[2].Cost != 0 {
+			t.Errorf("costs %v, %v, %v", kinds[0].Cost, kinds[1].Cost, kinds[2].Cost)
+		}
+		for i, k := range kinds {
+			if got := k.Room - k.Late; got != test.want[i] {
+				t.Errorf("share %v, group %s: %d of %d machines are not late, want %d", test.share, k.Group, got, k.Room, test.want[i])
+			}
+		}
+	}
+}

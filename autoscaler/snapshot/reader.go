@@ -53,6 +53,9 @@ type Reader struct {
 	// reported are the instances whose node has reported to this Reader.
 	reported map[string]bool
 	gone     int // joined nodes that disappeared since the last Settle
+	// interrupted are those of gone that were spot machines, by market, and bought the markets of the joined spot machines.
+	interrupted map[string]int
+	bought      map[string]string
 	// unknown is set if joined was not restored, so that every running instance may have joined.
 	unknown bool
 	groups  map[string]pools.GroupSnapshot // the last value of each group
@@ -68,9 +71,14 @@ func NewReader(ports Ports) *Reader {
 // Reconfigure sets what one machine of a group offers, by the configuration.
 func (r *Reader) Reconfigure(machines map[string]resource.Vector) { r.machines = machines }
 
-// Restore sets the joined nodes. If nothing was saved, known is false.
-func (r *Reader) Restore(joined []string, known bool) {
-	r.unknown = !known
+// Restore sets the joined nodes, and the spot machines among them by market. If nothing was saved, known is false.
+func (r *Reader) Restore(joined []string, known bool, spot map[string][]string) {
+	r.unknown, r.bought = !known, map[string]string{}
+	for market, ids := range spot {
+		for _, id := range ids {
+			r.bought[id] = market
+		}
+	}
 	r.joined, r.sorted = make(map[string]bool, len(joined)), nil
 	for _, id := range joined {
 		r.joined[id] = true
@@ -83,6 +91,19 @@ func (r *Reader) Joined() []string {
 		r.sorted = slices.Sorted(maps.Keys(r.joined))
 	}
 	return r.sorted
+}
+
+// Spot returns the spot machines whose node has joined by market, sorted; nil: none.
+func (r *Reader) Spot() map[string][]string {
+	var out map[string][]string
+	for _, id := range slices.Sorted(maps.Keys(r.bought)) {
+		if out == nil {
+			out = map[string][]string{}
+		}
+		market := r.bought[id]
+		out[market] = append(out[market], id)
+	}
+	return out
 }
 
 // Read reads all groups concurrently. A group that it cannot read keeps its last value and is unknown; if it has read
@@ -112,8 +133,11 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 		maps.Copy(joined, unseen)
 	}
 	s.joinInstances(r.ports.Scheduler.Facts(now), nil, func(id string) bool { return s.Starting || joined[id] })
-	s.setJoined(joined, r.reported, released)
+	s.setJoined(joined, r.reported, released, r.bought)
 	s.Lost += r.gone
+	for market, n := range r.interrupted {
+		s.Interrupted[market] += n
+	}
 	return s, nil
 }
 
@@ -212,6 +236,7 @@ func (r *Reader) Adopt(s *Snapshot) {
 	}
 	r.joined, r.sorted = s.joined, nil
 	r.reported, r.gone, r.unknown, r.missing = s.reported, s.Lost, r.unknown && s.NoData(), s.Missing
+	r.interrupted, r.bought = s.Interrupted, s.bought
 	r.groups = make(map[string]pools.GroupSnapshot, len(s.Groups))
 	r.kinds = maps.Clone(r.kinds) // s has the map before
 	for _, g := range s.Groups {
@@ -223,7 +248,7 @@ func (r *Reader) Adopt(s *Snapshot) {
 }
 
 // Settle records that a decision considered all losses.
-func (r *Reader) Settle() { r.gone = 0 }
+func (r *Reader) Settle() { r.gone, r.interrupted = 0, nil }
 
 // maxWeight is the maximum weight of an instance, so that no sum overflows.
 const maxWeight = 1 << 40

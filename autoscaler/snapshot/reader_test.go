@@ -147,7 +147,7 @@ func TestReader(t *testing.T) {
 			t.Parallel()
 			w, now := &world{}, noon
 			r := NewReader(Ports{Provider: w, Scheduler: w})
-			r.Restore(test.restored, test.restored != nil)
+			r.Restore(test.restored, test.restored != nil, nil)
 			for i, step := range test.steps {
 				now, w.nodes = now.Add(step.after), step.nodes
 				s, err := r.Read(t.Context(), now, nil, map[string]bool{step.released: true})
@@ -179,7 +179,7 @@ func TestStartingFor(t *testing.T) {
 	t.Parallel()
 	w, now := &world{}, noon
 	r := NewReader(Ports{Provider: w, Scheduler: w})
-	r.Restore([]string{"x", "y"}, true)
+	r.Restore([]string{"x", "y"}, true, nil)
 	read := func(nodes string, after time.Duration) (x, y bool) {
 		t.Helper()
 		now, w.nodes = now.Add(after), nodes
@@ -206,7 +206,7 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	w := &world{nodes: "X y"}
 	r := NewReader(Ports{Provider: w, Scheduler: w})
-	r.Restore([]string{}, true)
+	r.Restore([]string{}, true, nil)
 	s, err := r.Read(t.Context(), noon, nil, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -29,9 +29,12 @@ type Snapshot struct {
 	Fulfilled float64 // existing weight
 	Joined    float64 // weight whose node has joined and is not quarantined
 	// Arrived are the instances whose node has joined since the snapshot before.
-	Arrived   map[string]bool
-	Lost      int // joined nodes that disappeared without a release
-	Condition Condition
+	Arrived map[string]bool
+	Lost    int // joined nodes that disappeared without a release
+	// Interrupted are those of Lost that were spot machines, by market. Spot are the spot machines that have joined, by market.
+	Interrupted map[string]int
+	Spot        map[string]int
+	Condition   Condition
 	// Starting is set if the reader just began, so that a node without a report may have joined.
 	Starting bool
 
@@ -43,6 +46,7 @@ type Snapshot struct {
 	kinds    map[string]string          // of the groups that the Reader has read
 	joined   map[string]bool            // instances whose node has joined
 	reported map[string]bool            // those of joined whose node has reported to the Reader
+	bought   map[string]string          // the markets of those of joined that are spot machines
 }
 
 // Refresh returns the same groups, joined with newer reports. If only is not nil, it has only these nodes, and their sums.
@@ -271,9 +275,9 @@ func (s *Snapshot) addUsage(f api.NodeFacts, aside bool) bool {
 }
 
 // setJoined sets which instances have joined and have reported, and counts joined ones that disappeared
-// without a release.
-func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
-	s.Arrived = map[string]bool{}
+// without a release. bought are the markets of the joined spot machines before.
+func (s *Snapshot) setJoined(before, reported, released map[string]bool, bought map[string]string) {
+	s.Arrived, s.Interrupted, s.Spot, s.bought = map[string]bool{}, map[string]int{}, map[string]int{}, map[string]string{}
 	s.joined, s.reported = make(map[string]bool, len(s.Nodes)), make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
 		id := n.Instance.ID
@@ -286,6 +290,11 @@ func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
 		if n.State.Joined() && !before[id] {
 			s.Arrived[id] = true
 		}
+		if s.joined[id] && n.Instance.Market.Spot {
+			if s.bought[id] = bought[id]; s.bought[id] == "" {
+				s.bought[id] = n.Instance.Market.String()
+			}
+		}
 		if reported[id] || n.State.Joined() {
 			s.reported[id] = true
 		}
@@ -295,8 +304,17 @@ func (s *Snapshot) setJoined(before, reported, released map[string]bool) {
 		case s.joined[id] || released[id]:
 		case s.NoData():
 			s.joined[id] = true
+			if market, spot := bought[id]; spot {
+				s.bought[id] = market
+			}
 		default:
 			s.Lost++
+			if market, spot := bought[id]; spot {
+				s.Interrupted[market]++
+			}
 		}
+	}
+	for _, market := range s.bought {
+		s.Spot[market]++
 	}
 }

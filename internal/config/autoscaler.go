@@ -30,6 +30,9 @@ const defaultOrphan = 1800
 // defaultFailedBoots is how many machines in a row may fail to join.
 const defaultFailedBoots = 3
 
+// defaultInterruptedWork is how much work a copy repeats after an interruption.
+const defaultInterruptedWork = time.Hour
+
 // defaultGrace is how long a pool does not shrink after a part of its files left or changed.
 const defaultGrace = 5 * time.Minute
 
@@ -194,6 +197,12 @@ func policy(s Service, p Pool) api.DecisionPolicy {
 	}
 	if x := either(s, p, func(a Autoscaling) *float64 { return a.MarginDown }); x != nil {
 		d.MarginDown = *x
+	}
+	d.MaxShare = orElse(either(s, p, func(a Autoscaling) *float64 { return a.MaxShare }), 0)
+	work := either(s, p, func(a Autoscaling) *time.Duration { return a.InterruptedWork })
+	d.InterruptedWork = orElse(work, 0)
+	if firstOf(p.Autoscaling.Distribution, s.Autoscaling.Distribution) == api.DistributeCheapest {
+		d.Distribution, d.InterruptedWork = api.DistributeCheapest, orElse(work, defaultInterruptedWork)
 	}
 	if c := firstOf(p.Autoscaling.Combine, s.Autoscaling.Combine); c != "" {
 		d.Combine = api.Combine(c)

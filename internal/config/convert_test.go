@@ -75,7 +75,7 @@ resource_groups:
   - local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}
 scaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 1, max_tasks_to_kill: inf, min_node_scalein_uptime_seconds: 90}
 machines: {blue: {cpus: 0.9, mem: 1000}}
-autoscaling: {places: false, configuration_grace: 90s, combine: max, excluded_resources: [disk], cooldown: {up: 0s, down: 10m}, ignorance_max: 1h, drift: correct, budgets: [{direction: up, within: 1h, at_most: 50}], prevent_scale_down_after_capacity_loss: true, instance_loss_threshold: 2, orphan_instance_uptime_threshold_seconds: 0, failed_boots: 5}
+autoscaling: {places: false, configuration_grace: 90s, combine: max, excluded_resources: [disk], cooldown: {up: 0s, down: 10m}, ignorance_max: 1h, drift: correct, budgets: [{direction: up, within: 1h, at_most: 50}], prevent_scale_down_after_capacity_loss: true, instance_loss_threshold: 2, orphan_instance_uptime_threshold_seconds: 0, failed_boots: 5, distribution: cheapest, max_share: 0.5, interrupted_work: 10m}
 autoscale_signals:
   - app: web
     namespace: shop
@@ -99,7 +99,7 @@ autoscale_signals:
 			Limits: api.TargetLimits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 20 * time.Second,
 			Cooldown: api.Cooldown{Down: 10 * time.Minute}, UnknownNeedMax: time.Hour,
 			Budgets:   []api.ChangeBudget{{Direction: api.DirectionUp, Within: time.Hour, Weight: 50}},
-			LossLimit: true, LossThreshold: 2,
+			LossLimit: true, LossThreshold: 2, Distribution: api.DistributeCheapest, MaxShare: 0.5, InterruptedWork: 10 * time.Minute,
 		},
 		Prune: api.PruneLimits{MaxWeight: 1, MaxTasks: api.Unbounded, MinUptime: 90 * time.Second},
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct, FailedBoots: 5, IgnorePlaces: true, Grace: 90 * time.Second,

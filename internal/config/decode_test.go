@@ -43,7 +43,7 @@ func TestWrongForm(t *testing.T) {
 		{"unknown key", goodPool + "scaling_limts: {}\n", "FILE:4: scaling_limts: no such key; did you mean scaling_limits? (allowed: " + topKeys + ")"},
 		{"unknown key, nothing near", goodPool + "colour: red\n", "FILE:4: colour: no such key (allowed: " + topKeys + ")"},
 		{"unknown nested key", goodPool + "autoscaling:\n  setpont: 0.7\n", "FILE:5: autoscaling.setpont: no such key; did you mean setpoint? " +
-			"(allowed: budgets, combine, configuration_grace, cooldown, default_signal_role, drift, excluded_resources, failed_boots, ignorance_max, instance_loss_threshold, killable_nodes_prioritizing_v2, lease, margin_down, margin_up, orphan_instance_uptime_threshold_seconds, places, prevent_scale_down_after_capacity_loss, setpoint, target_capacity_margin, tick)"},
+			"(allowed: budgets, combine, configuration_grace, cooldown, default_signal_role, distribution, drift, excluded_resources, failed_boots, ignorance_max, instance_loss_threshold, interrupted_work, killable_nodes_prioritizing_v2, lease, margin_down, margin_up, max_share, orphan_instance_uptime_threshold_seconds, places, prevent_scale_down_after_capacity_loss, setpoint, target_capacity_margin, tick)"},
 		{"unknown key in a list", goodPool + "autoscale_signals:\n  - app: web\n    nam: rps\n", "FILE:6: autoscale_signals[0].nam: no such key; did you mean name? " +
 			"(allowed: app, branch_or_tag, distinct_app, environment, hold_for, internal, kind, limits, max_request, name, namespace, parameters, period, period_minutes, raise, required_metrics, shadow, time_limit, version)"},
 		{"name of a field that no file sets", goodPool + "-: default\ndocument: 1\n", "FILE:4: -: no such key (allowed: " + topKeys + ")\nFILE:5: document: no such key (allowed: " + topKeys + ")"},
@@ -75,7 +75,7 @@ func TestWrongForm(t *testing.T) {
 }
 
 func TestWrongType(t *testing.T) {
-	const sections = "a map of default_signal_role, tick, lease, setpoint, target_capacity_margin, margin_up, margin_down, excluded_resources, combine, cooldown, budgets, ignorance_max, drift, prevent_scale_down_after_capacity_loss, instance_loss_threshold, orphan_instance_uptime_threshold_seconds, failed_boots, killable_nodes_prioritizing_v2, places, configuration_grace"
+	const sections = "a map of default_signal_role, tick, lease, setpoint, target_capacity_margin, margin_up, margin_down, excluded_resources, combine, cooldown, budgets, ignorance_max, drift, prevent_scale_down_after_capacity_loss, instance_loss_threshold, orphan_instance_uptime_threshold_seconds, failed_boots, killable_nodes_prioritizing_v2, places, distribution, max_share, interrupted_work, configuration_grace"
 	for _, c := range []struct{ name, text, want string }{
 		{"text for a number", "autoscaling: {setpoint: \"0.5\"}\n", `FILE:4: autoscaling.setpoint: is "0.5": want a number`},
 		{"truth for a number", "autoscaling: {setpoint: true}\n", "FILE:4: autoscaling.setpoint: is true: want a number"},

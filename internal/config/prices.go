@@ -46,6 +46,18 @@ func (p *Prices) Files() (paths []string) {
 	return paths
 }
 
+// PricesOf reads a table of prices, or the files that the weir.yaml of a folder names; nil: it names none.
+func PricesOf(dir, table string) (*price.Prices, error) {
+	if table != "" {
+		return (&Prices{Table: table}).Read()
+	}
+	service, err := LoadService(dir)
+	if err != nil || service.Prices == nil {
+		return nil, err
+	}
+	return service.Prices.Read()
+}
+
 // Check reads the files, and returns the times that the spot history lacks.
 func (p *Prices) Check() (gaps []string, err error) {
 	if p == nil {

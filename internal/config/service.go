@@ -130,6 +130,12 @@ type Autoscaling struct {
 	FailedBoots       *int          `yaml:"failed_boots"`                             // default 3; 0: no limit
 	ByPriority        *bool         `yaml:"killable_nodes_prioritizing_v2"`
 	Places            *bool         `yaml:"places"` // default true: the scheduler proves where copies fit
+	// Distribution is how the target is spread over the groups: balanced (default) or cheapest. MaxShare is the most of the target that
+	// one market gets with cheapest, above 0 and at most 1; default: no limit.
+	Distribution string   `yaml:"distribution"`
+	MaxShare     *float64 `yaml:"max_share"`
+	// InterruptedWork is what a copy repeats after an interruption of its spot machine, at most; default 1 hour.
+	InterruptedWork *time.Duration `yaml:"interrupted_work"`
 	// ConfigurationGrace is how long the pool does not shrink after a part of the files left or changed; default 5 minutes.
 	ConfigurationGrace *time.Duration `yaml:"configuration_grace"`
 }
@@ -185,6 +191,9 @@ const (
 	driftObey    = "obey"    // accept the found target
 	driftCorrect = "correct" // restore the last requested target
 )
+
+// distributeBalanced is the default of autoscaling.distribution: all groups have the same level.
+const distributeBalanced = "balanced"
 
 // withDefaults returns s with defaults for missing keys.
 func (s Service) withDefaults() Service {
@@ -363,6 +372,15 @@ func (a Autoscaling) problems(d document) Problems {
 	}
 	if a.OrphanS != nil && *a.OrphanS < 0 {
 		at("orphan_instance_uptime_threshold_seconds", "is %d: want seconds, at least 0; 0 ignores orphans", *a.OrphanS)
+	}
+	if a.Distribution != "" && a.Distribution != distributeBalanced && a.Distribution != api.DistributeCheapest {
+		at("distribution", "is %q: want %s or %s", a.Distribution, distributeBalanced, api.DistributeCheapest)
+	}
+	if x := a.MaxShare; x != nil && !(*x > 0 && *x <= 1) {
+		at("max_share", "is %v: want above 0 and at most 1", *x)
+	}
+	if work := a.InterruptedWork; work != nil {
+		ps = append(ps, span{key: "interrupted_work", value: *work}.problems(d, "autoscaling")...)
 	}
 	for i, b := range a.Budgets {
 		ps = append(ps, b.problems(d, fmt.Sprintf("autoscaling.budgets[%d]", i))...)

@@ -90,7 +90,7 @@ func effective(s Service, p Pool) Autoscaling {
 	loop := Autoscaler(s, p)
 	fillZero(reflect.ValueOf(&a).Elem(), reflect.ValueOf(Autoscaling{
 		Tick: loop.Tick, Lease: state.DefaultTTL, Combine: string(loop.Policy.Combine), Drift: driftObey,
-		MarginUp: &loop.Policy.MarginUp, MarginDown: &loop.Policy.MarginDown, OrphanS: new(defaultOrphan), FailedBoots: new(defaultFailedBoots),
+		MarginUp: &loop.Policy.MarginUp, MarginDown: &loop.Policy.MarginDown, OrphanS: new(defaultOrphan), FailedBoots: new(defaultFailedBoots), Distribution: distributeBalanced, InterruptedWork: new(defaultInterruptedWork),
 		LossBrake: new(false), ByPriority: new(false), ConfigurationGrace: &loop.Grace,
 	}))
 	return a

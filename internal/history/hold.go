@@ -245,6 +245,9 @@ func (h *holds) addGroups() {
 		h.addHold(api.DirectionUp, api.HoldWindow, string(api.WorkRoll), why)
 	}
 	for _, q := range plan.Held(h.r.State.Backoffs, h.r.State.Clock) {
+		if explain.SameCause(c.Stuck[q.Group], q) {
+			continue // it is a hold already
+		}
 		h.addHold(api.DirectionUp, api.HoldInGroup, q.Group, fmt.Sprintf("group %s is in backoff until %s: %s", q.Group, q.Until.UTC().Format(time.RFC3339), q.Why))
 	}
 	if d.Shortfall == 0 {
@@ -258,7 +261,10 @@ func (h *holds) addGroups() {
 		if share.Bound == api.ShareAtStay && direction == api.DirectionDown {
 			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("nodes of group %s stay for their copies: %d", share.Group, share.After))
 		}
-		if share.Bound == bound {
+		if share.Bound == api.ShareAtKept && direction == api.DirectionDown {
+			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("nodes of group %s cannot be removed: %d", share.Group, share.After))
+		}
+		if share.Bound == bound && c.Stuck[share.Group] == "" {
 			h.addHold(direction, api.HoldInGroup, share.Group, fmt.Sprintf("group %s is at its %s of %d", share.Group, bound, share.After))
 		}
 	}

@@ -224,6 +224,24 @@ func TestEachHoldIsNamed(t *testing.T) {
 	}
 }
 
+// A group whose machines never join is one hold, also if it is in backoff for that and at the maximum that it has meanwhile.
+func TestOneHoldForMachinesThatNeverJoin(t *testing.T) {
+	c := steady(7)
+	why := "3 machines in a row never joined"
+	for i, g := range c.Groups {
+		c.Groups[i].Max = g.Target
+	}
+	c.Stuck = map[string]string{"blue": "group blue does not grow: " + why}
+	c.State.Backoffs = []api.GroupBackoff{{Group: "blue", Why: why, Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}}
+	var got []string
+	for _, h := range holdsOf(record(c)) {
+		got = append(got, fmt.Sprintf("%s %s", h.Kind, h.Name))
+	}
+	if want := []string{"boot blue", "group green"}; !slices.Equal(got, want) {
+		t.Errorf("holds %q, want %q", got, want)
+	}
+}
+
 // The summary of a record names the rule that set the target, and survives its encoding.
 func TestSummary(t *testing.T) {
 	c := steady(7)

@@ -293,3 +293,30 @@ func (p *Prices) Gaps() (lines []string) {
 	}
 	return lines
 }
+
+// Aged returns a line for each of these spot markets whose first price is later than from, when it is first used. It also returns a line
+// if all spot prices are old at the last use: the price of one market may stay, but not those of all.
+func (p *Prices) Aged(markets []Market, from, to time.Time) (lines []string) {
+	used := false
+	for _, m := range markets {
+		all, err := p.of(m)
+		if err != nil || !m.Spot {
+			continue
+		}
+		used = true
+		if first := all[0].from; first.After(from) {
+			lines = append(lines, fmt.Sprintf("the first price of %s is of %s, and it counts before that too: add the prices since %s", m, first.UTC().Format(time.RFC3339), from.UTC().Format(time.RFC3339)))
+		}
+	}
+	var newest time.Time
+	for m, all := range p.changes {
+		if last := all[len(all)-1].from; m.Spot && last.After(newest) {
+			newest = last
+		}
+	}
+	if age := to.Sub(newest); used && !newest.IsZero() && age > longestGap {
+		lines = append(lines, fmt.Sprintf("the newest spot price of %s is of %s, %d days before %s: get the prices again, for example with \"weir prices\"",
+			cmp.Or(strings.Join(p.files, " and "), "the prices"), newest.UTC().Format(time.RFC3339), int(age.Hours()/24), to.UTC().Format(time.RFC3339)))
+	}
+	return lines
+}

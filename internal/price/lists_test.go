@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
 	"github.com/weirkeeper/weirkeeper/internal/price"
@@ -176,4 +177,29 @@ func FuzzLists(f *testing.F) {
 		}
 		_ = l.Gaps()
 	})
+}
+
+// Prices that are too old or too late for the time of their use are named, those of spot machines only. A price without a time is never old.
+func TestAgedPrices(t *testing.T) {
+	day := func(n int) time.Time { return time.Date(2026, 3, n, 0, 0, 0, 0, time.UTC) }
+	var p price.Prices
+	if err := p.AddTable("p.csv", []byte("type,zone,spot,from,price\nm5,a,true,2026-03-02T00:00:00Z,1\nm5,b,true,2026-03-05T00:00:00Z,1\nm5,,false,2026-03-01T00:00:00Z,2\nc5,,true,,1\n")); err != nil {
+		t.Fatal(err)
+	}
+	spot, demand, always := price.Market{Type: "m5", Zone: "a", Spot: true}, price.Market{Type: "m5", Zone: "a"}, price.Market{Type: "c5", Spot: true}
+	for _, test := range []struct {
+		name     string
+		markets  []price.Market
+		from, to time.Time
+		want     string
+	}{
+		{"in time", []price.Market{spot}, day(2), day(12), ""},
+		{"too late", []price.Market{spot, always}, day(1), day(12), "the first price of spot m5 in a is of 2026-03-02T00:00:00Z, and it counts before that too: add the prices since 2026-03-01T00:00:00Z"},
+		{"too old", []price.Market{spot}, day(14), day(14), `the newest spot price of p.csv is of 2026-03-05T00:00:00Z, 9 days before 2026-03-14T00:00:00Z: get the prices again, for example with "weir prices"`},
+		{"on demand", []price.Market{demand, {Type: "x", Spot: true}}, day(1).AddDate(-1, 0, 0), day(1).AddDate(1, 0, 0), ""},
+	} {
+		if got := strings.Join(p.Aged(test.markets, test.from, test.to), "\n"); got != test.want {
+			t.Errorf("%s: %s\nwant %s", test.name, got, test.want)
+		}
+	}
 }

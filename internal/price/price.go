@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/api"
 )
 
 // Money is an amount in billionths of a unit of the currency.
@@ -26,20 +28,7 @@ type Market struct {
 	Spot bool
 }
 
-func (m Market) String() string {
-	kind := "on-demand"
-	if m.Spot {
-		kind = "spot"
-	}
-	text := kind
-	if m.Type != "" {
-		text += " " + m.Type
-	}
-	if m.Zone != "" {
-		text += " in " + m.Zone
-	}
-	return text
-}
+func (m Market) String() string { return api.MarketName(m.Type, m.Zone, m.Spot) }
 
 // Prices are the prices of an hour by market. The zero Prices is empty.
 type Prices struct {

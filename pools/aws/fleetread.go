@@ -138,7 +138,9 @@ func weigh(f ec2types.SpotFleetRequestConfig, r *reading) error {
 	if err != nil {
 		return err
 	}
-	r.Offers = fleetOffers(offers)
+	if r.Offers = fleetOffers(offers); aws.ToInt32(f.SpotFleetRequestConfig.OnDemandTargetCapacity) == 0 {
+		r.Markets = fleetMarkets(offers)
+	}
 	for n := range r.instances {
 		i := &r.instances[n]
 		best := -1

@@ -191,6 +191,7 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 		ID: aws.ToString(g.AutoScalingGroupName), Kind: string(AutoScaling),
 		Target: int(*g.DesiredCapacity), Min: int(*g.MinSize), Max: int(*g.MaxSize), Offers: groupOffers(g),
 	}}
+	r.Markets = groupMarkets(g, r.Offers)
 	r.balancers = g.TargetGroupARNs
 	if status := aws.ToString(g.Status); status != "" { // a group has a status only while it is deleted
 		r.Busy = "the group's status is " + status

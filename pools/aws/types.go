@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -157,6 +158,46 @@ func groupOffers(g astypes.AutoScalingGroup) []pools.Offer {
 		offers = addOffer(offers, *o.InstanceType, w)
 	}
 	return offers
+}
+
+// groupMarkets returns the markets in which a group buys. They are unknown without the types of its offers, and if it buys on demand and
+// spot: the machines that it has show the mix then.
+func groupMarkets(g astypes.AutoScalingGroup, offers []pools.Offer) []api.MarketOffer {
+	spot := false
+	if p := g.MixedInstancesPolicy; p != nil && p.InstancesDistribution != nil {
+		// Without a percentage the rest above the base is on demand, as "InstancesDistribution" of the API reference has it.
+		base, above := aws.ToInt32(p.InstancesDistribution.OnDemandBaseCapacity), int32(100)
+		if x := p.InstancesDistribution.OnDemandPercentageAboveBaseCapacity; x != nil {
+			above = *x
+		}
+		if spot = above == 0 && base == 0; !spot && above != 100 || len(p.InstancesDistribution.DistributionSegments) > 0 {
+			return nil
+		}
+	}
+	return marketsOf(offers, g.AvailabilityZones, spot)
+}
+
+// marketsOf returns each offer in each zone.
+func marketsOf(offers []pools.Offer, zones []string, spot bool) (all []api.MarketOffer) {
+	for _, o := range offers {
+		for _, zone := range slices.Sorted(slices.Values(zones)) {
+			all = append(all, api.MarketOffer{InstanceType: o.InstanceType, Zone: zone, Spot: spot, Weight: o.Weight})
+		}
+	}
+	return all
+}
+
+// fleetMarkets returns the markets of a Spot Fleet request. They are unknown if a launch specification names no type or zone.
+func fleetMarkets(all []offer) (markets []api.MarketOffer) {
+	for _, o := range all {
+		if o.kind == "" || len(o.zones) == 0 || o.zones[0] == "" {
+			return nil
+		}
+		for _, zone := range o.zones {
+			markets = append(markets, api.MarketOffer{InstanceType: o.kind, Zone: zone, Spot: true, Weight: o.weight})
+		}
+	}
+	return markets
 }
 
 // fleetOffers returns the types of a Spot Fleet request.

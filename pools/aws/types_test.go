@@ -3,8 +3,10 @@ package aws
 import (
 	"testing"
 
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
@@ -40,6 +42,47 @@ func TestOffers(t *testing.T) {
 	_, p = openGroup(t, awsfake.ASG{Max: 40, Desired: 1})
 	if _, g := one(t, p); g.Offers != nil {
 		t.Errorf("offers of a launch template: %v", g.Offers)
+	}
+}
+
+// A group and a fleet show the markets in which they buy. Those of a launch template are unknown.
+func TestMarkets(t *testing.T) {
+	market := func(kind, zone string, spot bool, weight float64) api.MarketOffer {
+		return api.MarketOffer{InstanceType: kind, Zone: zone, Spot: spot, Weight: weight}
+	}
+	for _, spot := range []bool{false, true} {
+		_, p := openGroup(t, awsfake.ASG{Max: 40, Spot: spot, Zones: []string{"us-west-2b", "us-west-2a"}, Types: []awsfake.Type{{Name: "m5.large", Weight: 2}}})
+		want := []api.MarketOffer{market("m5.large", "us-west-2a", spot, 2), market("m5.large", "us-west-2b", spot, 2)}
+		if _, g := one(t, p); !cmp.Equal(g.Markets, want) {
+			t.Errorf("markets %v, want %v", g.Markets, want)
+		}
+	}
+	_, p := openFleet(t, awsfake.SpotFleet{Specs: []awsfake.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a", Weight: 2.5}}})
+	if _, g := one(t, p); !cmp.Equal(g.Markets, []api.MarketOffer{market("m5.large", "us-west-2a", true, 2.5)}) {
+		t.Errorf("markets of a fleet: %v", g.Markets)
+	}
+	_, p = openGroup(t, awsfake.ASG{Max: 40, Desired: 1})
+	if _, g := one(t, p); g.Markets != nil {
+		t.Errorf("markets of a launch template: %v", g.Markets)
+	}
+}
+
+// A group that buys on demand and spot has no markets of its own: its machines show the mix.
+func TestMarketsOfAMixedGroup(t *testing.T) {
+	offers := []pools.Offer{{InstanceType: "m5.large", Weight: 1}}
+	for _, test := range []struct {
+		base, above *int32
+		want        string
+	}{
+		{nil, nil, "on-demand m5.large in z"}, {new(int32(0)), new(int32(0)), "spot m5.large in z"}, {new(int32(3)), new(int32(100)), "on-demand m5.large in z"},
+		{new(int32(3)), new(int32(0)), ""}, {nil, new(int32(40)), ""},
+	} {
+		g := astypes.AutoScalingGroup{AvailabilityZones: []string{"z"}, MixedInstancesPolicy: &astypes.MixedInstancesPolicy{
+			InstancesDistribution: &astypes.InstancesDistribution{OnDemandBaseCapacity: test.base, OnDemandPercentageAboveBaseCapacity: test.above},
+		}}
+		if got := api.MarketsName(groupMarkets(g, offers)); got != test.want {
+			t.Errorf("markets %q, want %q", got, test.want)
+		}
 	}
 }
 

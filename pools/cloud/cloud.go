@@ -259,6 +259,9 @@ func (c *cloud) read() (reading, int) {
 		Kind: "memory", Short: c.short, ShortAt: c.shortAt, Busy: c.busy,
 		Instances: make([]pools.Instance, 0, len(c.instances)),
 	}
+	for _, o := range c.config.Offers {
+		s.Markets = append(s.Markets, api.MarketOffer{InstanceType: o.Market.InstanceType, Zone: o.Market.Zone, Spot: o.Market.Spot, Weight: o.Weight})
+	}
 	var health []pools.Inspection
 	for i := range c.instances {
 		s.Instances = append(s.Instances, c.instances[i].Instance)

@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ type machines struct {
 	kinds []*kind
 	needs []api.PlacesNeed
 	steps int
+	costs bool // the cost of a kind counts
 	move  func(to api.PlacesMove, copies ...*Copy)
 }
 
@@ -24,6 +26,7 @@ type machines struct {
 type kind struct {
 	api.PlacesKind
 	left  int // machines that are not filled yet
+	late  int // of them, those after all other kinds
 	order int // of its first need, 1 for the first one; 0: none
 }
 
@@ -34,6 +37,15 @@ func (s *solver) machinesOf(n func(api.PlacesKind) int) *machines {
 		if !k.Unknown && n(k) > 0 {
 			m.kinds = append(m.kinds, &kind{PlacesKind: k, left: n(k)})
 		}
+	}
+	return m
+}
+
+// further returns the machines that the groups may get now. Their cost counts.
+func (s *solver) further() *machines {
+	m := s.machinesOf(func(k api.PlacesKind) int { return k.Room })
+	for _, k := range m.kinds {
+		m.costs, k.late = m.costs || k.Cost > 0, k.Late
 	}
 	return m
 }
@@ -50,8 +62,8 @@ type part struct {
 }
 
 // fill puts the copies of the classes on machines, and returns the machines that hold them, in order of need. It fills one
-// machine after the other, with the largest copies first. Each is of the kind that holds most per weight. Of several such
-// kinds, it takes that of the lowest level.
+// machine after the other, with the largest copies first. Each is of the kind that holds most per weight, or for its cost if that
+// counts. Of several such kinds, it takes that of the lowest level.
 func (m *machines) fill(all []*class) []api.PlacesNeed {
 	rest := waitingOnly(all)
 	least := leastAfter(rest)
@@ -71,7 +83,9 @@ func (m *machines) fill(all []*class) []api.PlacesNeed {
 		}
 		times := 1
 		if alone {
-			times = best.left
+			if times = best.left; best.left > best.late {
+				times -= best.late
+			}
 			for _, p := range what.parts {
 				times = min(times, len(p.class.copies)/p.n)
 			}
@@ -114,10 +128,14 @@ func (m *machines) best(rest []*class, least []resource.Vector) (best *kind, wha
 			continue
 		}
 		l := m.load(k, rest, least)
-		switch better := l.value - what.value; {
-		case best == nil || better > resource.Slack*what.value:
+		better := 1
+		if best != nil {
+			better = m.compare(k, l, best, what)
+		}
+		switch {
+		case better > 0:
 			best, what, alone = k, l, true
-		case better >= -resource.Slack*what.value:
+		case better == 0:
 			alone = false
 			if k.Level < best.Level {
 				best, what = k, l
@@ -125,6 +143,34 @@ func (m *machines) best(rest []*class, least []resource.Vector) (best *kind, wha
 		}
 	}
 	return best, what, alone
+}
+
+// compare returns 1 if a machine of kind k that holds l goes before one of kind best that holds what, -1 if it goes after it, and 0 if
+// both are equal.
+func (m *machines) compare(k *kind, l load, best *kind, what load) int {
+	rank := func(k *kind) (r int) {
+		if k.left <= k.late {
+			r += 2
+		}
+		if m.costs && k.Cost == 0 {
+			r++
+		}
+		return r
+	}
+	if a, b := rank(k), rank(best); a != b {
+		return cmp.Compare(b, a)
+	}
+	mine, its := l.value, what.value
+	if m.costs && k.Cost > 0 && best.Cost > 0 {
+		mine, its = mine/k.Cost, its/best.Cost
+	}
+	switch better := mine - its; {
+	case better > resource.Slack*its:
+		return 1
+	case better >= -resource.Slack*its:
+		return 0
+	}
+	return -1
 }
 
 // load returns the copies for one machine of a kind. A free place has no value beside copies: headroom does not change which
@@ -194,6 +240,17 @@ func name(c *Copy) string {
 	return clip(c.App + "/" + strconv.Itoa(c.Index))
 }
 
+// before reports whether a kind of unknown size goes before another one: the cheaper one, or that of the lower level.
+func before(k, other *api.PlacesKind) bool {
+	cost := func(k *api.PlacesKind) float64 {
+		if k.Cost == 0 {
+			return math.Inf(1)
+		}
+		return k.Cost
+	}
+	return cmp.Or(cmp.Compare(cost(k), cost(other)), cmp.Compare(k.Level, other.Level)) < 0
+}
+
 // probe requests one machine of a kind of unknown size for the copies that no other machine holds, unless such a machine is
 // already ordered. All these copies count for it.
 func (s *solver) probe(rest []*class) {
@@ -204,7 +261,7 @@ func (s *solver) probe(rest []*class) {
 		if k.Unknown && k.Coming > 0 {
 			return
 		}
-		if k.Unknown && k.Room > 0 && (best == nil || k.Level < best.Level) && slices.ContainsFunc(rest, func(c *class) bool { return c.in(k.Group) }) {
+		if k.Unknown && k.Room > 0 && (best == nil || before(k, best)) && slices.ContainsFunc(rest, func(c *class) bool { return c.in(k.Group) }) {
 			best = k
 		}
 	}

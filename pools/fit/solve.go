@@ -40,7 +40,7 @@ func (s *solver) solve() {
 	rest := s.place(append(s.setApart(classes(s.Waiting, s.unit)), s.headroom()...))
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Free -= left })
 	s.answer.Coming = s.machinesOf(func(k api.PlacesKind) int { return k.Coming }).fill(rest.classes)
-	s.answer.New = s.machinesOf(func(k api.PlacesKind) int { return k.Room }).fill(rest.classes)
+	s.answer.New = s.further().fill(rest.classes)
 	s.probe(rest.classes)
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Ordered = h.Wanted - h.Free - h.Short - left })
 	s.short(rest)

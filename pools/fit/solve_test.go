@@ -222,3 +222,41 @@ func TestSizesOfMachines(t *testing.T) {
 		}
 	}
 }
+
+// The kind that holds most for its cost goes first. A kind of unknown cost is the last, and so are machines beyond the share of a
+// market.
+func TestMachinesByCost(t *testing.T) {
+	size := resource.Vector{resource.CPUs: 4}
+	kinds := func(change func(large, small *api.PlacesKind)) []api.PlacesKind {
+		large := api.PlacesKind{Group: "large", Resources: size.Scale(2), Weight: 2, Room: 9, Cost: 0.3}
+		small := api.PlacesKind{Group: "small", Resources: size, Weight: 1, Room: 9, Cost: 0.2}
+		change(&large, &small)
+		return []api.PlacesKind{large, small}
+	}
+	for _, test := range []struct {
+		name   string
+		change func(large, small *api.PlacesKind)
+		want   string
+	}{
+		{"the cheaper one", func(large, small *api.PlacesKind) {}, "small x4"},
+		{"the larger one is cheaper", func(large, small *api.PlacesKind) { large.Cost = 0.1 }, "large x2"},
+		{"an unknown cost", func(large, small *api.PlacesKind) { small.Cost = 0 }, "large x2"},
+		{"no costs: most per weight, then the level", func(large, small *api.PlacesKind) { large.Cost, small.Cost, large.Level = 0, 0, 1 }, "small x2, large x1"},
+		{"beyond the share of its market", func(large, small *api.PlacesKind) { small.Late = 7 }, "small x2, large x1"},
+		{"no other room", func(large, small *api.PlacesKind) { small.Late, large.Room = 7, 0 }, "small x4"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := fit.World{Question: api.PlacesQuestion{Kinds: kinds(test.change)}}
+			for i := range 4 {
+				w.Waiting = append(w.Waiting, fit.Copy{App: "web", Index: i, Footprint: size})
+			}
+			var got []string
+			for _, need := range fit.Solve(w).New {
+				got = append(got, fmt.Sprintf("%s x%d", need.Group, need.Nodes))
+			}
+			if text := strings.Join(got, ", "); text != test.want {
+				t.Errorf("machines %s, want %s", text, test.want)
+			}
+		})
+	}
+}

@@ -114,7 +114,8 @@ func (m *machines) kept() savedGroup {
 func (m *machines) snapshot() pools.GroupSnapshot {
 	s := pools.GroupSnapshot{
 		ID: m.cfg.ID, Kind: "local", Target: m.target, Min: m.cfg.Min, Max: m.cfg.Max, Instances: []pools.Instance{},
-		Offers: []pools.Offer{{InstanceType: m.cfg.Market.InstanceType, Weight: m.cfg.Weight, Resources: m.cfg.Resources}},
+		Offers:  []pools.Offer{{InstanceType: m.cfg.Market.InstanceType, Weight: m.cfg.Weight, Resources: m.cfg.Resources}},
+		Markets: []api.MarketOffer{{InstanceType: m.cfg.Market.InstanceType, Zone: m.cfg.Market.Zone, Spot: m.cfg.Market.Spot, Weight: m.cfg.Weight}},
 	}
 	for _, i := range m.sorted() {
 		s.Instances = append(s.Instances, i.Instance)

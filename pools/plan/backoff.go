@@ -87,6 +87,20 @@ func Held(qs []api.GroupBackoff, now time.Time) (held []api.GroupBackoff) {
 	return held
 }
 
+// OnTrial returns the groups that had no capacity lately, in order, each with its last backoff: that has ended, but the group has not
+// fulfilled a request since, and less than the longest backoff has passed.
+func OnTrial(qs []api.GroupBackoff, now time.Time) (trials []api.GroupBackoff) {
+	held := InBackoff(qs, now)
+	for _, q := range qs {
+		_, inBackoff := held[q.Group]
+		_, longest, _ := timesOf(q.Scale)
+		if !inBackoff && q.Scale == api.BackoffLasting && !q.KeepsTarget && now.Sub(q.Until) < longest {
+			trials = append(trials, q)
+		}
+	}
+	return trials
+}
+
 // InBackoff returns the backoffs of Held by group.
 func InBackoff(qs []api.GroupBackoff, now time.Time) map[string]api.GroupBackoff {
 	held := make(map[string]api.GroupBackoff)

@@ -24,6 +24,11 @@ func testSnapshot(t *testing.T, g *group) {
 	if s.Min != g.setup.Min || s.Max != g.setup.Max {
 		t.Errorf("bounds are [%d, %d], want [%d, %d]", s.Min, s.Max, g.setup.Min, g.setup.Max)
 	}
+	for _, m := range s.Markets {
+		if m.InstanceType == "" || !(m.Weight > 0) || math.IsInf(m.Weight, 0) || m.Count != 0 {
+			t.Errorf("market %+v: want a type and a weight, and no count", m)
+		}
+	}
 	seen := make(map[string]bool)
 	for _, i := range s.Instances {
 		switch {

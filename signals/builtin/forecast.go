@@ -36,6 +36,7 @@ type Forecast struct {
 type ForecastParameters struct {
 	Metric       string           // key of the window; empty: the only one
 	Unit         resource.Request // what one unit of the metric needs
+	Measured     bool             // launch is not given: the measured time counts, if there is one
 	WithHeadroom bool             // without a season, request the best headroom of the judged days
 	Rule         forecast.Rule    // its Headroom is that of the setpoint
 }
@@ -73,6 +74,7 @@ func DecodeForecast(parameters map[string]any) (f ForecastParameters, err error)
 	keep(err)
 	f.Rule.Launch, err = p.Duration("launch", defaultLaunch)
 	keep(err)
+	f.Measured = p["launch"] == nil
 	f.Rule.WaitingCosts, err = p.Float("waiting_costs", defaultWaitingCosts)
 	keep(err)
 	f.Rule.Zone, err = zone(p)
@@ -171,6 +173,11 @@ func (f *Forecast) Value(ctx context.Context, in signals.Input) (resource.Reques
 	if !(in.Setpoint > 0) {
 		return resource.Request{}, fmt.Errorf("the autoscaler sent no setpoint: %w", signals.ErrNoOpinion)
 	}
+	horizon := ""
+	if p.Measured && in.Launch > 0 {
+		p.Rule.Launch = min(in.Launch, forecast.MostLaunch)
+		horizon = fmt.Sprintf("; machines join within %.3g minutes", p.Rule.Launch.Minutes())
+	}
 	p.Rule.Headroom = max(1, 1/in.Setpoint)
 	if p.Rule.Headroom > forecast.MostHeadroom {
 		return resource.Request{}, fmt.Errorf("setpoint %.2g has room for a load of %.1f times, which no forecast needs: %w", in.Setpoint, p.Rule.Headroom, signals.ErrNoOpinion)
@@ -197,14 +204,14 @@ func (f *Forecast) Value(ctx context.Context, in signals.Input) (resource.Reques
 			parts = append(parts, fmt.Sprintf("%s %.4g, %+.3g over now", k, capacity*in.Setpoint*x, (capacity*in.Setpoint-a.Now)*x))
 		}
 	}
-	signals.Explain(ctx, "%s: %s", strings.Join(parts, "; "), why)
+	signals.Explain(ctx, "%s: %s%s", strings.Join(parts, "; "), why, horizon)
 	return request, nil
 }
 
 // judge returns the judgement of the time, by the latest window that was judged with these parameters. A window that was too
 // short is judged again when it has grown: a history can be imported later.
 func (f *Forecast) judge(p ForecastParameters, w forecast.Window, in signals.Input) forecast.Judgement {
-	key := fmt.Sprint(forecast.Boundary(in.Now).Unix(), in.Setpoint, in.App, in.Parameters)
+	key := fmt.Sprint(forecast.Boundary(in.Now).Unix(), in.Setpoint, p.Rule.Launch, in.App, in.Parameters)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.key != key || f.judgement.Season == "" && f.points != len(w.Times) {

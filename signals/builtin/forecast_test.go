@@ -60,6 +60,37 @@ func TestForecastRaisesBeforeTheLoad(t *testing.T) {
 	}
 }
 
+// Without the parameter launch, the measured time of the pool counts, and 10 minutes before there is one.
+func TestForecastUsesTheMeasuredTimeOfLaunch(t *testing.T) {
+	now := time.Date(2026, 11, 17, 8, 10, 0, 0, time.UTC)
+	value := func(launch string, measured time.Duration) (cpus float64, explanation string) {
+		in := signals.Input{
+			Now: now, App: "web", Setpoint: 0.9, Launch: measured, Metrics: twoWeeks(now, office),
+			Parameters: signals.Parameters{"unit": map[string]any{"cpus": 0.01}, "time_zone": "UTC"},
+		}
+		if launch != "" {
+			in.Parameters["launch"] = launch
+		}
+		ctx, explain := signals.WithExplanation(t.Context())
+		got, err := (&builtin.Forecast{}).Value(ctx, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cpus, _ = got.Get(resource.CPUs)
+		return cpus, explain()
+	}
+	given10, _ := value("10m", 30*time.Minute)
+	given30, _ := value("30m", 0)
+	unknown, _ := value("", 0)
+	measured, why := value("", 30*time.Minute)
+	if given10 != unknown || measured != given30 || !(measured > given10) || !strings.HasSuffix(why, "; machines join within 30 minutes") {
+		t.Errorf("launch 10m %v, unknown %v, 30m %v, measured 30m %v: %s", given10, unknown, given30, measured, why)
+	}
+	if long, _ := value("", 5*time.Hour); !(long > 0) {
+		t.Errorf("a launch above the bound: %v cpus", long)
+	}
+}
+
 func TestForecastUsesImportedHistory(t *testing.T) {
 	now := time.Date(2026, 11, 17, 8, 10, 0, 0, time.UTC)
 	in := signals.Input{Now: now, App: "web", Setpoint: 0.9, Parameters: signals.Parameters{"unit": map[string]any{"cpus": 0.01}, "time_zone": "UTC"}}

@@ -88,6 +88,17 @@ func TestRefusedWindows(t *testing.T) {
 	}
 }
 
+// A window that never opens is refused, and the others are checked. No text for its days has that meaning today: each weekday exists.
+func TestWindowThatNeverOpens(t *testing.T) {
+	ws := windows(t, WindowKeys{"a", "daily", "22:00", "05:00", "UTC", []string{"roll"}}, WindowKeys{"never", "daily", "05:00", "22:00", "UTC", []string{"roll"}})
+	ws[1].days = rule{months: []time.Month{time.February}, monthDays: []int{30}}
+	r := &reader{}
+	ws.check(r, works())
+	if want := "windows[1].days: has no day on which the window opens within a year"; len(r.problems) != 1 || r.problems[0].Error() != want {
+		t.Errorf("problems %v, want %s", r.problems, want)
+	}
+}
+
 // Work that waits may begin at the time that the text names, and not before.
 func TestWindowsOpenWhenTheySay(t *testing.T) {
 	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Africa/Casablanca"}

@@ -89,7 +89,7 @@ no places of copies, so the targets of both follow the sums of the requests.`,
 	}
 	cmd.Flags().StringVar(&with.Against, "against", "", "compare with the recorded policy since that `TIME`, such as 7d, or in a file of records")
 	cmd.Flags().StringArrayVar(&with.Bounds, "bound", nil, "`NAME=PERCENT` by which cost, unmet, wait or disruption may get worse (default 5%); may be repeated")
-	cmd.Flags().StringVar(&with.Prices, "prices", "", "`FILE` of prices, as of a scenario (default: the cost is what the machines offered)")
+	cmd.Flags().StringVar(&with.Prices, "prices", "", "`FILE` of prices, as of a scenario (default: of weir.yaml; without a price of each market the cost is what the machines offered)")
 	cli.OutputFlag(cmd)
 	return cmd
 }

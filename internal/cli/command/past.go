@@ -176,6 +176,6 @@ func (s *since) Set(text string) error {
 // Comparison are the flags of "weir config validate" that compare the file of a pool with its past.
 type Comparison struct {
 	Against string   // a time such as 7d, or a file of records
-	Prices  string   // a table of prices; empty: the cost is what the machines offered
+	Prices  string   // a table of prices; empty: those of weir.yaml, or else the cost is what the machines offered
 	Bounds  []string // NAME=PERCENT
 }

@@ -36,22 +36,26 @@ Each copy on a machine that is away is listed with its new place, or why it has 
 group that is away, or whose machines are all in a zone that is away, gets no machine.
 
 --prices prints what an hour of the machines costs now and by the plan, by group, and
---price with other prices. Decisions do not depend on prices.`,
+--price with other prices: of the file, or of the prices block of weir.yaml. A pool with
+"distribution: cheapest" decides with the other prices of weir.yaml too.`,
 		Example: `  weir plan
   weir plan default --output json
   weir plan --without node/i-1,zone/eu-west-1a
   weir plan web --need web=80cpus --need mail=4cpus,2000mem
-  weir plan --prices prices.csv --price 'spot*2'`,
+  weir plan --price 'spot*2'
+  weir plan --prices prices.csv --price group/blue*0.5`,
 		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			w, err := f.change()
 			if err != nil {
 				return usage.New(err)
 			}
-			costs, err := f.costs()
+			configs, _ := cli.RunningConfigs()
+			costs, err := f.costs(configs)
 			if err != nil {
 				return usage.New(err)
 			}
+			w.Prices = costs.factors
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				r, err := view.RequestWhatIf(ctx, b, cli.Cluster, cli.Pool, w)
 				if err != nil {
@@ -79,8 +83,8 @@ group that is away, or whose machines are all in a zone that is away, gets no ma
 	}
 	cmd.Flags().StringSliceVar(&f.without, "without", nil, "as if these machines were away: `node/ID`, group/ID or zone/NAME")
 	cmd.Flags().StringArrayVar(&f.need, "need", nil, "as if an app requested this: `APP=AMOUNT`, such as web=80cpus or web=80cpus,2000mem; may be repeated")
-	cmd.Flags().StringVar(&f.prices, "prices", "", "`FILE` of prices, as of a scenario of weir simulate")
-	cmd.Flags().StringArrayVar(&f.factors, "price", nil, "with --prices: `WHAT*FACTOR`, where WHAT is spot, on-demand, a type or group/ID; may be repeated")
+	cmd.Flags().StringVar(&f.prices, "prices", "", "`FILE` of prices, as of a scenario of weir simulate (default with --price: of weir.yaml)")
+	cmd.Flags().StringArrayVar(&f.factors, "price", nil, "with other prices: `WHAT*FACTOR`, where WHAT is spot, on-demand, a type or group/ID; may be repeated")
 	cli.OutputFlag(cmd)
 	return cmd
 }

@@ -10,50 +10,41 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 )
-
-// maxPrices bounds a table of prices in bytes.
-const maxPrices = 16 << 20
 
 // costs are prices with assumed changes.
 type costs struct {
 	prices  *price.Prices // nil: no cost is printed
-	factors []factor
+	factors []api.PriceFactor
 }
 
-// factor changes some prices.
-type factor struct {
-	of string // spot, on-demand, a type or group/ID
-	by float64
-}
-
-// costs reads the prices of the flags.
-func (f assumed) costs() (c costs, err error) {
+// parseFactors reads the flags that change prices.
+func (f assumed) parseFactors() (all []api.PriceFactor, err error) {
 	for _, text := range f.factors {
 		i := strings.LastIndex(text, "*")
 		by, err := strconv.ParseFloat(text[i+1:], 64)
 		if i < 1 || err != nil || !(by >= 0 && by <= 1000) {
-			return c, fmt.Errorf("--price %q: want WHAT*FACTOR, such as spot*2", text)
+			return nil, fmt.Errorf("--price %q: want WHAT*FACTOR, such as spot*2", text)
 		}
-		c.factors = append(c.factors, factor{text[:i], by})
+		all = append(all, api.PriceFactor{Of: text[:i], By: by})
 	}
-	if f.prices == "" {
-		if len(f.factors) > 0 {
-			return c, errors.New("--price changes the prices of a file: add --prices FILE")
-		}
-		return c, nil
-	}
-	data, err := inputfile.Read(f.prices, maxPrices)
-	if err != nil {
-		return c, err
-	}
-	c.prices = &price.Prices{}
-	return c, c.prices.AddTable(f.prices, data)
+	return all, nil
 }
 
-// of returns the cost of an hour of each group. The type of a group is that of its newest machine.
+// costs reads the prices of the flags, or those of weir.yaml in a folder if the flags only change prices.
+func (f assumed) costs(dir string) (c costs, err error) {
+	if c.factors, err = f.parseFactors(); err != nil || f.prices == "" && len(c.factors) == 0 {
+		return c, err
+	}
+	if c.prices, err = config.PricesOf(dir, f.prices); err == nil && c.prices == nil {
+		err = errors.New("--price changes prices, and weir.yaml names none: add --prices FILE, or a block prices")
+	}
+	return c, err
+}
+
+// of returns the cost of an hour of each group.
 func (c costs) of(r api.TickRecord) ([]api.GroupCost, error) {
 	if c.prices == nil || r.Result == nil {
 		return nil, nil
@@ -61,39 +52,60 @@ func (c costs) of(r api.TickRecord) ([]api.GroupCost, error) {
 	used := make([]bool, len(c.factors))
 	var rows []api.GroupCost
 	for _, g := range r.Snapshot.Groups {
-		kind, weight, newest := "", 1.0, time.Time{}
-		seen := r.State.Groups[g.ID].Seen
-		for _, name := range slices.Sorted(maps.Keys(seen)) {
-			if m := seen[name]; m.Weight > 0 && !m.Launched.Before(newest) {
-				kind, weight, newest = name, m.Weight, m.Launched
-			}
-		}
-		market := price.Market{Type: kind, Spot: g.Kind == "sfr"}
-		now, planned := g.Fulfilled/weight, float64(r.Result.Groups[g.ID])/weight
-		hour, err := c.prices.Between(market, r.At, r.At.Add(time.Hour))
+		markets := marketsOf(g, r.State.Groups[g.ID])
+		hour, assumed, err := c.perWeight(g.ID, markets, r.At, used)
+		planned := float64(r.Result.Groups[g.ID])
 		switch {
-		case err == nil || now+planned == 0:
-		case kind == "":
-			return nil, fmt.Errorf("group %s: no machine of it has joined, so its type is unknown: add a row for %s without a type to the table of prices", g.ID, market)
+		case err == nil || g.Fulfilled+planned == 0:
+		case markets[0].InstanceType == "":
+			return nil, fmt.Errorf("group %s: no machine of it has joined, so its type is unknown: add a row for %s without a type to the table of prices", g.ID, markets[0])
 		default:
 			return nil, fmt.Errorf("group %s: %w", g.ID, err)
 		}
-		row := api.GroupCost{Group: g.ID, Market: market.String(), Now: now * hour.Float(), Plan: planned * hour.Float()}
-		row.Assumed = row.Plan
+		rows = append(rows, api.GroupCost{Group: g.ID, Market: api.MarketsName(markets), Now: g.Fulfilled * hour, Plan: planned * hour, Assumed: planned * assumed})
+	}
+	if i := slices.Index(used, false); i >= 0 {
+		groups := map[string]bool{}
+		for _, r := range rows {
+			groups["group/"+r.Group+" ("+r.Market+")"] = true
+		}
+		return nil, fmt.Errorf("--price %q: no group has such machines; groups are %s", c.factors[i].Of, strings.Join(slices.Sorted(maps.Keys(groups)), ", "))
+	}
+	return rows, nil
+}
+
+// perWeight returns the price of an hour of a weight of 1 in some markets, and that with the factors, which it marks as used. A market
+// with more machines counts more.
+func (c costs) perWeight(group string, markets []api.MarketOffer, at time.Time, used []bool) (hour, assumed float64, err error) {
+	weight := 0.0
+	for _, m := range markets {
+		money, failed := c.prices.At(price.Market{Type: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, at)
+		if failed != nil {
+			err = errors.Join(err, failed)
+		}
+		with, n := money.Float(), float64(max(1, m.Count))
 		for i, f := range c.factors {
-			if f.of == market.Type || f.of == "group/"+g.ID || f.of == "spot" && market.Spot || f.of == "on-demand" && !market.Spot {
-				row.Assumed *= f.by
+			if f.Applies(group, m) {
+				with *= f.By
 				used[i] = true
 			}
 		}
-		rows = append(rows, row)
+		hour, assumed, weight = hour+n*money.Float(), assumed+n*with, weight+n*m.Weight
 	}
-	if i := slices.Index(used, false); i >= 0 {
-		markets := map[string]bool{}
-		for _, r := range rows {
-			markets["group/"+r.Group+" ("+r.Market+")"] = true
+	return hour / weight, assumed / weight, err
+}
+
+// marketsOf returns the markets of a group's machines, at least one. Without any it is of the newest type that was seen, which is empty
+// if there is none.
+func marketsOf(g api.GroupSnapshot, of api.GroupState) []api.MarketOffer {
+	if len(of.Markets) > 0 {
+		return of.Markets
+	}
+	m, newest := api.MarketOffer{Weight: 1, Spot: g.Kind == "sfr"}, time.Time{}
+	for _, name := range slices.Sorted(maps.Keys(of.Seen)) {
+		if seen := of.Seen[name]; seen.Weight > 0 && !seen.Launched.Before(newest) {
+			m.InstanceType, m.Weight, newest = name, seen.Weight, seen.Launched
 		}
-		return nil, fmt.Errorf("--price %q: no group has such machines; groups are %s", c.factors[i].of, strings.Join(slices.Sorted(maps.Keys(markets)), ", "))
 	}
-	return rows, nil
+	return []api.MarketOffer{m}
 }

@@ -96,6 +96,9 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 			fmt.Fprintln(cli.Stdout, line)
 		}
 	}
+	for _, line := range explain.Markets(*r) {
+		fmt.Fprintln(cli.Stdout, line)
+	}
 	if p := r.Case.Places; p != nil {
 		for _, h := range p.Headroom {
 			fmt.Fprintln(cli.Stdout, h.Text())

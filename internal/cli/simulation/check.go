@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -70,6 +71,7 @@ func (s scenario) warnings(policies []policy) (out []string) {
 	}
 	if s.prices != nil {
 		out = append(out, s.prices.Gaps()...)
+		out = append(out, s.agedPrices()...)
 	}
 	for _, p := range policies {
 		out = append(out, s.bounds(p)...)
@@ -79,6 +81,17 @@ func (s scenario) warnings(policies []policy) (out []string) {
 		out = append(out, fmt.Sprintf("the pool's file has group %s, and the scenario has no machines for it: add it to groups", id))
 	}
 	return out
+}
+
+// agedPrices warns of prices that are too old or too late for the run, as a pool does.
+func (s scenario) agedPrices() []string {
+	var markets []price.Market
+	for _, id := range slices.Sorted(maps.Keys(s.file.Groups)) {
+		if m := groupOf(id, s.file.Groups[id]).Market; !slices.Contains(markets, m) {
+			markets = append(markets, m)
+		}
+	}
+	return s.prices.Aged(markets, s.start, s.start.Add(s.length))
 }
 
 // bounds warns of demand that a pool cannot hold at its limits.

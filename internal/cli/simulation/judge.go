@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,12 +13,12 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
-	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -53,12 +54,9 @@ func Compare(ctx context.Context, cli *connect.CLI, c command.Comparison, poolFi
 	if err != nil {
 		return err
 	}
-	if c.Prices != "" {
-		prices, err := readTable(c.Prices)
-		if err != nil {
-			return usage.New(err)
-		}
-		before.Prices, after.Prices = prices, prices
+	unpriced, err := setPrices(&before, &after, filepath.Dir(filepath.Dir(poolFile)), c.Prices)
+	if err != nil {
+		return usage.New(err)
 	}
 	if err := errors.Join(before.Validate(), after.Validate()); err != nil {
 		return usage.New(err)
@@ -67,18 +65,27 @@ func Compare(ctx context.Context, cli *connect.CLI, c command.Comparison, poolFi
 	if err != nil {
 		return err
 	}
-	out := compare(results, bounds, c.Prices != "")
+	out := compare(results, bounds, before.Prices != nil)
 	out.Cluster, out.Pool, out.Notes = cli.Cluster, cli.Pool, notes(p.Notes(), p.unreadable)
+	if unpriced != "" {
+		out.Notes = append(slices.Clone(out.Notes), unpriced)
+	}
 	return (&commands{cli}).printCheck(out)
 }
 
-func readTable(path string) (*price.Prices, error) {
-	data, err := inputfile.Read(path, maxInput)
-	if err != nil {
-		return nil, err
+// setPrices sets the prices of two scenarios: those of a table, or those of the weir.yaml of a folder if they have each market. Otherwise
+// it returns why not.
+func setPrices(before, after *simulate.Scenario, dir, table string) (unpriced string, err error) {
+	prices, err := config.PricesOf(dir, table)
+	before.Prices, after.Prices = prices, prices
+	if err != nil || prices == nil || table != "" {
+		return "", err
 	}
-	out := &price.Prices{}
-	return out, out.AddTable(path, data)
+	if why := errors.Join(before.Validate(), after.Validate()); why != nil {
+		before.Prices, after.Prices = nil, nil
+		return "the cost is what the machines offered, because a price of weir.yaml is missing: " + decide.OneLine(why.Error()), nil
+	}
+	return "", nil
 }
 
 func parseBounds(texts []string) (map[string]float64, error) {

@@ -144,7 +144,7 @@ func dialSignal(cluster, pool string) func(ask.Endpoint, ask.RequestSpec) ask.Cl
 	return func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
 		return sigproto.NewClient(sigproto.ClientConfig{
 			Address: e.Address, Columnar: e.Columnar,
-			Hello: sigproto.Hello{Parameters: r.Parameters, Cluster: cluster, Pool: pool, Setpoint: r.Setpoint},
+			Hello: sigproto.Hello{Parameters: r.Parameters, Cluster: cluster, Pool: pool, Setpoint: r.Setpoint, Launch: r.Launch},
 			CheckPeer: func(pid int) error {
 				if e.Group != 0 && !supervise.BelongsTo(pid, e.Group) {
 					return fmt.Errorf("process %d listens there, which does not belong to process %d that bootstrap started", pid, e.Group)

@@ -156,11 +156,11 @@ func (p *poolDependencies) summarize(ctx context.Context, r api.TickRecord) erro
 
 // world returns a loop's dependencies, except those of its term.
 func (p *poolDependencies) world(a autoscaling) autoscaler.World {
-	return autoscaler.World{
+	return pricesOf(a.service.Prices).into(autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
 		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: autoscaler.EncodedLedger{Bytes: p.ledger}, Summarize: p.summarize, Orders: p.orders,
-		Version: daemon.BuildVersion(), Places: p.places, NodeScheduler: p.nodes.Scheduler, Gone: p.nodes.Gone, Cost: costOf(a.service.Prices),
-	}
+		Version: daemon.BuildVersion(), Places: p.places, NodeScheduler: p.nodes.Scheduler, Gone: p.nodes.Gone,
+	})
 }
 
 // places implements autoscaler.World.Places.

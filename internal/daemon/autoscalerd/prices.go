@@ -3,8 +3,10 @@ package autoscalerd
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/price"
@@ -17,25 +19,51 @@ import (
 type priceFiles struct {
 	of     *config.Prices
 	state  string // of the files that were read
+	at     time.Time
 	prices *price.Prices
 	err    error
 }
 
-// costOf returns the port of a loop for the cost of its pool; nil: weir.yaml names no prices.
-func costOf(of *config.Prices) func(*api.TickRecord, []pools.Node, func(string) bool) *api.Cost {
+// pricesOf returns the prices of a block; nil: weir.yaml names no prices.
+func pricesOf(of *config.Prices) *priceFiles {
 	if of == nil {
 		return nil
 	}
-	f := &priceFiles{of: of}
-	return f.cost
+	return &priceFiles{of: of}
 }
 
-// cost implements autoscaler.World.Cost. If the files cannot be read, the machines have no price.
-func (f *priceFiles) cost(r *api.TickRecord, nodes []pools.Node, quarantined func(id string) bool) *api.Cost {
+// into sets the ports of a loop for prices.
+func (f *priceFiles) into(w autoscaler.World) autoscaler.World {
+	if f != nil {
+		w.Cost, w.Price = f.cost, f.price
+	}
+	return w
+}
+
+// read reads the files again if they changed.
+func (f *priceFiles) read() {
 	if state := f.stat(); state != f.state {
 		f.state = state
 		f.prices, f.err = f.of.Read()
 	}
+}
+
+// price implements autoscaler.World.Price. The files are the same for all calls with one time.
+func (f *priceFiles) price(_ string, m api.MarketOffer, at time.Time) (perHour float64, err error) {
+	if !at.Equal(f.at) {
+		f.read()
+		f.at = at
+	}
+	if f.err != nil {
+		return 0, f.err
+	}
+	money, err := f.prices.At(price.Market{Type: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, at)
+	return money.Float(), err
+}
+
+// cost implements autoscaler.World.Cost. If the files cannot be read, the machines have no price.
+func (f *priceFiles) cost(r *api.TickRecord, nodes []pools.Node, quarantined func(id string) bool) *api.Cost {
+	f.read()
 	prices := f.prices
 	if f.err != nil {
 		prices = &price.Prices{}

@@ -107,6 +107,25 @@ func (s *samples) boots(groups map[string]api.GroupState) {
 	}
 }
 
+// markets adds what the groups cost.
+func (s *samples) markets(all []api.GroupMarket) {
+	price, missing, interruptions := map[string]float64{}, map[string]float64{}, map[string]float64{}
+	for _, m := range all {
+		if missing[m.Group] = 0; m.Why != "" {
+			missing[m.Group] = 1
+		}
+		if m.PerHour != nil {
+			price[m.Group] = *m.PerHour
+		}
+		if m.Interruptions > 0 {
+			interruptions[m.Group] = m.Interruptions
+		}
+	}
+	s.each("group_price", price, larger)
+	s.each("group_price_missing", missing, larger)
+	s.each("group_interruptions", interruptions, larger)
+}
+
 func (s *samples) snapshot(r api.TickRecord) {
 	view := r.Snapshot
 	s.add("groups_capacity", view.Target)
@@ -197,6 +216,7 @@ func (s *samples) decision(c api.Case, result api.CaseResult, d api.TickDetail) 
 			}
 		}
 	}
+	s.markets(c.Markets)
 	for _, kind := range resource.Kinds() {
 		if amount, requested := d.Request.Get(kind); requested {
 			s.amount("pool_request", amount, kind)

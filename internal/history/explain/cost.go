@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 )
 
@@ -63,6 +64,9 @@ func writeCost(w io.Writer, c *api.Cost) {
 		return
 	}
 	fmt.Fprintf(w, "\ncost per hour: %s%s\n", hourlyCost(*c), unknownCost(*c))
+	for _, line := range c.Aged {
+		terminal.Problem(w, line)
+	}
 	for _, p := range c.Parts {
 		hour := "unknown"
 		if p.PerHour != nil {

@@ -60,9 +60,14 @@ func NeverJoin(r api.TickRecord) (lines []string) {
 	held := plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, group := range slices.Sorted(maps.Keys(r.Case.Stuck)) {
 		text := r.Case.Stuck[group]
-		if b, is := held[group]; !is || !strings.HasSuffix(text, b.Why) {
+		if b, is := held[group]; !is || !SameCause(text, b) {
 			lines = append(lines, text)
 		}
 	}
 	return lines
+}
+
+// SameCause reports whether a backoff is that of a group whose machines never join, for the reason of Case.Stuck.
+func SameCause(stuck string, b api.GroupBackoff) bool {
+	return stuck != "" && strings.HasSuffix(stuck, b.Why)
 }

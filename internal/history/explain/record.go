@@ -152,6 +152,9 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 	for _, group := range slices.Sorted(maps.Keys(r.Case.Keeps)) {
 		fmt.Fprintf(w, "  ! %s keeps its nodes: %s\n", group, r.Case.Keeps[group])
 	}
+	for _, line := range Markets(r) {
+		fmt.Fprintf(w, "  %s\n", line)
+	}
 	if short := r.Detail.Distribution.Shortfall; short != 0 {
 		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound, keeps nodes for their copies, or is not changed\n", short)
 	}

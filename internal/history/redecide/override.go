@@ -1,6 +1,7 @@
 package redecide
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,12 +31,17 @@ func transfers() map[string]func(to, from *api.Case) {
 		"autoscaling.target_capacity_margin": policy(func(to, from *api.DecisionPolicy) {
 			to.MarginUp, to.MarginDown = from.MarginUp, from.MarginDown
 		}),
-		"autoscaling.margin_up":                              policy(func(to, from *api.DecisionPolicy) { to.MarginUp = from.MarginUp }),
-		"autoscaling.margin_down":                            policy(func(to, from *api.DecisionPolicy) { to.MarginDown = from.MarginDown }),
-		"autoscaling.combine":                                policy(func(to, from *api.DecisionPolicy) { to.Combine = from.Combine }),
-		"autoscaling.excluded_resources":                     policy(func(to, from *api.DecisionPolicy) { to.Excluded = from.Excluded }),
-		"autoscaling.cooldown.up":                            policy(func(to, from *api.DecisionPolicy) { to.Cooldown.Up = from.Cooldown.Up }),
-		"autoscaling.cooldown.down":                          policy(func(to, from *api.DecisionPolicy) { to.Cooldown.Down = from.Cooldown.Down }),
+		"autoscaling.margin_up":          policy(func(to, from *api.DecisionPolicy) { to.MarginUp = from.MarginUp }),
+		"autoscaling.margin_down":        policy(func(to, from *api.DecisionPolicy) { to.MarginDown = from.MarginDown }),
+		"autoscaling.combine":            policy(func(to, from *api.DecisionPolicy) { to.Combine = from.Combine }),
+		"autoscaling.excluded_resources": policy(func(to, from *api.DecisionPolicy) { to.Excluded = from.Excluded }),
+		"autoscaling.cooldown.up":        policy(func(to, from *api.DecisionPolicy) { to.Cooldown.Up = from.Cooldown.Up }),
+		"autoscaling.cooldown.down":      policy(func(to, from *api.DecisionPolicy) { to.Cooldown.Down = from.Cooldown.Down }),
+		"autoscaling.distribution": policy(func(to, from *api.DecisionPolicy) {
+			to.Distribution, to.InterruptedWork = from.Distribution, cmp.Or(to.InterruptedWork, from.InterruptedWork)
+		}),
+		"autoscaling.max_share":                              policy(func(to, from *api.DecisionPolicy) { to.MaxShare = from.MaxShare }),
+		"autoscaling.interrupted_work":                       policy(func(to, from *api.DecisionPolicy) { to.InterruptedWork = from.InterruptedWork }),
 		"autoscaling.budgets":                                policy(func(to, from *api.DecisionPolicy) { to.Budgets = from.Budgets }),
 		"autoscaling.ignorance_max":                          policy(func(to, from *api.DecisionPolicy) { to.UnknownNeedMax = from.UnknownNeedMax }),
 		"autoscaling.instance_loss_threshold":                policy(func(to, from *api.DecisionPolicy) { to.LossThreshold = from.LossThreshold }),

@@ -125,6 +125,7 @@ func TestParseOverride(t *testing.T) {
 		"autoscaling.budgets": "[{direction: down, within: 1h, at_most: 10%}]", "autoscaling.ignorance_max": "1h",
 		"autoscaling.prevent_scale_down_after_capacity_loss": "true", "autoscaling.instance_loss_threshold": "2",
 		"autoscaling.setpoint": "0.6", "autoscaling.target_capacity_margin": "0.2", "autoscaling.margin_up": "0.2", "autoscaling.margin_down": "0.2",
+		"autoscaling.distribution": "cheapest", "autoscaling.max_share": "0.5", "autoscaling.interrupted_work": "8h",
 	}
 	for _, key := range OverrideKeys() {
 		value := values[key]

@@ -340,5 +340,11 @@ func (b *spending) cost() api.Cost {
 	if len(out.Unpriced()) > 0 {
 		out.Files = b.prices.Files()
 	}
+	var sold []price.Market
+	for of := range b.markets {
+		sold = append(sold, price.Market{Type: of.InstanceType, Zone: of.Zone, Spot: of.Spot})
+	}
+	slices.SortFunc(sold, func(x, y price.Market) int { return strings.Compare(x.String(), y.String()) })
+	out.Aged = b.prices.Aged(sold, b.r.At, b.r.At)
 	return out
 }

@@ -206,6 +206,14 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 	for _, line := range explain.NeverJoin(r) {
 		add("%s", line)
 	}
+	if r.Cost != nil {
+		for _, line := range r.Cost.Aged {
+			add("%s", line)
+		}
+	}
+	for _, line := range explain.OldMarkets(r) {
+		add("%s", line)
+	}
 	if r.Detail != nil && r.Result != nil && r.Case != nil {
 		warnOfDecision(s, r.At, *r.Case, *r.Result, *r.Detail)
 	}

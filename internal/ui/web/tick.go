@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -264,6 +265,9 @@ func (v *tickView) groups(t api.Summary, r *api.TickRecord) {
 			one.Facts = r.State.Groups[g.ID].Boots.Lines("")
 			if r.Case != nil && r.Case.Stuck[g.ID] != "" {
 				one.Facts = append(one.Facts, r.Case.Stuck[g.ID])
+			}
+			if m, known := explain.Market(*r, g.ID); known {
+				one.Facts = append(one.Facts, m.Text())
 			}
 		}
 		if g.Backoff {

@@ -40,6 +40,7 @@ type NodeFacts struct {
 	Allocated   resource.Vector `json:"allocated"`
 	Tasks       int             `json:"tasks"`
 	BatchTasks  int             `json:"batch_tasks,omitempty"`
+	Unready     int             `json:"unready,omitempty"`  // the part of Tasks that is not ready to serve
 	Draining    bool            `json:"draining,omitempty"` // cordoned: accepts no new tasks
 	SafeToEvict bool            `json:"safe_to_evict"`
 	// Priority is that of a Node: the maximum over its tasks of 2 x cpus + mem / 1000 MB, as in

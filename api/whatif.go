@@ -15,6 +15,8 @@ type WhatIf struct {
 	Without []string `json:"without,omitempty"`
 	// Need is what the signals of these apps request.
 	Need map[string]resource.Request `json:"need,omitempty"`
+	// Rotate are rotations that operators order.
+	Rotate []StaleMark `json:"rotate,omitempty"`
 }
 
 // Bounds of a WhatIf.
@@ -24,12 +26,12 @@ const (
 )
 
 // Empty reports whether w changes nothing.
-func (w WhatIf) Empty() bool { return len(w.Without) == 0 && len(w.Need) == 0 }
+func (w WhatIf) Empty() bool { return len(w.Without)+len(w.Need)+len(w.Rotate) == 0 }
 
 // Validate returns an error if w is too large.
 func (w WhatIf) Validate() error {
-	if len(w.Without)+len(w.Need) > maxWhatIf {
-		return fmt.Errorf("%d changes, at most %d are allowed", len(w.Without)+len(w.Need), maxWhatIf)
+	if n := len(w.Without) + len(w.Need) + len(w.Rotate); n > maxWhatIf {
+		return fmt.Errorf("%d changes, at most %d are allowed", n, maxWhatIf)
 	}
 	if slices.ContainsFunc(w.Without, func(name string) bool { return len(name) > maxWhatIfBytes }) {
 		return errors.New("a name is too long")

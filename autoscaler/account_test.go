@@ -77,9 +77,9 @@ func TestMarkedNodeThatIsRemovedIsOrderedOnce(t *testing.T) {
 	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: 100, Target: 4, Join: 5 * time.Minute}, w.now.Add(-time.Hour))
 	w.groups[0].Advance(w.now)
 	w.mark("a")
-	wantOps(t, w.tick(), "set target a: 8")
+	wantOps(t, w.tick(), "set target a: 5")
 	w.remove("a-1")
-	for i := range 20 {
+	for i := range 60 {
 		if w.tick(); i == 5 {
 			w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 0 })
 		}

@@ -508,13 +508,13 @@ func (d *day) checkTick(r *api.TickRecord) {
 	}
 }
 
-// checkProofs checks that no node with tasks is removed without a proof, except by a roll.
+// checkProofs checks that no node with tasks is removed without a proof.
 func (d *day) checkProofs(r *api.TickRecord) {
 	for _, ids := range r.Result.Terminate {
 		for _, id := range ids {
 			n := r.Case.Nodes[slices.IndexFunc(r.Case.Nodes, func(n api.Candidate) bool { return n.ID == id })]
 			proved := r.Case.Places == nil && !r.State.PlacesAnswered || r.Case.Places != nil && slices.Contains(r.Case.Places.Leave, id)
-			if n.Tasks > 0 && !proved && !n.Stale && !n.Draining {
+			if n.Tasks > 0 && !proved && !n.Draining {
 				d.t.Fatalf("%s is removed, and its %d tasks have no other place", id, n.Tasks)
 			}
 		}

@@ -25,7 +25,7 @@ func Question(c api.Case, machines map[string]api.Machine, gone, aside []string)
 		case leave[n.ID]:
 		case n.Instance == api.InstanceTerminating:
 			q.Gone = append(q.Gone, n.ID)
-		case n.Stale || n.Unhealthy || n.Repairing:
+		case n.Unhealthy || n.Repairing:
 			q.Aside = append(q.Aside, n.ID)
 		}
 	}
@@ -37,7 +37,7 @@ func Question(c api.Case, machines map[string]api.Machine, gone, aside []string)
 func candidates(c api.Case) []string {
 	scaled := make(map[string]bool, len(c.Groups))
 	for _, g := range c.Groups {
-		scaled[g.ID] = !g.Stale && !keepsNodes(c, g.ID)
+		scaled[g.ID] = !keepsNodes(c, g.ID)
 	}
 	nodes := make(map[string]*api.Candidate, len(c.Nodes))
 	for i := range c.Nodes {
@@ -51,7 +51,7 @@ func candidates(c api.Case) []string {
 	turns := map[string]int{}
 	for _, id := range plan.Order(c.Nodes, c.Limits) {
 		n := nodes[id]
-		if !scaled[n.Group] || !n.Node.Joined() || n.Stale || n.Draining {
+		if !scaled[n.Group] || !n.Node.Joined() || n.Draining {
 			continue
 		}
 		all = append(all, candidate{id, turns[n.Group]})

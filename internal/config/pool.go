@@ -35,6 +35,7 @@ type Pool struct {
 	Machines map[string]Amounts `yaml:"machines"`
 	Headroom []Headroom         `yaml:"headroom"`
 	Windows  Windows            `yaml:"windows"`
+	Rotation Rotation           `yaml:"rotation"`
 	Ledger   Ledger             `yaml:"ledger"`
 
 	document document
@@ -230,6 +231,7 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.signalProblems()...)
 	ps = append(ps, p.healthProblems()...)
 	ps = append(ps, p.headroomProblems()...)
+	ps = append(ps, p.rotationProblems()...)
 	ps = append(ps, p.Windows.problems(d)...)
 	ps = append(ps, p.Ledger.problems(d)...)
 	for _, group := range slices.Sorted(maps.Keys(p.Machines)) {

@@ -258,6 +258,8 @@ func shownLeaf(v any) (shown any, ok bool) {
 	switch x := v.(type) {
 	case time.Duration:
 		return seconds.Short(x), true
+	case Age:
+		return ageText(time.Duration(x)), true
 	case Seconds:
 		return seconds.Short(time.Duration(x)), true
 	case judge.Duration:

@@ -70,11 +70,11 @@ type RotationRule struct {
 	Total   int    `json:"machines"`
 	Left    int    `json:"left"`
 	Unknown int    `json:"unknown,omitempty"`
-	First   string `json:"first,omitempty"`   // a machine that matches
+	First   string `json:"first,omitempty"` // a machine that matches
 	// Groups is Left by group.
 	Groups  map[string]int `json:"groups,omitempty"`
-	Waits   string `json:"waits,omitempty"`   // why none is replaced now
-	Refused string `json:"refused,omitempty"` // why the rule is not followed
+	Waits   string         `json:"waits,omitempty"`   // why none is replaced now
+	Refused string         `json:"refused,omitempty"` // why the rule is not followed
 }
 
 // Text returns one line: "rotation of age>20d: 4 of 10 machines are left, 3 were replaced".
@@ -122,4 +122,14 @@ func (r *Rotation) Alarms() (lines []string) {
 		lines = append(lines, "rotation halted: "+r.Halted)
 	}
 	return lines
+}
+
+// RotationSummary is the short form of a Rotation.
+type RotationSummary struct {
+	Left     int `json:"left"` // machines that are to be replaced
+	Replaced int `json:"replaced,omitempty"`
+	Trials   int `json:"trials,omitempty"` // new machines that have not passed their gate
+	// Text is about the first rules, and what they wait for. Alarms are why the rotations do not go on until an operator acts.
+	Text   string   `json:"text,omitempty"`
+	Alarms []string `json:"alarms,omitempty"`
 }

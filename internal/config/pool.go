@@ -36,7 +36,9 @@ type Pool struct {
 	Headroom []Headroom         `yaml:"headroom"`
 	Windows  Windows            `yaml:"windows"`
 	Rotation Rotation           `yaml:"rotation"`
-	Ledger   Ledger             `yaml:"ledger"`
+	// Migration is Clusterman's form of a rotation. It is nil after loading.
+	Migration *Migration `yaml:"node_migration"`
+	Ledger    Ledger     `yaml:"ledger"`
 
 	document document
 }
@@ -136,6 +138,7 @@ func (p Pool) withDefaults() Pool {
 	if p.Draining.ThresholdS == 0 && !p.document.given("draining.draining_time_threshold_seconds") {
 		p.Draining.ThresholdS = int((30 * time.Minute).Seconds())
 	}
+	p.Rotation, p.Migration = p.Migration.rotation(p.Rotation), nil
 	p.Signals = slices.Clone(p.Signals)
 	for _, one := range []*Signal{p.Signal, p.OldSignal} {
 		if one == nil {

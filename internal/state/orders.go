@@ -197,7 +197,9 @@ const (
 )
 
 // Rotate orders a rotation of the machines that match a condition. It replaces an earlier one.
-func (o *Orders) Rotate(ctx context.Context, m api.StaleMark) error { return o.set(ctx, rotateOrder, m) }
+func (o *Orders) Rotate(ctx context.Context, m api.StaleMark) error {
+	return o.set(ctx, rotateOrder, m)
+}
 
 // ResumeRotation resumes the rotations after one has halted, and follows the rules again that were refused. It has an end.
 func (o *Orders) ResumeRotation(ctx context.Context, n api.Note) error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -204,10 +205,28 @@ func (c *list) tick(s api.Summary, f Facts) {
 			c.add(Condition{Rank: Degraded, Word: "Provider refuses", Key: "provider/" + h.Name, Why: h.Why})
 		}
 	}
+	c.rotation(s.Rotation)
 	for i, p := range s.Problems {
 		c.add(Condition{Rank: Degraded, Word: "Problem", Key: fmt.Sprint("problem/", i), Why: p})
 	}
 	c.nodes(s, f)
+}
+
+// rotation adds what is replaced, and why that does not go on.
+func (c *list) rotation(r *api.RotationSummary) {
+	if r == nil {
+		return
+	}
+	for i, line := range r.Alarms {
+		word := "Rotation refused"
+		if strings.HasPrefix(line, "rotation halted") {
+			word = "Rotation halted"
+		}
+		c.add(Condition{Rank: Degraded, Word: word, Key: fmt.Sprint("rotation/", i), Why: line})
+	}
+	if len(r.Alarms) == 0 && r.Left > 0 {
+		c.add(Condition{Rank: Changing, Word: "Rotating", Key: "rotation", Why: r.Text})
+	}
 }
 
 // nodes adds the nodes that do not serve. Facts has more about those of node health.

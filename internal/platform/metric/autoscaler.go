@@ -78,6 +78,8 @@ func autoscalerWork() []Metric {
 		{"weir_autoscaler_boot_seconds", Gauge, seconds, list("group", "market", "percentile"), "Time from the launch of a machine to the join of its node, by group and market (all: of the group): percentiles 50 and 95 of the last 50 machines of a market."},
 		{"weir_autoscaler_failed_boots", Gauge, nodes, list("group"), "Machines of the group in a row that never joined. From failed_boots of the configuration on, the group grows by one machine at a time."},
 		{"weir_autoscaler_headroom_places", Gauge, "places", list("headroom", "state"), "Places of a headroom of the pool file: wanted, free on nodes that exist, ordered, or short. Absent: the scheduler does not count them."},
+		{"weir_autoscaler_rotation_machines", Gauge, nodes, list("state"), "Machines of the rotations: left, replaced, or on trial as new machines. Absent: nothing is to be replaced."},
+		{"weir_autoscaler_rotation_stopped", Gauge, "", nil, "1: a rotation halted or was refused, and waits for an operator."},
 		{"weir_autoscaler_nodes", Gauge, nodes, list("state"), "Instances of the pool by the state of their node."},
 		{"weir_autoscaler_drains", Gauge, nodes, list("state"), "Drains in progress, by state."},
 		{"weir_autoscaler_disruption_budget_left", Gauge, nodes, nil, "Nodes that may still be taken out of service. Absent: the pool has no disruption budget."},

@@ -249,3 +249,25 @@ func TestRequestOfATickEndsWithTheLease(t *testing.T) {
 	}
 	w.wantCalls()
 }
+
+// A tick that fails after the end of the lease does not hold it, also if nothing has noticed the end: the process was paused,
+// and the next holder works already.
+func TestTickThatOutlastsTheLease(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 2}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 9*cpusPerNode)
+	w.start()
+	w.memory.before = func() {
+		w.memory.fail = errors.New("the write has no answer")
+		w.lease.set(0)
+	}
+	w.now = w.now.Add(time.Minute)
+	if err := w.loop.Tick(t.Context(), w.now); !errors.Is(err, pools.ErrNotHolder) {
+		t.Errorf("Tick = %v, want pools.ErrNotHolder", err)
+	}
+	if r := w.ledger.last(t); !strings.Contains(strings.Join(append(r.Problems, r.Failed), " "), pools.ErrNotHolder.Error()) {
+		t.Errorf("the record has %q, failed %q: want the end of the lease", r.Problems, r.Failed)
+	}
+	w.wantCalls()
+}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -56,23 +57,20 @@ func newMachines(s *Scenario) *machines {
 		scenario: s, now: s.Start, end: s.at(s.Ticks), byID: map[string]*Node{}, cordons: map[string]bool{}, bill: newBill(s),
 	}
 	for _, g := range s.Groups {
-		started, first := false, 0
+		started := false
 		c := cloud.New(cloud.Config{
 			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
 			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot}, Weight: g.Weight}},
-			JoinAfter: func(id string) time.Duration {
+			Launch: func(number int) cloud.Launch {
 				m.bill.launch()
-				number := -1
-				if !started {
-					number, first = first, first+1
-				}
 				if s.past != nil {
-					return s.past.joins(g, id, m.now, number)
+					return s.past.launch(g, m.now, number, !started)
 				}
-				if number >= 0 {
-					return 0 // the machines of the start have joined
+				next := cloud.Launch{ID: fmt.Sprintf("%s-%d", g.ID, number)}
+				if started { // the machines of the start have joined
+					next.Join = max(g.Pending, g.Launch.at(draw(s.Seed, "launch", next.ID)))
 				}
-				return max(g.Pending, g.Launch.at(draw(s.Seed, "launch", id)))
+				return next
 			},
 			Ended: func(i pools.Instance, at time.Time, byProvider bool) { m.bill.end(g, i.Launched, at, byProvider) },
 		}, s.Start)
@@ -164,10 +162,10 @@ func (m *machines) adopt(now time.Time, g *group, instances []pools.Instance) {
 			m.interrupt(g, i)
 		}
 		if i.State == api.InstanceRunning && one.node == nil {
-			one.node = &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.Machine}
+			one.node = &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.machineOf(i.Weight)}
 			m.byID[i.ID] = one.node
 			m.nodes = append(m.nodes, one.node)
-			m.offered = m.offered.Add(g.Machine)
+			m.offered = m.offered.Add(one.node.Machine)
 		}
 		g.known = append(g.known, one)
 	}

@@ -1,12 +1,12 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -35,7 +36,6 @@ type past struct {
 	launches map[string]*pairs
 	drains   map[string]*pairs
 	ends     map[string]cordonEnd // of the work of cordoned machines
-	twins    map[*life]string     // the machines of the start
 	removals map[string]string    // the machine for a removal, by the id of the order
 }
 
@@ -59,11 +59,12 @@ type cordonEnd struct{ since, end time.Time }
 // never is a time after each run.
 const never = 100 * 365 * 24 * time.Hour
 
-// at returns when a launch or drain that begins now ends. every is the time between two ticks. twin returns the machine of the world for
-// a recorded one; empty: none. Of several at the same time a machine takes its own, or one without a machine.
-func (p *pairs) at(id string, now time.Time, every time.Duration, luck float64, twin func(*life) string) time.Time {
-	if p == nil || len(p.all) == 0 {
-		return now
+// take returns the recorded launch or drain that begins now, and uses it; nil: none does. every is the time between two ticks. twin
+// returns the machine of the world for a recorded one; empty: none. Of several at the same time a machine takes its own, or one without
+// a machine. id is that of the machine; empty: it takes the recorded one.
+func (p *pairs) take(id string, now time.Time, every time.Duration, twin func(*life) string) *pair {
+	if p == nil {
+		return nil
 	}
 	best, nearest, owned := -1, time.Duration(0), false
 	for i := p.used; i < len(p.all); i++ {
@@ -89,13 +90,26 @@ func (p *pairs) at(id string, now time.Time, every time.Duration, luck float64, 
 			best, nearest, owned = i, away, of != ""
 		}
 	}
-	if best >= 0 {
-		one := &p.all[best]
-		p.ids[one.of] = id
-		if one.used = true; one.to.IsZero() {
-			return now.Add(never)
-		}
-		return maxTime(now, one.to)
+	if best < 0 {
+		return nil
+	}
+	one := &p.all[best]
+	one.used, p.ids[one.of] = true, cmp.Or(id, one.of.id)
+	return one
+}
+
+// end returns when a launch or drain ends that begins now and took one.
+func (one *pair) end(now time.Time) time.Time {
+	if one.to.IsZero() {
+		return now.Add(never)
+	}
+	return maxTime(now, one.to)
+}
+
+// drawn returns when a launch or drain ends that begins now and took none: it takes as long as one of the recording.
+func (p *pairs) drawn(now time.Time, luck float64) time.Time {
+	if p == nil {
+		return now
 	}
 	ended := slices.DeleteFunc(slices.Clone(p.all), func(one pair) bool { return one.to.IsZero() })
 	if len(ended) == 0 {
@@ -166,10 +180,7 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, err
 	}
-	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}, twins: map[*life]string{}}
-	for id, one := range p.first() {
-		p.twins[one] = id
-	}
+	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}}
 	if recorded {
 		p.base = Policy{Cluster: r.cluster, Pool: r.pool, Drain: drain.Config{Threshold: 30 * 24 * time.Hour, EndSpot: r.endsSpot()}}
 	}
@@ -183,7 +194,7 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 		if joined.IsZero() && !one.chosen.IsZero() { // no record shows when a draining machine joins
 			joined = one.launched.Add(delays[one.group].P50)
 		}
-		if !one.launched.Before(r.start.at) && !slices.Contains(r.start.lives, one) {
+		if !one.launched.Before(r.start.at) && !one.initial {
 			add(p.launches, one.group, pair{of: one, from: one.launched, to: joined})
 		}
 		for _, from := range one.undone {
@@ -208,8 +219,8 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 		if g.Machine.IsZero() {
 			return Scenario{}, errors.New("no machine has joined in the recording, so the sizes of machines are unknown: give a longer time")
 		}
-		if g.Types > 1 {
-			r.note(fmt.Sprintf("group %s had machines of %d types: all count as %s", g.ID, g.Types, g.Market.Type))
+		if g.Types > max(1, len(g.sizes)) {
+			r.note(fmt.Sprintf("group %s had machines of %d types: those of one weight count as one type", g.ID, g.Types))
 		}
 		g.Interruptions, g.Launch = 0, Delay{} // the recording has them
 		s.Groups = append(s.Groups, g.Group)
@@ -322,9 +333,9 @@ func (p *past) Load(context.Context) (apply.Saved, bool, error) {
 	state := p.of.start.state
 	state.Groups = maps.Clone(state.Groups)
 	state.Joined = nil
-	for id, one := range p.first() {
+	for _, one := range p.of.start.lives {
 		if !one.joined.IsZero() && !one.joined.After(p.of.start.at) {
-			state.Joined = append(state.Joined, id)
+			state.Joined = append(state.Joined, one.id)
 		}
 	}
 	slices.Sort(state.Joined)
@@ -332,16 +343,6 @@ func (p *past) Load(context.Context) (apply.Saved, bool, error) {
 }
 
 func (*past) Save(context.Context, apply.Saved) error { return nil }
-
-// first returns the machines of the start by their ids in the world.
-func (p *past) first() map[string]*life {
-	out, count := map[string]*life{}, map[string]int{}
-	for _, one := range p.of.start.lives {
-		count[one.group]++
-		out[one.group+"-"+strconv.Itoa(count[one.group])] = one
-	}
-	return out
-}
 
 // leaving are the drain records of the start.
 type leaving struct {
@@ -351,15 +352,10 @@ type leaving struct {
 
 func (l leaving) Load(context.Context) ([]api.Drain, error) { return l.all, nil }
 
-// drainsOfStart returns the drain records of the start, with the ids in the world.
+// drainsOfStart returns the drain records of the machines of the start.
 func (p *past) drainsOfStart() (out []api.Drain) {
-	ids := map[string]string{}
-	for id, one := range p.first() {
-		ids[one.id] = id
-	}
 	for _, d := range p.of.start.drains {
-		if id := ids[d.Node]; id != "" {
-			d.Node = id
+		if one := p.of.byID[d.Node]; one != nil && one.initial {
 			out = append(out, d)
 		}
 	}
@@ -405,24 +401,39 @@ func (p *past) places(groupOf func(id string) string, q api.PlacesQuestion) (api
 	return answer, nil
 }
 
-// joins returns how long a launch takes. number is that of the machine among those of the start; -1: it was launched later.
-func (p *past) joins(g Group, id string, now time.Time, number int) time.Duration {
-	if number >= 0 {
-		of := slices.DeleteFunc(slices.Clone(p.of.start.lives), func(one *life) bool { return one.group != g.ID })
-		switch {
-		case number >= len(of), of[number].joined.IsZero():
-			return never
+// launch returns what is launched now. A launch of the recording has the id and the weight that it had then, so equal machines leave in
+// the same order. number is that of the launch in its group, from 1.
+func (p *past) launch(g Group, now time.Time, number int, start bool) cloud.Launch {
+	next := cloud.Launch{ID: fmt.Sprintf("%s-replayed-%d", g.ID, number), Join: never}
+	all := p.launches[g.ID]
+	of := slices.DeleteFunc(slices.Clone(p.of.start.lives), func(one *life) bool { return one.group != g.ID })
+	switch {
+	case start && number > len(of):
+	case start:
+		one := of[number-1]
+		if next.ID, next.Weight = one.id, one.weight; !one.joined.IsZero() {
+			next.Join = max(0, one.joined.Sub(now))
 		}
-		return max(0, of[number].joined.Sub(now))
+	default:
+		if one := all.take("", now, p.now().every, func(*life) string { return "" }); one != nil {
+			return cloud.Launch{ID: one.of.id, Weight: one.of.weight, Join: one.end(now).Sub(now)}
+		}
+		next.Join = all.drawn(now, draw(p.seed, "launch", next.ID)).Sub(now)
 	}
-	return p.launches[g.ID].at(id, now, p.now().every, draw(p.seed, "launch", id), func(*life) string { return "" }).Sub(now)
+	return next
 }
 
 // end returns when the work of a cordoned machine ends.
 func (p *past) end(n *Node) time.Time {
 	one, known := p.ends[n.ID]
 	if !known || !one.since.Equal(n.Cordoned) {
-		one = cordonEnd{n.Cordoned, p.drains[n.Group].at(n.ID, n.Cordoned, p.now().every, draw(p.seed, "drain", n.ID), p.idOf)}
+		all := p.drains[n.Group]
+		one = cordonEnd{since: n.Cordoned}
+		if taken := all.take(n.ID, n.Cordoned, p.now().every, p.idOf); taken != nil {
+			one.end = taken.end(n.Cordoned)
+		} else {
+			one.end = all.drawn(n.Cordoned, draw(p.seed, "drain", n.ID))
+		}
 		p.ends[n.ID] = one
 	}
 	return one.end

@@ -110,11 +110,13 @@ func (w *world) arrive(ctx context.Context) error {
 
 // idOf returns the machine of the world that took a recorded one; empty: none did.
 func (p *past) idOf(one *life) string {
-	id := p.twins[one]
-	if of := p.launches[one.group]; id == "" && of != nil {
-		id = of.ids[one]
+	if one.initial {
+		return one.id
 	}
-	return id
+	if of := p.launches[one.group]; of != nil {
+		return of.ids[one]
+	}
+	return ""
 }
 
 // twin returns the machine of the world that took a recorded one, if it still exists and is not cordoned.

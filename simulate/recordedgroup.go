@@ -20,6 +20,7 @@ type recordedGroup struct {
 	machine  resource.Vector
 	kind     string // instance type
 	kinds    map[string]bool
+	sizes    map[float64]resource.Vector // what a machine of a weight offers
 }
 
 // RecordedGroup is a group of a recording.
@@ -48,7 +49,7 @@ func (r *Recording) measured() []RecordedGroup {
 	for _, id := range slices.Sorted(maps.Keys(r.groups)) {
 		g := r.groups[id]
 		one := RecordedGroup{Types: len(g.kinds), Group: Group{
-			ID: id, Min: g.min, Max: g.max, Weight: cmp.Or(g.weight, 1), Machine: g.machine, Market: price.Market{Type: g.kind},
+			ID: id, Min: g.min, Max: g.max, Weight: cmp.Or(g.weight, 1), Machine: g.machine, Market: price.Market{Type: g.kind}, sizes: g.sizes,
 		}}
 		if one.Max == api.Unbounded {
 			one.Max = 0

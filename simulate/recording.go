@@ -46,6 +46,7 @@ type beginning struct {
 // life is what happened to one machine.
 type life struct {
 	id, group string
+	initial   bool // it is one of the start
 	weight    float64
 	launched  time.Time
 	joined    time.Time // the tick that found its node first; zero: none did
@@ -108,6 +109,9 @@ func (r *Recording) Add(where string, t api.TickRecord) error {
 	r.follow(&tick, t)
 	if r.start == nil {
 		r.start = &beginning{t.At, t.State, slices.Clone(t.Drains), targetsAfter(t), r.remaining()}
+		for _, one := range r.start.lives {
+			one.initial = true
+		}
 		return nil
 	}
 	r.ticks = append(r.ticks, tick)
@@ -215,7 +219,7 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 	for _, s := range t.Snapshot.Groups {
 		g := r.groups[s.ID]
 		if g == nil {
-			g = &recordedGroup{kinds: map[string]bool{}}
+			g = &recordedGroup{kinds: map[string]bool{}, sizes: map[float64]resource.Vector{}}
 			r.groups[s.ID] = g
 		}
 		if s.Unknown == nil {
@@ -227,7 +231,7 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 		for _, kind := range slices.Sorted(maps.Keys(seen)) {
 			if m := seen[kind]; !m.Resources.IsZero() && !m.Launched.Before(newest) {
 				newest, g.kind, g.machine, g.weight = m.Launched, kind, m.Resources, cmp.Or(m.Weight, g.weight)
-				g.kinds[kind] = true
+				g.kinds[kind], g.sizes[g.weight] = true, m.Resources
 			}
 		}
 		if joined := t.Case.Input.Capacity.Joined; g.machine.IsZero() && joined > 0 && g.weight > 0 {

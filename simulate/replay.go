@@ -80,7 +80,7 @@ func cause(t *recordedTick, got *api.TickRecord) string {
 		return "the response of the default signal differs"
 	}
 	if !maps.Equal(was.Has, is.Has) && total(was.Has) == total(is.Has) && was.Input.Lost == is.Input.Lost {
-		return differ("weight by group, with the same sum (equal machines leave in the order of their ids)", was.Has, is.Has)
+		return differ("weight by group, with the same sum: machines of another group left", was.Has, is.Has)
 	}
 	for _, one := range []struct {
 		what    string

@@ -120,8 +120,8 @@ func TestReplayOfRandomWorlds(t *testing.T) {
 		}
 	}
 	t.Logf("%d of %d ticks are the same", same, all)
-	if float64(same) < 0.9*float64(all) {
-		t.Errorf("%d of %d ticks are the same, want 90 %%: the worlds have an interruption of each machine an hour", same, all)
+	if float64(same) < 0.95*float64(all) {
+		t.Errorf("%d of %d ticks are the same, want 95 %%: the worlds have an interruption of each machine an hour", same, all)
 	}
 }
 

@@ -59,7 +59,7 @@ func (s *Scenario) at(k int) time.Time {
 	return s.Start.Add(time.Duration(k) * s.Pool.Tick)
 }
 
-// Group is a group of equal machines.
+// Group is a group of equal machines. Those of a recording have the weights that they had.
 type Group struct {
 	ID      string
 	Min     int // of the target, in weight
@@ -74,6 +74,16 @@ type Group struct {
 	// Interruptions is how often the provider interrupts a machine, for an hour. Warning is how long before it warns; 0: it does not.
 	Interruptions float64
 	Warning       time.Duration
+
+	sizes map[float64]resource.Vector // of a recorded group: what a machine of a weight offers
+}
+
+// machineOf returns what a machine of a weight offers.
+func (g *Group) machineOf(weight float64) resource.Vector {
+	if m, known := g.sizes[weight]; known {
+		return m
+	}
+	return g.Machine.Scale(weight / g.Weight)
 }
 
 // Event is a change from outside, after the start of the run.

@@ -73,7 +73,7 @@ func stateRows() map[string]stateRow {
 		"resume":  {"0 continues with its next tick; it was paused", noTickYet, noTickYet, "0 continues with its next tick; it was paused"},
 		"offset":  order, "pool target": order,
 		"pool decide":     {"0 ticks would have decided otherwise", noTickYet, noTickYet, "0 ticks would have decided otherwise"},
-		"simulate init":   {"1 no tick of the", noTickYet, noTickYet, "1 no tick of the"},
+		"simulate init":   {"1 no tick of the", noTickYet, noTickYet, "1 "}, // after the resume a tick may have decided: it cannot write there
 		"pool groups":     {"0 red    local  1       1          1    4", noTickYet, noTickYet, noHolder},
 		"pool list":       {"0 paused  ", "0 default  no tick", "0 default  no tick", "0 default  "},
 		"pool roll":       {"0 would replace", noTickYet, noTickYet, noHolder},

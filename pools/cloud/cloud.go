@@ -42,10 +42,11 @@ type cloud struct {
 	busy       string
 	image      string // of the instances that are launched
 	template   string
-	launched   int        // number of launches, for the ids of instances
-	instances  []instance // in order of launch
-	shared     *reading   // with Config.Shared: the latest reading, until a change
-	calm       calm       // of a version
+	launched   int            // number of launches, for the ids of instances
+	named      map[string]int // with Config.Launch: the numbers of all instances by id
+	instances  []instance     // in order of launch
+	shared     *reading       // with Config.Shared: the latest reading, until a change
+	calm       calm           // of a version
 	refuse     map[Operation]error
 	drop       map[Operation]int // responses to lose
 	log        []Write
@@ -289,6 +290,9 @@ func (s reading) clone() reading {
 
 // numberLocked returns the number of an instance that the group has or had, and 0 for another one.
 func (c *cloud) numberLocked(id string) int {
+	if c.config.Launch != nil {
+		return c.named[id]
+	}
 	text, ours := strings.CutPrefix(id, c.config.ID+"-")
 	number, err := strconv.Atoi(text)
 	if !ours || err != nil || text[0] == '0' || text[0] == '+' || number < 1 || number > c.launched {
@@ -325,16 +329,27 @@ func (c *cloud) launchLocked() {
 			return
 		}
 		c.launched++
-		id := fmt.Sprintf("%s-%d", c.config.ID, c.launched)
-		joins := c.config.Join
-		if c.config.JoinAfter != nil {
-			joins = c.config.JoinAfter(id)
-		}
-		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(joins), Instance: pools.Instance{
-			ID: id, Group: c.config.ID, Market: offer.Market, Weight: offer.Weight,
+		next := c.nextLocked()
+		next.Weight = cmp.Or(next.Weight, offer.Weight)
+		exist += next.Weight - offer.Weight
+		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(next.Join), Instance: pools.Instance{
+			ID: next.ID, Group: c.config.ID, Market: offer.Market, Weight: next.Weight,
 			State: api.InstancePending, Launched: c.now, Image: c.image, Template: c.template,
 		}, boots: 1})
 	}
+}
+
+// nextLocked returns the launch that comes now.
+func (c *cloud) nextLocked() Launch {
+	if c.config.Launch == nil {
+		return Launch{ID: fmt.Sprintf("%s-%d", c.config.ID, c.launched), Join: c.config.Join}
+	}
+	next := c.config.Launch(c.launched)
+	if c.named == nil {
+		c.named = map[string]int{}
+	}
+	c.named[next.ID] = c.launched
+	return next
 }
 
 // weightLocked returns the weight of the instances that are not terminating.

@@ -12,6 +12,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
+// Launch is the launch of one instance.
+type Launch struct {
+	ID     string        // never used again
+	Weight float64       // 0: that of the offer
+	Join   time.Duration // from launch to running
+}
+
 // Offer is one kind of machine.
 type Offer struct {
 	Market pools.Market
@@ -27,10 +34,11 @@ type Config struct {
 	// Offers are launched in turn. Default: one offer of weight 1.
 	Offers []Offer
 	Join   time.Duration // from launch to running.
-	// JoinAfter is Join of each instance; nil: all have Join.
-	JoinAfter func(id string) time.Duration
-	Leave     time.Duration // from termination to disappearance.
-	Lag       int           // number of reads of a handle that do not show the latest writes of others.
+	// Launch returns what the launch with that number, from 1, brings. nil: the id is that of the group and the number,
+	// and all have Join.
+	Launch func(number int) Launch
+	Leave  time.Duration // from termination to disappearance.
+	Lag    int           // number of reads of a handle that do not show the latest writes of others.
 	// LagFor bounds the age of what such a read shows. 0: no bound.
 	LagFor time.Duration
 	// RepairKinds are the supported kinds of repair in place. nil: all. Boot is how long each takes.

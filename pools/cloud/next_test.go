@@ -20,7 +20,9 @@ func TestNextIsTheNextChange(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		config := cloud.Config{
 			ID: "a", Max: 20, Target: r.IntN(5), Leave: time.Duration(r.IntN(20)) * time.Second, Shared: seed%2 == 0, NoLog: true,
-			JoinAfter: func(id string) time.Duration { return time.Duration(len(id)*3+int(id[len(id)-1]%7)) * time.Second },
+			Launch: func(number int) cloud.Launch {
+				return cloud.Launch{ID: fmt.Sprintf("a-%d", number), Weight: float64(number % 3), Join: time.Duration(number%7*3) * time.Second}
+			},
 		}
 		ended := [2]map[string]string{{}, {}}
 		var groups [2]*cloud.Group

@@ -109,7 +109,11 @@ writes.`,
 				return badAppName(want.Name)
 			}
 			return cli.WithBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				row, err := cli.setApp(ctx, b, want, &flags, checks, cmd.Flags().Changed)
+				var row api.App
+				err := onNewestRow(ctx, func() (err error) {
+					row, err = cli.setApp(ctx, b, want, &flags, checks, cmd.Flags().Changed)
+					return err
+				})
 				if err != nil || !wait {
 					return err
 				}
@@ -338,17 +342,8 @@ not needed.`,
 				if err := checkBucket(ctx, b, cli.Cluster); err != nil {
 					return err
 				}
-				_, revision, err := readApp(ctx, b, cli.Cluster, args[0])
-				switch {
-				case errors.Is(err, errNoApp) && cli.hasInstances(ctx, b, args[0]):
-					err = markDeleted(ctx, b, cli.Cluster, args[0])
-				case err == nil || errors.Is(err, errUnreadable):
-					err = cli.deleteApp(ctx, b, args[0], revision)
-				default:
+				if err := onNewestRow(ctx, func() error { return cli.remove(ctx, b, args[0]) }); err != nil {
 					return err
-				}
-				if err != nil {
-					return fmt.Errorf("delete application %s: %w", args[0], err)
 				}
 				fmt.Fprintf(cli.Stdout, "%s: deleted\n", args[0])
 				return announceApp(b.Conn(), args[0])
@@ -357,6 +352,23 @@ not needed.`,
 	}
 	cmd.Flags().BoolVar(&damaged, "damaged", false, "connect as the role admin, which may delete a row that the store cannot read")
 	return cmd
+}
+
+// remove reads the row of an application and deletes it.
+func (cli *commands) remove(ctx context.Context, b *bus.Bus, name string) error {
+	_, revision, err := readApp(ctx, b, cli.Cluster, name)
+	switch {
+	case errors.Is(err, errNoApp) && cli.hasInstances(ctx, b, name):
+		err = markDeleted(ctx, b, cli.Cluster, name)
+	case err == nil || errors.Is(err, errUnreadable):
+		err = cli.deleteApp(ctx, b, name, revision)
+	default:
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("delete application %s: %w", name, err)
+	}
+	return nil
 }
 
 // hasInstances reports whether the harmonizer lists instances of an application without a row.
@@ -369,7 +381,7 @@ func (cli *commands) hasInstances(ctx context.Context, b *bus.Bus, name string) 
 func markDeleted(ctx context.Context, b *bus.Bus, cluster, name string) error {
 	_, err := kvbucket.New(b.JetStream(), message.AppsBucket(cluster)).Delete(ctx, name, 0)
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-		return errAppChanged(name)
+		return changedError{name}
 	}
 	return err
 }

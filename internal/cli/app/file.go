@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
@@ -247,12 +248,7 @@ func counts(all []appChange) string {
 		applications(len(all)), n[changeCreated], n[changeChanged], n[changeNone], n[changeDeleted])
 }
 
-func applications(n int) string {
-	if n == 1 {
-		return "1 application"
-	}
-	return fmt.Sprintf("%d applications", n)
-}
+func applications(n int) string { return condition.Count(n, "application") }
 
 // line describes the change of an application.
 func (c appChange) line() string {
@@ -271,5 +267,5 @@ func (c appChange) line() string {
 
 // instancesLine returns "2 instances of version 1a9c03f2 in pool default".
 func instancesLine(row api.App) string {
-	return fmt.Sprintf("%d instances of version %s in pool %s", row.Instances, row.Version, row.Pool)
+	return fmt.Sprintf("%s of version %s in pool %s", condition.Count(row.Instances, "instance"), row.Version, row.Pool)
 }

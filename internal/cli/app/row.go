@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -45,17 +46,20 @@ func checkBucket(ctx context.Context, b *bus.Bus, cluster string) error {
 	return err
 }
 
-// onApp calls f with the row of an application, and its revision.
+// onApp calls f with the row of an application, and its revision. If f writes over a row that is not the newest one, it
+// is called again.
 func (cli *commands) onApp(ctx context.Context, name string, f func(ctx context.Context, b *bus.Bus, row api.App, revision uint64) error) error {
 	return cli.WithBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		if err := checkBucket(ctx, b, cli.Cluster); err != nil {
 			return err
 		}
-		row, revision, err := readApp(ctx, b, cli.Cluster, name)
-		if err != nil {
-			return err
-		}
-		return f(ctx, b, row, revision)
+		return onNewestRow(ctx, func() error {
+			row, revision, err := readApp(ctx, b, cli.Cluster, name)
+			if err != nil {
+				return err
+			}
+			return f(ctx, b, row, revision)
+		})
 	})
 }
 
@@ -137,7 +141,7 @@ func writeApp(ctx context.Context, b *bus.Bus, cluster string, row api.App, revi
 		case err != nil:
 			return fmt.Errorf("write application %s: %w", row.Name, err)
 		case now.Found:
-			return errAppChanged(row.Name)
+			return changedError{row.Name}
 		}
 		revision = now.Revision
 	}
@@ -146,7 +150,7 @@ func writeApp(ctx context.Context, b *bus.Bus, cluster string, row api.App, revi
 	case errors.Is(err, kvbucket.ErrUnknown):
 		err = settledApp(ctx, apps, row.Name, data, err)
 	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-		return errAppChanged(row.Name)
+		return changedError{row.Name}
 	}
 	if err != nil {
 		return fmt.Errorf("write application %s: %w", row.Name, err)
@@ -154,8 +158,20 @@ func writeApp(ctx context.Context, b *bus.Bus, cluster string, row api.App, revi
 	return announceApp(b.Conn(), row.Name)
 }
 
-func errAppChanged(name string) error {
-	return fmt.Errorf("application %s was changed by another command at the same time: read it with \"weir app get\" and try again", name)
+// changedError is the error of a write over a row that is not the newest one.
+type changedError struct{ name string }
+
+func (e changedError) Error() string {
+	return fmt.Sprintf("application %s was changed by another command at the same time: read it with \"weir app get\" and try again", e.name)
+}
+
+// rereads bounds how long a command repeats a change. A replica may return a row that is up to two seconds old.
+var rereads = retry.Policy{First: 50 * time.Millisecond, Longest: 500 * time.Millisecond, For: appSettleTimeout}
+
+// onNewestRow calls change, which reads a row and writes it, again while the row that it read is not the newest one.
+func onNewestRow(ctx context.Context, change func() error) error {
+	isOld := func(err error) bool { return errors.As(err, new(changedError)) }
+	return rereads.Do(ctx, isOld, func() (time.Duration, error) { return 0, change() })
 }
 
 // eraseApp deletes the row if its revision in the bucket is still the given one. If the write of the delete marker has no
@@ -169,7 +185,7 @@ func eraseApp(ctx context.Context, b *bus.Bus, cluster, name string, revision ui
 	case errors.Is(err, kvbucket.ErrUnknown):
 		return settledApp(ctx, apps, name, nil, err)
 	case errors.Is(err, jetstream.ErrKeyRevisionMismatch):
-		return errAppChanged(name)
+		return changedError{name}
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -75,5 +76,40 @@ func TestUnansweredWriteOfAnAppIsReadAgain(t *testing.T) {
 				t.Errorf("the write returns %v, want %q", err, tc.want)
 			}
 		})
+	}
+}
+
+// A command that read a row before another command changed it repeats its change on the newest row, so no change is
+// lost. At the end of its context it gives up.
+func TestChangeOfAnOldRowIsRepeated(t *testing.T) {
+	t.Parallel()
+	_, b, _ := newFiles(t)
+	row := api.App{Name: "web", Pool: "p", Instances: 1, Version: "v1", Command: "run"}
+	if err := writeApp(t.Context(), b, "c", row, 0); err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	err := onNewestRow(t.Context(), func() error {
+		mine, revision, err := readApp(t.Context(), b, "c", "web")
+		if err != nil {
+			return err
+		}
+		if read++; read <= 2 {
+			other := mine
+			other.Instances++
+			if err := writeApp(t.Context(), b, "c", other, revision); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mine.CPUs = 2
+		return writeApp(t.Context(), b, "c", mine, revision)
+	})
+	if got, _, _ := readApp(t.Context(), b, "c", "web"); err != nil || read != 3 || got.Instances != 3 || got.CPUs != 2 {
+		t.Errorf("after %d readings: %+v, %v, want 3 readings, 3 instances and 2 cpus", read, got, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := onNewestRow(ctx, func() error { return changedError{"web"} }); !errors.As(err, new(changedError)) {
+		t.Errorf("a row that never stays: %v", err)
 	}
 }

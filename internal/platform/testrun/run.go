@@ -104,9 +104,10 @@ func run(ctx context.Context, j job, printing *sync.Mutex) result {
 		name, file = name+" ("+j.part+")", file+"."+j.part
 	}
 	out := &output{text: map[string]*bytes.Buffer{}}
+	var used time.Duration
 	log, err := os.Create(file + ".log")
 	if err == nil {
-		err = start(ctx, j, io.MultiWriter(log, out))
+		used, err = start(ctx, j, io.MultiWriter(log, out))
 		err = cmp.Or(err, log.Close())
 	}
 	r.err = err
@@ -116,16 +117,17 @@ func run(ctx context.Context, j job, printing *sync.Mutex) result {
 	printing.Lock()
 	defer printing.Unlock()
 	if err == nil {
-		fmt.Printf("ok    %s  %v\n", name, since(began))
+		fmt.Printf("ok    %s  %v, %v of processor time\n", name, since(began), used)
 		return r
 	}
 	fmt.Printf("%sFAIL  %s  %v: %v; all output is in %s\n", out.failures(), name, since(began), err, log.Name())
 	return r
 }
 
-// start runs the test binary in the folder of its package until it ends. The process ends with this one: the kernel sends
-// it a signal when the thread that started it ends.
-func start(ctx context.Context, j job, out io.Writer) error {
+// start runs the test binary in the folder of its package until it ends, and returns the processor time of it and of the
+// processes that it waited for. The process ends with this one: the kernel sends it a signal when the thread that started
+// it ends.
+func start(ctx context.Context, j job, out io.Writer) (used time.Duration, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, j.binary, j.settings...)
@@ -135,7 +137,11 @@ func start(ctx context.Context, j job, out io.Writer) error {
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = 10 * time.Second
-	return cmd.Run()
+	err = cmd.Run()
+	if p := cmd.ProcessState; p != nil {
+		used = (p.UserTime() + p.SystemTime()).Round(time.Second)
+	}
+	return used, err
 }
 
 // output attributes the output of a test binary with -test.v=test2json to its tests.

@@ -77,11 +77,11 @@ type RotationRule struct {
 	Refused string         `json:"refused,omitempty"` // why the rule is not followed
 }
 
-// Text returns one line: "rotation of age>20d: 4 of 10 machines are left, 3 were replaced".
+// Text returns one line: "rotation of age>20d: 4 of 10 machines are left, 3 replaced".
 func (r Rotation) Text(rule RotationRule) string {
 	text := fmt.Sprintf("%s: %d of %d machines are left", rule.Name, rule.Left, rule.Total)
 	if len(r.Rules) == 1 && r.Replaced > 0 {
-		text += fmt.Sprintf(", %d were replaced", r.Replaced)
+		text += fmt.Sprintf(", %d replaced", r.Replaced)
 	}
 	return text
 }

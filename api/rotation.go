@@ -70,6 +70,7 @@ type RotationRule struct {
 	Total   int    `json:"machines"`
 	Left    int    `json:"left"`
 	Unknown int    `json:"unknown,omitempty"`
+	Kept    int    `json:"kept,omitempty"`  // machines that match and are never chosen: an operator or the provider protects them
 	First   string `json:"first,omitempty"` // a machine that matches
 	// Groups is Left by group.
 	Groups  map[string]int `json:"groups,omitempty"`
@@ -94,6 +95,9 @@ func (r Rotation) Lines() (lines []string) {
 			lines = append(lines, rule.Name+" is refused: "+rule.Refused)
 		case rule.Left > 0:
 			lines = append(lines, r.Text(rule))
+		}
+		if rule.Kept > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %d machines stay, because they are cordoned or protected", rule.Name, rule.Kept))
 		}
 		if rule.Unknown > 0 {
 			lines = append(lines, fmt.Sprintf("%s: whether %d machines match is unknown, so they stay: the provider does not report what decides", rule.Name, rule.Unknown))

@@ -105,7 +105,7 @@ func rollFullGroups(c api.Case, o *Outcome, held map[string]api.GroupBackoff) {
 				o.Rolled = append(o.Rolled, one)
 				continue
 			}
-			why = "no marked instance may be removed within the limits"
+			why = "no marked instance may be removed within the limits, with another place for each of its copies"
 		}
 		if why == "" {
 			continue

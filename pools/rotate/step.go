@@ -180,6 +180,9 @@ func (s *step) match() {
 				one.First, one.Groups = m.ID, map[string]int{}
 			}
 			one.Groups[m.Group]++
+			if m.Kept {
+				one.Kept++
+			}
 			if one.Refused != "" {
 				continue
 			}

@@ -218,11 +218,12 @@ func (c *list) rotation(r *api.RotationSummary) {
 		return
 	}
 	for i, line := range r.Alarms {
-		word := "Rotation refused"
-		if strings.HasPrefix(line, "rotation halted") {
-			word = "Rotation halted"
+		why, halted := strings.CutPrefix(line, "rotation halted: ")
+		one := Condition{Rank: Degraded, Word: "Rotation halted", Key: fmt.Sprint("rotation/", i), Why: why}
+		if !halted {
+			one.Word, one.Why = "Rotation refused", strings.Replace(line, " is refused: ", ": ", 1)
 		}
-		c.add(Condition{Rank: Degraded, Word: word, Key: fmt.Sprint("rotation/", i), Why: line})
+		c.add(one)
 	}
 	if len(r.Alarms) == 0 && r.Left > 0 {
 		c.add(Condition{Rank: Changing, Word: "Rotating", Key: "rotation", Why: r.Text})

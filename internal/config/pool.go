@@ -234,7 +234,7 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.signalProblems()...)
 	ps = append(ps, p.healthProblems()...)
 	ps = append(ps, p.headroomProblems()...)
-	ps = append(ps, p.rotationProblems()...)
+	ps = append(ps, p.Rotation.problems(p.document)...)
 	ps = append(ps, p.Windows.problems(d)...)
 	ps = append(ps, p.Ledger.problems(d)...)
 	for _, group := range slices.Sorted(maps.Keys(p.Machines)) {

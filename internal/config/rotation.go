@@ -57,9 +57,8 @@ const (
 	mostWhen          = 20
 )
 
-// rotation returns the rotation of a valid file. orphan is how long an instance may run before its node joins; 0: no limit.
-func (p Pool) rotation(orphan time.Duration) autoscaler.Rotation {
-	r := p.Rotation
+// autoscaler returns the rotation of a valid file. orphan is how long an instance may run before its node joins; 0: no limit.
+func (r Rotation) autoscaler(orphan time.Duration) autoscaler.Rotation {
 	out := autoscaler.Rotation{Policy: rotate.Policy{
 		Rate: rotate.Rate{Machines: r.Rate.Machines, Within: r.Rate.Within}, StopAfter: r.StopAfter,
 		Gate: rotate.Gate{Wait: orElse(r.Gate.Wait, defaultGateWait), Within: firstOf(r.Gate.Within, orphan*2/3, defaultGateWithin), Checks: r.Gate.Checks},
@@ -84,9 +83,8 @@ func ageText(d time.Duration) string {
 	return d.String()
 }
 
-// rotationProblems returns the mistakes of the rotation.
-func (p Pool) rotationProblems() (ps Problems) {
-	d, r := p.document, p.Rotation
+// problems returns the mistakes of the rotation.
+func (r Rotation) problems(d document) (ps Problems) {
 	at := func(key, format string, args ...any) {
 		ps = append(ps, d.problem("rotation."+key, fmt.Sprintf(format, args...)))
 	}

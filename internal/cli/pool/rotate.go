@@ -31,7 +31,10 @@ type rotateFlags struct {
 // resumeFor is how long a resumption waits for the autoscaler.
 const resumeFor = time.Hour
 
-func (cli *commands) rotateCommand() *cobra.Command {
+// rotations are the commands for the rotations of a pool.
+type rotations struct{ *commands }
+
+func (cli rotations) rotateCommand() *cobra.Command {
 	var f rotateFlags
 	cmd := &cobra.Command{
 		Use:   "rotate [POOL]",
@@ -97,7 +100,7 @@ func (f rotateFlags) check() error {
 	return nil
 }
 
-func (cli *commands) rotate(ctx context.Context, b *bus.Bus, f rotateFlags, note api.Note) error {
+func (cli rotations) rotate(ctx context.Context, b *bus.Bus, f rotateFlags, note api.Note) error {
 	mark := api.StaleMark{Note: note, Where: f.where}
 	switch {
 	case f.dryRun:
@@ -177,7 +180,7 @@ func rotationOrder(ctx context.Context, orders *state.Orders) (*api.StaleMark, e
 }
 
 // printWouldRotate prints what a rotation would replace.
-func (cli *commands) printWouldRotate(r api.TickRecord, mark api.StaleMark) error {
+func (cli rotations) printWouldRotate(r api.TickRecord, mark api.StaleMark) error {
 	if r.Case == nil || r.Case.Rotation == nil {
 		if cli.Output == "json" {
 			return cli.PrintJSON(api.Rotation{Rules: []api.RotationRule{}})
@@ -211,7 +214,7 @@ func (cli *commands) printWouldRotate(r api.TickRecord, mark api.StaleMark) erro
 }
 
 // printRotation prints the rotations of the last tick, and an order that no tick has read yet.
-func (cli *commands) printRotation(ctx context.Context, b *bus.Bus, r api.TickRecord) error {
+func (cli rotations) printRotation(ctx context.Context, b *bus.Bus, r api.TickRecord) error {
 	within, cancel := context.WithTimeout(ctx, view.Timeout)
 	defer cancel()
 	current, err := state.ReadOrders(within, b.JetStream(), cli.Cluster, cli.Pool)

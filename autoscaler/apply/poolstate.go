@@ -21,6 +21,38 @@ type poolState struct {
 	state   api.PoolState
 	account resolve.Account
 	records Records
+	places  places
+}
+
+// places is the latest answer of the scheduler about the copies of the nodes that leave.
+type places struct {
+	at   time.Time       // of the tick; zero: it has not answered
+	back map[string]bool // nodes with a copy that has no other place
+}
+
+// placesOf returns the answer in the case of a tick.
+func placesOf(c api.Case, now time.Time) places {
+	if c.Places == nil {
+		return places{}
+	}
+	p := places{at: now, back: map[string]bool{}}
+	for _, id := range c.Places.Back {
+		p.back[id] = true
+	}
+	return p
+}
+
+// proof returns what the scheduler states about a node that leaves.
+func (p poolState) proof(r api.Drain) drain.Proof {
+	switch {
+	case !p.state.PlacesAnswered:
+		return drain.NoProof
+	case !p.places.at.After(r.CordonSent):
+		return drain.Unproved
+	case p.places.back[r.Node]:
+		return drain.Needed
+	}
+	return drain.Proved
 }
 
 // groupsInBackoff returns the groups in backoff.
@@ -129,6 +161,7 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 				one.Instance = drain.PresenceUnknown // otherwise it would count as a node that does not report
 			}
 		}
+		one.Proof = p.proof(record)
 		views[record.Node] = one
 	}
 	return views

@@ -40,6 +40,7 @@ func (p Plan) idle(i Intent) bool {
 func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) error {
 	w.reader.Settle()
 	w.found = resolve.Found{} // the tick records it
+	w.places = placesOf(p.Case, now)
 	if w.config.DryRun {
 		w.journal.state = resolve.Untouched(p.Case, p.Outcome)
 		return nil

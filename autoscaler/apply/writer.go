@@ -70,6 +70,7 @@ type Writer struct {
 	requests *requests
 	paused   bool          // by the last orders
 	found    resolve.Found // in the targets of the groups, and not yet in a record
+	places   places
 }
 
 // New returns a Writer that has read and changed nothing.
@@ -236,7 +237,7 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 func (w *Writer) poolState(s *snapshot.Snapshot) poolState {
 	state, records := w.journal.state, w.drains.records()
 	state.Removals = w.provider.removals(state)
-	return poolState{Snapshot: s, state: state, account: resolve.AccountOf(state, records.groups(s, w.provider.targets.target)), records: records}
+	return poolState{Snapshot: s, state: state, account: resolve.AccountOf(state, records.groups(s, w.provider.targets.target)), records: records, places: w.places}
 }
 
 // step returns a context with the timeout of a step.

@@ -61,7 +61,7 @@ type SimulatedApp struct {
 // SimulatedSignal is the real signal of an app. Its windows and parameters are those of the pool's file.
 type SimulatedSignal struct {
 	Program []string      `yaml:"program"` // path and arguments
-	Metrics string        `yaml:"metrics"` // a CSV file with the column time and a column for each metric of the app
+	Metrics string        `yaml:"metrics"` // a CSV file with the column time and a column for each metric of the app, or the lines of "weir metrics get --output json"
 	Limit   time.Duration `yaml:"limit"`   // real time of one response; 0: 10 s
 }
 
@@ -176,7 +176,7 @@ func (s Simulation) problems() (ps Problems) {
 	for _, app := range slices.Sorted(maps.Keys(s.Signals)) {
 		one := s.Signals[app]
 		add(len(one.Program) == 0 || one.Program[0] == "", "signals."+app+".program", "is missing: want the path of the signal's program")
-		add(one.Metrics == "", "signals."+app+".metrics", "is missing: want the path of a CSV file with the metrics of the app")
+		add(one.Metrics == "", "signals."+app+".metrics", "is missing: want the path of a file with the metrics of the app")
 		add(one.Limit < 0, "signals."+app+".limit", "is negative")
 	}
 	add(len(s.Groups) == 0, "groups", "is missing: want the machines of each group of the pool")

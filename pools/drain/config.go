@@ -19,8 +19,8 @@ type Config struct {
 	// Threshold is how long to wait for a node's tasks after it was chosen:
 	// draining_time_threshold_seconds.
 	Threshold time.Duration
-	// Force terminates the node after Threshold. Without Force the node is uncordoned and stays:
-	// force_terminate.
+	// Force terminates the node after Threshold, unless a copy of it has no other place. Without Force, or with such a
+	// copy, the node is uncordoned and stays: force_terminate.
 	Force bool
 	// EndSpot terminates a drained node that has a spot notice, so that its weight leaves the
 	// target at once. Without EndSpot the provider takes the node, and its group replaces it.

@@ -41,7 +41,20 @@ type NodeSnapshot struct {
 
 	// Replaced: without this node the pool still has all of its wanted weight, running and joined.
 	Replaced bool
+	// Proof is what the scheduler stated about its copies after its cordon.
+	Proof Proof
 }
+
+// Proof is whether the copies of a node have other places.
+type Proof int
+
+// The values of Proof.
+const (
+	NoProof  Proof = iota // the scheduler never answers this
+	Unproved              // it has not answered since the cordon
+	Proved                // each copy has another place
+	Needed                // a copy has no other place
+)
 
 // fresh reports whether both provider and scheduler report the node.
 func (v NodeSnapshot) fresh() bool { return v.Instance == Present && v.Node != api.NodeUnknown }
@@ -285,12 +298,19 @@ func (c Config) forced(now time.Time, r api.Drain) bool {
 	return (c.Force || r.Reason == api.DrainRepair) && !leftToProvider(r) && r.Reason != api.DrainOrphan && !now.Before(r.Deadline)
 }
 
+// ownChoice reports whether the pool has chosen the node for itself. A sick node, and one that an operator names, ends in any case.
+func ownChoice(r api.Drain) bool { return r.Reason != api.DrainRepair && r.Reason != api.DrainRemoval }
+
 // giveUp ends the waiting. A node that could have been cordoned and never was is not forced: no
 // process was running, and the choice is old.
 func (c Config) giveUp(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
 	case leftToProvider(r):
 		return takenBackRecord(r, now, "the provider did not take it"), None
+	case c.forced(now, r) && v.Proof == Unproved && ownChoice(r):
+		return r, None
+	case c.forced(now, r) && v.Proof == Needed && ownChoice(r):
+		return takenBackRecord(r, now, "not drained by its deadline: a copy has no other place"), None
 	case c.forced(now, r) && (r.State != api.DrainChosen || !v.fresh()):
 		return movedTo(r, api.DrainTerminating, now, "not drained by its deadline: forced"), Terminate
 	}

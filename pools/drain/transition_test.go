@@ -71,11 +71,14 @@ func presenceUnknown(v *drain.NodeSnapshot) { v.Instance = drain.PresenceUnknown
 func ending(v *drain.NodeSnapshot)          { v.Instance = drain.Ending }
 func absent(v *drain.NodeSnapshot)          { v.Instance = drain.Absent }
 func protected(v *drain.NodeSnapshot)       { v.Protected = true }
-func oldFacts(v *drain.NodeSnapshot)        { v.FactsAt = start }
-func busy(v *drain.NodeSnapshot)            { v.Busy = "an instance refresh" }
-func oldAnswer(v *drain.NodeSnapshot)       { v.At = start }
-func readSoon(v *drain.NodeSnapshot)        { v.At = start.Add(20 * time.Second) }
-func readLater(v *drain.NodeSnapshot)       { v.At = start.Add(2 * time.Minute) }
+func proof(p drain.Proof) func(*drain.NodeSnapshot) {
+	return func(v *drain.NodeSnapshot) { v.Proof = p }
+}
+func oldFacts(v *drain.NodeSnapshot)  { v.FactsAt = start }
+func busy(v *drain.NodeSnapshot)      { v.Busy = "an instance refresh" }
+func oldAnswer(v *drain.NodeSnapshot) { v.At = start }
+func readSoon(v *drain.NodeSnapshot)  { v.At = start.Add(20 * time.Second) }
+func readLater(v *drain.NodeSnapshot) { v.At = start.Add(2 * time.Minute) }
 
 func TestNext(t *testing.T) {
 	soon, late := start.Add(2*time.Minute), deadline
@@ -140,6 +143,10 @@ func TestNext(t *testing.T) {
 		{"too late, but drained", config, late, record(api.DrainDrained), snapshotOf(noTasks), api.DrainTerminating, drain.Terminate},
 		{"a moment before the deadline: wait", config, late.Add(-1), record(api.DrainDraining), snapshotOf(), api.DrainDraining, drain.None},
 		{"forced, tasks left", forced, late, record(api.DrainDraining), snapshotOf(), api.DrainTerminating, drain.Terminate},
+		{"forced, each copy has a place", forced, late, record(api.DrainDraining), snapshotOf(proof(drain.Proved)), api.DrainTerminating, drain.Terminate},
+		{"forced, a copy has no place: it stays", forced, late, record(api.DrainDraining), snapshotOf(proof(drain.Needed)), api.DrainReturning, drain.None},
+		{"forced, no answer about its copies: wait", forced, late, record(api.DrainDraining), snapshotOf(proof(drain.Unproved)), api.DrainDraining, drain.None},
+		{"a removal is forced, and a copy has no place", forced, late, record(api.DrainDraining, because(api.DrainRemoval)), snapshotOf(proof(drain.Needed)), api.DrainTerminating, drain.Terminate},
 		{"forced, silent from the beginning", forced, late, record(api.DrainChosen), snapshotOf(silent), api.DrainTerminating, drain.Terminate},
 		{"forced, but never cordoned: it stays", forced, late, record(api.DrainChosen), snapshotOf(uncordoned), api.DrainReturned, drain.None},
 		{"forced, unknown", forced, late, record(api.DrainDraining), drain.NodeSnapshot{}, api.DrainTerminating, drain.Terminate},

@@ -58,6 +58,15 @@ func classes(copies []Copy, unit resource.Vector) []*class {
 	return all
 }
 
+// bounds returns how much the copies are bound to some nodes.
+func (c *class) bounds() int {
+	n := len(c.limits)
+	if c.group != "" {
+		n++
+	}
+	return n
+}
+
 // in reports whether the copies may be on machines of a group.
 func (c *class) in(group string) bool { return c.group == "" || c.group == group }
 

@@ -126,7 +126,8 @@ func (s *solver) addShort(c *class, why string) {
 	s.move(api.PlacesMove{Why: why}, c.copies...)
 }
 
-// headroom returns the free places that a machine can hold, and begins the answer about all of them.
+// headroom returns the free places that a machine can hold, those with limits first, because the others may be on more nodes. It
+// begins the answer about all of them.
 func (s *solver) headroom() []*class {
 	var all []Copy
 	for i, h := range s.Headroom {
@@ -143,7 +144,9 @@ func (s *solver) headroom() []*class {
 		}
 		s.answer.Headroom = append(s.answer.Headroom, a)
 	}
-	return classes(all, s.unit)
+	out := classes(all, s.unit)
+	slices.SortStableFunc(out, func(a, b *class) int { return cmp.Compare(b.bounds(), a.bounds()) })
+	return out
 }
 
 // countPlaces calls count with each headroom, and the number of its places that are left.

@@ -45,6 +45,7 @@ func (s *solver) solve() {
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Ordered = h.Wanted - h.Free - h.Short - left })
 	s.short(rest)
 	s.empty()
+	s.keepHeadroom()
 }
 
 func newSolver(w World) *solver {

@@ -211,6 +211,9 @@ func check(s *solver, r *rand.Rand) error {
 	if err := checkBeside(a, s.World); err != nil {
 		return err
 	}
+	if err := checkAfter(a, s.World); err != nil {
+		return err
+	}
 	return checkMissing(a, s.World, to)
 }
 
@@ -230,6 +233,26 @@ func checkBeside(a api.Places, w World) error {
 		{copies(bare.Coming), copies(a.Coming)}, {copies(bare.New), copies(a.New)}, {copies(bare.Probe), copies(a.Probe)}} {
 		if !reflect.DeepEqual(pair[0], pair[1]) {
 			return fmt.Errorf("with headroom %v, and without %v", pair[1], pair[0])
+		}
+	}
+	return nil
+}
+
+// checkAfter checks that the headroom has as many free places when the candidates have left.
+func checkAfter(a api.Places, w World) error {
+	w.Nodes = slices.Clone(w.Nodes)
+	w.Waiting = slices.Clone(w.Waiting)
+	w.Nodes = slices.DeleteFunc(w.Nodes, func(n *Node) bool {
+		if !slices.Contains(a.Leave, n.ID) {
+			return false
+		}
+		w.Waiting = append(w.Waiting, n.Copies...)
+		return true
+	})
+	w.Question.Leave = slices.DeleteFunc(slices.Clone(w.Question.Leave), func(id string) bool { return slices.Contains(a.Leave, id) })
+	for i, h := range Solve(w).Headroom {
+		if h.Free < a.Headroom[i].Free {
+			return fmt.Errorf("after the end of %v, %+v; before, %+v", a.Leave, h, a.Headroom[i])
 		}
 	}
 	return nil

@@ -37,6 +37,7 @@ type scenario struct {
 	counts  *simulate.Series // of the series, or the instances of the apps
 	prices  *price.Prices
 	samples []metrics.Sample // of the signals' metrics
+	windows []metrics.Sample // recorded ones, with their dimensions
 	start   time.Time
 	length  time.Duration
 }
@@ -62,7 +63,7 @@ func readScenario(path string) (s scenario, err error) {
 			return s, err
 		}
 	}
-	if s.samples, err = s.readSamples(); err != nil {
+	if err = s.readSamples(); err != nil {
 		return s, err
 	}
 	first, last := s.counts.Span()

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/record"
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 	"github.com/weirkeeper/weirkeeper/simulate"
@@ -167,25 +168,55 @@ func (s scenario) samplesOf(pool simulate.Policy) ([]metrics.Sample, error) {
 		of.Time, of.Value = out[i].Time, out[i].Value
 		out[i] = of
 	}
+	for _, one := range s.windows {
+		if _, of := one.Dimensions["pool"]; of {
+			one.Dimensions = maps.Clone(one.Dimensions)
+			one.Dimensions["cluster"], one.Dimensions["pool"] = pool.Cluster, pool.Pool
+		}
+		out = append(out, one)
+	}
+	slices.SortStableFunc(out, func(a, b metrics.Sample) int { return a.Time.Compare(b.Time) })
 	return out, nil
 }
 
-// readSamples reads the metrics of all signals, as application metrics and in order of time.
-func (s scenario) readSamples() (all []metrics.Sample, err error) {
+// readSamples reads the metrics of all signals: columns as application metrics, and recorded windows as they are.
+func (s *scenario) readSamples() error {
 	for _, app := range slices.Sorted(maps.Keys(s.file.Signals)) {
 		name := s.file.Signals[app].Metrics
 		data, err := inputfile.Read(s.path(name), maxInput)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		samples, err := parseSamples(name, app, data)
+		parse, to := parseSamples, &s.samples
+		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+			parse, to = parseWindows, &s.windows
+		}
+		samples, err := parse(name, app, data)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, samples...)
+		*to = append(*to, samples...)
 	}
-	slices.SortStableFunc(all, func(a, b metrics.Sample) int { return a.Time.Compare(b.Time) })
-	return all, nil
+	return nil
+}
+
+// parseWindows parses the output of "weir metrics get --output json". The errors name the file and the line.
+func parseWindows(name, app string, data []byte) (out []metrics.Sample, err error) {
+	for w, err := range record.Read(bytes.NewReader(data)) {
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w; want a line of \"weir metrics get --output json\"", name, err)
+		}
+		if of := metrics.AppOf(w.Name); w.Type == metrics.App && of != app {
+			return nil, fmt.Errorf("%s: %s belongs to app %s, and the signal is that of app %s: record its metrics with \"weir metrics get --app %s\"", name, w.Name, of, app, app)
+		}
+		for i, at := range w.Times {
+			out = append(out, metrics.Sample{Type: w.Type, Name: w.Name, Dimensions: w.Dimensions, Time: time.Unix(at, 0).UTC(), Value: w.Values[i]})
+		}
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: it has no sample: record a longer range", name)
+	}
+	return out, nil
 }
 
 // parseSamples parses CSV with the column time and a column for each metric. An empty cell is no sample. The errors name the file and

@@ -141,7 +141,7 @@ func TestWrongScenarios(t *testing.T) {
 		{"more than ten years", "s.yaml", "default.yaml}", "default.yaml, duration: 90000h}", 2, []string{"s.yaml:1: simulate.duration: makes 5400000 ticks of 1m in policy default: want at most 5270400; shorten it, or give the pool a longer autoscaling.tick"}},
 		{"no machines", "s.yaml", "{cpus: 4, mem: 16000}", "{}", 2, []string{"s.yaml:6: groups.blue.machine: is missing: want what one machine offers"}},
 		{"a negative time", "s.yaml", "    min: 1", "    leave: -5s\n    min: 1", 2, []string{"s.yaml:7: groups.blue.leave: is negative"}},
-		{"a program without metrics", "s.yaml", "groups:", "signals: {web: {program: [x]}}\ngroups:", 2, []string{"s.yaml:3: signals.web.metrics: is missing: want the path of a CSV file"}},
+		{"a program without metrics", "s.yaml", "groups:", "signals: {web: {program: [x]}}\ngroups:", 2, []string{"s.yaml:3: signals.web.metrics: is missing: want the path of a file"}},
 		{"a metric of no window", "s.yaml", "groups:", "signals: {web: {program: [/bin/true], metrics: day.csv}}\ngroups:", 1, []string{"day.csv:1: metric cpus: no window of the signals in the pool's file reads it: remove its column"}},
 	}
 	for _, test := range tests {

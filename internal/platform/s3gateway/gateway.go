@@ -34,12 +34,13 @@ const (
 	maxParts       = 10_000 // of a multipart upload, as on AWS
 )
 
-// Config configures the server. All fields but Buckets are required.
+// Config configures the server. All fields but Region and Buckets are required.
 type Config struct {
 	Dir       string // has the buckets; created if missing
 	Addr      string // host:port to listen on; port 0 means a free port
 	AccessKey string
 	SecretKey string
+	Region    string   // of the signatures that it accepts; empty: us-east-1
 	Buckets   []string // created at the start if missing
 	Log       *slog.Logger
 	// Ready is called once with the listen address (host:port), when the server answers requests.
@@ -165,6 +166,7 @@ func versityConfig(cfg Config, socket string, ready func()) *embedgw.Config {
 	return &embedgw.Config{
 		RootUserAccess: cfg.AccessKey,
 		RootUserSecret: cfg.SecretKey,
+		Region:         cfg.Region,
 		// Set, because versitygw's default prints a line on standard output.
 		IAMService: auth.NewIAMServiceSingle(auth.Account{
 			Access: cfg.AccessKey, Secret: cfg.SecretKey, Role: auth.RoleAdmin,

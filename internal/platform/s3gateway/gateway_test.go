@@ -2,6 +2,7 @@ package s3gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -57,9 +58,9 @@ func start(t *testing.T, cfg Config, probe func(string) error) (endpoint string,
 	}
 }
 
-func client(endpoint, secret string) *s3.Client {
+func client(endpoint, region, secret string) *s3.Client {
 	return s3.New(s3.Options{
-		BaseEndpoint: &endpoint, UsePathStyle: true, Region: "us-east-1", RetryMaxAttempts: 1,
+		BaseEndpoint: &endpoint, UsePathStyle: true, Region: cmp.Or(region, "us-east-1"), RetryMaxAttempts: 1,
 		Credentials: credentials.NewStaticCredentialsProvider("key", secret, ""),
 	})
 }
@@ -91,20 +92,21 @@ func code(err error) string {
 func TestRun(t *testing.T) {
 	noXattr := func(string) error { return errors.New("not supported") }
 	for _, tc := range []struct {
-		name  string
-		probe func(string) error
-	}{{"extended attributes", probeXattr}, {"metadata beside", noXattr}} {
+		name, region string
+		probe        func(string) error
+	}{{"extended attributes", "", probeXattr}, {"metadata beside", "", noXattr}, {"another region", "eu-west-1", probeXattr}} {
 		t.Run(tc.name, func(t *testing.T) {
 			cfg, ctx := testConfig(t.TempDir()), t.Context()
+			cfg.Region = tc.region
 			wd, _ := os.Getwd()
 			endpoint, stop := start(t, cfg, tc.probe)
-			if err := put(ctx, client(endpoint, "secret"), "a/b", "one"); err != nil {
+			if err := put(ctx, client(endpoint, tc.region, "secret"), "a/b", "one"); err != nil {
 				t.Fatal(err)
 			}
-			if err := put(ctx, client(endpoint, "secret"), "a/b", "two"); code(err) != "PreconditionFailed" {
+			if err := put(ctx, client(endpoint, tc.region, "secret"), "a/b", "two"); code(err) != "PreconditionFailed" {
 				t.Errorf("second put: %v, want PreconditionFailed", err)
 			}
-			if err := put(ctx, client(endpoint, "wrong"), "a/c", "x"); code(err) != "SignatureDoesNotMatch" {
+			if err := put(ctx, client(endpoint, tc.region, "wrong"), "a/c", "x"); code(err) != "SignatureDoesNotMatch" {
 				t.Errorf("put with a wrong secret: %v, want SignatureDoesNotMatch", err)
 			}
 			if err := stop(); err != nil {
@@ -116,7 +118,7 @@ func TestRun(t *testing.T) {
 
 			// With the same folder, buckets and objects are still there.
 			endpoint, stop = start(t, cfg, tc.probe)
-			if got, err := get(ctx, client(endpoint, "secret"), "a/b"); got != "one" || err != nil {
+			if got, err := get(ctx, client(endpoint, tc.region, "secret"), "a/b"); got != "one" || err != nil {
 				t.Errorf("get after a restart = %q, %v, want one", got, err)
 			}
 			if err := stop(); err != nil {

@@ -133,7 +133,7 @@ func (t trial) startBucket(parts *daemon.Services) (address *url.URL, err error)
 			return err
 		}
 		return s3gateway.Run(ctx, s3gateway.Config{
-			Dir: dir, Addr: "127.0.0.1:0", AccessKey: keys.Access, SecretKey: keys.Secret, Buckets: []string{t.file.Bucket}, Log: t.log,
+			Dir: dir, Addr: "127.0.0.1:0", AccessKey: keys.Access, SecretKey: keys.Secret, Region: t.file.Region, Buckets: []string{t.file.Bucket}, Log: t.log,
 			Ready: func(addr string) { ready <- addr },
 		})
 	})

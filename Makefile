@@ -19,7 +19,7 @@ TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 TEMPL   = $(TOOL) templ generate -include-version=false -path
 
-.PHONY: up build test test-root soak check lint generate packages bench record clean help
+.PHONY: up build weir-kubernetes test test-root soak check lint generate packages bench record clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -36,6 +36,9 @@ build: ## build weir, weir-local, and the signals that weir up publishes
 	@$(COMPILE) -o $(BIN)/ $(PROGRAMS)
 	@$(COMPILE) -o $(BIN)/signals/ $(SIGNALS)
 
+weir-kubernetes: ## build weir-kubernetes, the scheduler for pools under Kubernetes
+	@mkdir -p $(BIN) && cd kubernetes && $(COMPILE) -ldflags='-s -w' -o $(CURDIR)/$(BIN)/ ./cmd/weir-kubernetes
+
 # Without GORACE each process of a test would sleep for 1 s at its end. RAPID_CHECKS is the
 # number of random cases of each property. The race detector skips compress/flate: it starts
 # no goroutine, and compressing releases took half of the time of "weir up".
@@ -47,7 +50,7 @@ CHECKS ?= 20
 # shell becomes testrun, which ends with make.
 test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages
 	@$(COMPILE) -o $(BIN)/testrun ./internal/platform/testrun
-	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check) $(PKG)
+	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
 
 test-root: ## run the tests that need root: cgroups, limits, users of signals, and the units under systemd
 	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|KillsItsGroup|User' ./bootstrap/supervise
@@ -85,6 +88,7 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 	$(GO) vet -tags=grpcnotrace,root ./deploy/packages
 	$(GO) vet -tags=grpcnotrace,man ./internal/cli/manpages
 	cd deploy/check && $(GO) vet ./...
+	cd kubernetes && $(GO) vet ./... && $(GO) fix -diff ./... && $(GO) tool -modfile=$(CURDIR)/go.tools.mod staticcheck ./...
 	$(GO) fix -diff ./...
 	$(TOOL) staticcheck ./...
 	$(GO) test -count=1 -run '^TestCommitSubjects$$' ./internal/arch
@@ -104,7 +108,8 @@ generate: ## generate the Go code of proto/ and of the pages
 	$(TEMPL) internal/ui/web
 
 bench: build ## print the benchmarks (or a part, PKG=./sigproto), each beside a reference value or limit
-	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG)
+	$(if $(filter ./kubernetes/%,$(PKG)),,$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG))
+	$(if $(filter ./... ./kubernetes/%,$(PKG)),cd kubernetes && $(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m ./...)
 
 record: build ## record a run of weir up as docs/terminal.svg
 	$(GO) run ./docs/record
@@ -113,4 +118,4 @@ clean: ## remove build results
 	rm -rf $(BIN) dist
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

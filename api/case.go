@@ -112,6 +112,9 @@ type PoolState struct {
 	Joined []string `json:"joined,omitempty"`
 	// PlacesAnswered: the pool's scheduler has answered once where copies fit. From then on, a missing answer is unknown.
 	PlacesAnswered bool `json:"places_answered,omitempty"`
+	// NodeScheduler is the kind of the scheduler that speaks for all nodes of the pool; empty: the nodes speak for themselves. Without
+	// a current state of it, the silence of nodes proves nothing.
+	NodeScheduler string `json:"node_scheduler,omitempty"`
 }
 
 // GroupState is the state of one group.
@@ -144,6 +147,7 @@ type GroupState struct {
 type Machine struct {
 	Resources resource.Vector `json:"resources"` // that its node offers; zero: unknown
 	Weight    float64         `json:"weight"`
+	Slots     int             `json:"slots,omitempty"` // for tasks; 0: not bounded, or unknown
 }
 
 // SeenMachine is the smallest joined machine of a type.
@@ -208,11 +212,13 @@ type Candidate struct {
 	Cordoned   bool          `json:"cordoned,omitempty"` // marked by an operator: never chosen
 	Protected  bool          `json:"protected,omitempty"`
 	Stale      bool          `json:"stale,omitempty"`
-	Held       bool          `json:"held,omitempty"`      // stale, and not replaced now
-	Trial      bool          `json:"trial,omitempty"`     // a new machine that has not shown that it can replace another one
-	Draining   bool          `json:"draining,omitempty"`  // accepts no more tasks
-	Unhealthy  bool          `json:"unhealthy,omitempty"` // preferred
-	Repairing  bool          `json:"repairing,omitempty"` // repaired in place: never chosen
+	Held       bool          `json:"held,omitempty"`     // stale, and not replaced now
+	Trial      bool          `json:"trial,omitempty"`    // a new machine that has not shown that it can replace another one
+	Draining   bool          `json:"draining,omitempty"` // accepts no more tasks
+	// CordonedByOther: it is Draining, but not by Weirkeeper. It is not preferred for that.
+	CordonedByOther bool `json:"cordoned_by_other,omitempty"`
+	Unhealthy       bool `json:"unhealthy,omitempty"` // preferred
+	Repairing       bool `json:"repairing,omitempty"` // repaired in place: never chosen
 }
 
 // UnmarshalJSON reads a Weight that is a number or "inf". MarshalJSON writes only numbers, because

@@ -142,13 +142,16 @@ type HarmonizerTotals struct {
 	Labels map[string]map[string]PoolTotals `json:"labels"` // label -> value -> sums
 }
 
-// UnansweredNudge are the nudges of one app that no scheduler has confirmed within their keep-alive.
+// UnansweredNudge are the nudges of one app that no scheduler has confirmed within their keep-alive, or an app in the pool of a
+// scheduler that runs no rows.
 type UnansweredNudge struct {
 	App    string    `json:"app"`
 	Pool   string    `json:"pool,omitempty"` // empty: the app has no row
 	Stop   bool      `json:"stop,omitempty"` // stops, otherwise starts
 	Since  time.Time `json:"since"`          // when the first of them was sent
 	Nudges int       `json:"nudges"`         // number of nudges since then
+	// Kind is that of a scheduler that runs no rows: nothing is requested of it. Since and Nudges are zero then.
+	Kind string `json:"kind,omitempty"`
 }
 
 // ShadowAct is one requested operation: the start of an index, or the stop of an instance.

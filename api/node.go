@@ -31,18 +31,26 @@ const (
 
 // NodeFacts is the report of a node. Its agent publishes it on "weir.<cluster>.node.<pool>.<id>".
 type NodeFacts struct {
-	ID          string          `json:"id"` // the instance's id
-	Pool        string          `json:"pool"`
-	Group       string          `json:"group"`
-	BootID      string          `json:"boot_id"`
-	Zone        string          `json:"zone,omitempty"` // at the provider; empty: not published
-	Resources   resource.Vector `json:"resources"`
-	Allocated   resource.Vector `json:"allocated"`
-	Tasks       int             `json:"tasks"`
-	BatchTasks  int             `json:"batch_tasks,omitempty"`
-	Unready     int             `json:"unready,omitempty"`  // the part of Tasks that is not ready to serve
-	Draining    bool            `json:"draining,omitempty"` // cordoned: accepts no new tasks
-	SafeToEvict bool            `json:"safe_to_evict"`
+	ID         string          `json:"id"` // the instance's id
+	Pool       string          `json:"pool"`
+	Group      string          `json:"group"`
+	BootID     string          `json:"boot_id"`
+	Zone       string          `json:"zone,omitempty"` // at the provider; empty: not published
+	Resources  resource.Vector `json:"resources"`
+	Allocated  resource.Vector `json:"allocated"`
+	Tasks      int             `json:"tasks"`
+	BatchTasks int             `json:"batch_tasks,omitempty"`
+	Unready    int             `json:"unready,omitempty"`  // the part of Tasks that is not ready to serve
+	Draining   bool            `json:"draining,omitempty"` // cordoned: accepts no new tasks
+	// CordonedBy is CordonedByOther if not Weirkeeper cordoned the node; empty: Weirkeeper did, or it is unknown.
+	CordonedBy  CordonedBy `json:"cordoned_by,omitempty"`
+	SafeToEvict bool       `json:"safe_to_evict"`
+	// Blocked are the tasks that a drain cannot move now, at most MaxBlocked, for people.
+	Blocked []BlockedTask `json:"blocked,omitempty"`
+	// Slots bound the tasks of the node beside its resources; nil: nothing bounds them.
+	Slots *Slots `json:"slots,omitempty"`
+	// Overhead is what the node uses for itself, such as daemons on each node. Resources do not include it.
+	Overhead resource.Vector `json:"overhead,omitzero"`
 	// Priority is that of a Node: the maximum over its tasks of 2 x cpus + mem / 1000 MB, as in
 	// Clusterman.
 	Priority float64 `json:"priority,omitempty"`

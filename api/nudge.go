@@ -91,6 +91,8 @@ type Pending struct {
 	Taken []TakenPort `json:"taken_ports,omitempty"`
 	// Sizes are those of the machines that the pool has or can get, each once, at most 1000. Without them, the sizes are unknown.
 	Sizes []MachineSize `json:"sizes,omitempty"`
+	// State is that of the scheduler; nil: it reports none.
+	State *SchedulerState `json:"state,omitempty"`
 }
 
 // TakenPort is a fixed port of a node that another process has.
@@ -116,6 +118,9 @@ type PendingCopy struct {
 	Since     time.Time       `json:"since"`
 	Why       string          `json:"why,omitempty"`   // what it waits for, for people
 	Never     bool            `json:"never,omitempty"` // no machine of Pending.Sizes can hold it; Why is that of a PlacesApp
+	// Labels and Zone are what it wants of its node; empty: any node.
+	Labels map[string]string `json:"labels,omitempty"`
+	Zone   string            `json:"zone,omitempty"`
 }
 
 func orNull(seconds int64) *int64 {

@@ -47,6 +47,7 @@ type PlacesKind struct {
 	Resources resource.Vector `json:"resources"`         // that one machine offers to copies
 	Unknown   bool            `json:"unknown,omitempty"` // Resources are unknown: one machine shows them
 	Weight    float64         `json:"weight"`            // of one machine, above 0
+	Slots     int             `json:"slots,omitempty"`   // bound on its tasks, as its nodes report; 0: none
 	Coming    int             `json:"coming,omitempty"`  // machines that are ordered and have not joined
 	Room      int             `json:"room,omitempty"`    // further machines that the group may get now
 	Level     float64         `json:"level,omitempty"`   // weight of the group: of equal kinds, the lowest level goes first
@@ -195,7 +196,7 @@ func (k PlacesKind) validate() error {
 	if math.IsNaN(k.Level) || math.IsInf(k.Level, 0) {
 		return fmt.Errorf("level is %v: want a finite number", k.Level)
 	}
-	return errors.Join(placesCount("coming", k.Coming, 0, maxPlacesCount), placesCount("room", k.Room, 0, maxPlacesCount), placesText("why", k.Why))
+	return errors.Join(placesCount("slots", k.Slots, 0, maxPlacesCount), placesCount("coming", k.Coming, 0, maxPlacesCount), placesCount("room", k.Room, 0, maxPlacesCount), placesText("why", k.Why))
 }
 
 // DecodePlaces reads an answer to the question q, and validates it. It ignores unknown keys.

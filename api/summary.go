@@ -139,7 +139,7 @@ type Summary struct {
 	Before *float64      `json:"before,omitempty"`  // target of the pool before the decision; nil: no decision
 	Target *float64      `json:"target,omitempty"`  // after it
 	Wanted *float64      `json:"wanted,omitempty"`  // after the actions, without an offset; nil: unknown
-	// Unlimited is the target before the limits; nil: no decision.
+	// Unlimited is the target before a pin and the limits: the need. nil: no decision.
 	Unlimited *float64       `json:"unlimited,omitempty"`
 	Joined    float64        `json:"joined"`           // capacity whose nodes have joined
 	Exists    float64        `json:"fulfilled"`        // capacity that exists

@@ -30,12 +30,14 @@ type TickRecord struct {
 	Snapshot Snapshot `json:"snapshot"`
 	Case     *Case    `json:"case,omitempty"`
 	// Result is exactly the result of resolve.Resolve of Case. State has the actual outcome.
-	Result  *CaseResult    `json:"result,omitempty"`
-	Detail  *TickDetail    `json:"detail,omitempty"`
-	Drift   []Drift        `json:"drift,omitempty"` // groups that another party changed
-	Actions []Action       `json:"actions"`
-	Drains  []Drain        `json:"drains,omitempty"` // after the actions
-	Shadows []ShadowRecord `json:"shadows,omitempty"`
+	Result  *CaseResult `json:"result,omitempty"`
+	Detail  *TickDetail `json:"detail,omitempty"`
+	Drift   []Drift     `json:"drift,omitempty"` // groups that another party changed
+	Actions []Action    `json:"actions"`
+	Drains  []Drain     `json:"drains,omitempty"` // after the actions
+	// Blocked has the tasks that drains cannot move now, by node, of the first MaxBlockedNodes nodes in Drains. No rule reads it.
+	Blocked map[string][]BlockedTask `json:"blocked,omitempty"`
+	Shadows []ShadowRecord           `json:"shadows,omitempty"`
 	// InProgress are the evaluations that the decision did not wait for. A later tick has their
 	// responses. No rule reads them.
 	InProgress []InProgress `json:"in_progress,omitempty"`

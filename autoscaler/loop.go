@@ -30,6 +30,7 @@ type Loop struct {
 
 	lost    error        // why the last tick is not in the ledger; nil if it is
 	between []api.Action // actions since the last record
+	ends    ends
 }
 
 // NewLoop returns a loop that is not running.

@@ -26,7 +26,10 @@ const (
 // addPlaces requests from the pool's scheduler where the copies fit, and adds the answer to the case. Without an answer it is
 // unknown where they would go: no node is removed. The exception is a pool whose scheduler has never answered. assumed are nodes of
 // the scheduler that are away by assumption: the answer lists where their copies go.
-func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r apply.Reading, assumed []string) {
+func addPlaces(ctx context.Context, now time.Time, world World, config Config, c *api.Case, r apply.Reading, assumed []string) {
+	if addScheduler(now, world, c) {
+		return
+	}
 	next := nextMachines(c.State.Groups, config.Machines, r)
 	if world.Places == nil || config.IgnorePlaces {
 		c.State.PlacesAnswered = false
@@ -51,6 +54,21 @@ func addPlaces(ctx context.Context, world World, config Config, c *api.Case, r a
 		c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, c.NoPlaces)
 		c.Refuse = cmp.Or(c.Refuse, c.NoPlaces)
 	}
+}
+
+// addScheduler adds to the case that the scheduler which speaks for all nodes is not current. Then no node is removed, and it
+// receives no question.
+func addScheduler(now time.Time, world World, c *api.Case) (unknown bool) {
+	if world.NodeScheduler == nil {
+		return false
+	}
+	s := world.NodeScheduler(now)
+	if c.State.NodeScheduler = s.Kind; s.Why == "" {
+		return false
+	}
+	c.NoPlaces = decide.OneLine("what the nodes run is unknown, so no machine is removed: " + s.Why)
+	c.Input.NoScaleIn, c.Refuse = cmp.Or(c.Input.NoScaleIn, c.NoPlaces), cmp.Or(c.Refuse, c.NoPlaces)
+	return true
 }
 
 // noHeadroom returns why the free places of the configuration are not kept; nil if they are.
@@ -119,6 +137,14 @@ func extreme(a, b resource.Vector, sign float64) resource.Vector {
 	return a
 }
 
+// fewest returns the smaller number of slots; 0 is unknown.
+func fewest(a, b int) int {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
 // nextMachines returns the next machine of each group: the smallest and heaviest that a larger target may launch. The first known
 // size of a type counts: that of its joined nodes, of nodes that the group had, of the offer, and of the configuration. It updates
 // what the groups had.
@@ -152,6 +178,9 @@ func joinedMachines(r apply.Reading) map[string]map[string]api.SeenMachine {
 			m = api.SeenMachine{Machine: api.Machine{Resources: n.Facts.Resources}, Offer: i.Offers}
 		}
 		m.Resources, m.Weight = extreme(m.Resources, n.Facts.Resources, -1), max(m.Weight, i.Weight)
+		if s := n.Facts.Slots; s != nil {
+			m.Slots = fewest(m.Slots, s.All)
+		}
 		if i.Launched.After(m.Launched) {
 			m.Launched = i.Launched
 		}
@@ -214,7 +243,7 @@ func smallest(seen map[string]api.SeenMachine, offers []pools.Offer, configured 
 		}
 	}
 	for _, m := range all {
-		least.Weight = max(least.Weight, m.Weight)
+		least.Weight, least.Slots = max(least.Weight, m.Weight), fewest(least.Slots, m.Slots)
 		switch {
 		case m.Resources.IsZero(): // unknown
 		case least.Resources.IsZero():

@@ -147,6 +147,59 @@ func TestSilentSchedulerHoldsScaleIn(t *testing.T) {
 	wantOps(t, w.tick(), "remove a-1: idle", "drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon")
 }
 
+// While the scheduler that speaks for all nodes is not current, no machine is removed, and it receives no question. The pool still grows.
+// The state has its kind, so a later process expects it.
+func TestSchedulerThatIsNotCurrentHoldsScaleIn(t *testing.T) {
+	t.Parallel()
+	w, s, web := scheduled(t, 3)
+	state := pools.NodeScheduler{Kind: "kubernetes", Why: "the scheduler (kubernetes) is silent since 11:58:00"}
+	w.nodeScheduler = func(time.Time) pools.NodeScheduler { return state }
+	w.start()
+	asked := len(s.asked)
+	web.set(cpus(2*cpusPerNode), nil)
+	const want = "what the nodes run is unknown, so no machine is removed: the scheduler (kubernetes) is silent since 11:58:00"
+	for _, ignore := range []bool{false, true} {
+		w.config.IgnorePlaces = ignore
+		w.reconfigure()
+		r := w.tick()
+		wantOps(t, r)
+		if r.Result.Target != 3 || r.Detail.Refused != want || r.Case.NoPlaces != want || r.State.NodeScheduler != "kubernetes" || len(s.asked) != asked {
+			t.Errorf("target %v, refused %q, no places %q, state %q, %d questions", r.Result.Target, r.Detail.Refused, r.Case.NoPlaces, r.State.NodeScheduler, len(s.asked)-asked)
+		}
+	}
+	web.set(cpus(4*cpusPerNode), nil)
+	wantOps(t, w.tick(), "set target a: 4")
+	state.Why = ""
+	web.set(cpus(3*cpusPerNode), nil)
+	wantOps(t, w.tick(), "remove a-1: idle", "drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon")
+	state = pools.NodeScheduler{}
+	if r := w.tick(); r.State.NodeScheduler != "" {
+		t.Errorf("the nodes speak for themselves, and the state has %q", r.State.NodeScheduler)
+	}
+}
+
+// The scheduler that speaks for all nodes receives the end of each machine, several times. Nodes that speak for themselves cause none.
+func TestEndOfAMachineIsReported(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]int{"": 0, "kubernetes": 1} {
+		t.Run("scheduler "+kind, func(t *testing.T) {
+			t.Parallel()
+			w, _, web := scheduled(t, 3)
+			gone := map[string]int{}
+			w.nodeScheduler = func(time.Time) pools.NodeScheduler { return pools.NodeScheduler{Kind: kind} }
+			w.gone = func(node string, _ time.Time) error { gone[node]++; return nil }
+			w.start()
+			web.set(cpus(2*cpusPerNode), nil)
+			for range 20 {
+				w.tick()
+			}
+			if len(w.instances()) != 2 || len(gone) != want || want > 0 && gone["a-1"] < 2 {
+				t.Errorf("gone %v, instances %v, want the end of a-1 several times", gone, w.instances())
+			}
+		})
+	}
+}
+
 func TestSchedulerWithoutPlaces(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web")
@@ -164,6 +217,12 @@ func TestSchedulerWithoutPlaces(t *testing.T) {
 	if r = w.tick(); r.Detail.Refused == "" {
 		t.Errorf("a scheduler that is not ready refuses nothing: %+v", r.Detail)
 	}
+}
+
+// slotted returns a node with a bound on its tasks.
+func slotted(n pools.Node, all int) pools.Node {
+	n.Facts.Slots = &api.Slots{All: all}
+	return n
 }
 
 func TestNextMachines(t *testing.T) {
@@ -209,6 +268,9 @@ func TestNextMachines(t *testing.T) {
 		{name: "no offers: the newest has left", nodes: []pools.Node{node("l", 1, 8, 8000)}, seen: map[string]api.SeenMachine{"s": newer(seen(2, 4000, 1, resource.Vector{}))},
 			want:  api.Machine{Resources: size(2, 4000), Weight: 1},
 			keeps: map[string]api.SeenMachine{"l": seen(8, 8000, 1, resource.Vector{}), "s": newer(seen(2, 4000, 1, resource.Vector{}))}},
+		{name: "the fewest slots", nodes: []pools.Node{slotted(node("s", 1, 2, 4000), 110), slotted(node("s", 1, 2, 4001), 58), node("s", 1, 2, 4002)},
+			want:  api.Machine{Resources: size(2, 4000), Weight: 1, Slots: 58},
+			keeps: map[string]api.SeenMachine{"s": {Machine: api.Machine{Resources: size(2, 4000), Weight: 1, Slots: 58}}}},
 		{name: "an offer of unknown size", offers: []pools.Offer{{InstanceType: "s", Weight: 3}}, want: api.Machine{Weight: 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -62,6 +62,11 @@ type World struct {
 	// Places returns the valid answer of the pool's scheduler where the copies fit. If the scheduler does not have this part, the
 	// error wraps ErrNoPlaces. nil: the scheduler receives no question.
 	Places func(ctx context.Context, q api.PlacesQuestion) (api.Places, error)
+	// NodeScheduler returns what is known of the scheduler that speaks for all nodes of the pool. It does not wait. nil: the nodes
+	// speak for themselves.
+	NodeScheduler func(now time.Time) pools.NodeScheduler
+	// Gone reports to that scheduler that the machine of a node has ended. It may be repeated, and does not wait. It may be nil.
+	Gone func(node string, at time.Time) error
 	// Cost returns what the machines that a tick read cost after its actions, which the record has; nil: unknown. It must not wait. It
 	// may be nil: the records have no cost.
 	Cost func(r *api.TickRecord, nodes []pools.Node, quarantined func(id string) bool) *api.Cost

@@ -123,6 +123,9 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	}
 	alive()
 	err = l.apply(ctx, now, p, r)
+	l.ends.note(now, reading.Snapshot, r.Drains)
+	l.ends.report(l.world, l.config, r)
+	r.Blocked = blocked(r.Drains, reading.Nodes)
 	r.Account = entries(l.writer.Account(), reading.Found)
 	l.addCost(r, reading)
 	r.Shadows = l.signals.Compare(ctx, evaluation)
@@ -173,7 +176,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
 	addProblem(r, err)
 	c.Input.History = history
-	addPlaces(ctx, l.world, l.config, &c, reading, w.gone)
+	addPlaces(ctx, now, l.world, l.config, &c, reading, w.gone)
 	addProblem(r, noHeadroom(l.config, c))
 	o := resolve.Resolve(c)
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
@@ -195,6 +198,21 @@ func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *api.Ti
 	r.Problems = append(r.Problems, did.Problems...)
 	r.Drains = did.Drains
 	return err
+}
+
+// blocked returns the tasks that the drains of leaving nodes cannot move.
+func blocked(drains []api.Drain, nodes []pools.Node) (out map[string][]api.BlockedTask) {
+	for i := range nodes {
+		id, tasks := nodes[i].Instance.ID, nodes[i].Facts.Blocked
+		if len(tasks) == 0 || len(out) == api.MaxBlockedNodes || !slices.ContainsFunc(drains, func(d api.Drain) bool { return d.Node == id && d.State.Leaving() }) {
+			continue
+		}
+		if out == nil {
+			out = map[string][]api.BlockedTask{}
+		}
+		out[id] = tasks
+	}
+	return out
 }
 
 // notHolder reports whether the loop must end because of err.

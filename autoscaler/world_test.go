@@ -39,25 +39,27 @@ const cpusPerNode = 4
 // world is a pool whose time the test controls. Groups are in memory, signals on real sockets, and
 // metrics in a real store.
 type world struct {
-	t        *testing.T
-	now      time.Time
-	config   Config
-	groups   []*group
-	provider *provider
-	nodes    *nodes
-	signals  *directory
-	store    *store
-	ledger   *ledger
-	records  *records
-	memory   *kept
-	book     *book
-	lease    *lease
-	notices  chan pools.Notice
-	clock    func() time.Time // nil: the real time
-	health   *health          // nil: no policy
-	loop     *Loop
-	trace    trace.Tracer
-	places   func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
+	t             *testing.T
+	now           time.Time
+	config        Config
+	groups        []*group
+	provider      *provider
+	nodes         *nodes
+	signals       *directory
+	store         *store
+	ledger        *ledger
+	records       *records
+	memory        *kept
+	book          *book
+	lease         *lease
+	notices       chan pools.Notice
+	clock         func() time.Time // nil: the real time
+	health        *health          // nil: no policy
+	loop          *Loop
+	trace         trace.Tracer
+	places        func(context.Context, api.PlacesQuestion) (api.Places, error) // nil: no scheduler answers
+	nodeScheduler func(now time.Time) pools.NodeScheduler
+	gone          func(node string, at time.Time) error
 
 	processes processes // of spawn
 }
@@ -185,7 +187,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: w.provider, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: EncodedLedger{w.ledger},
 		Memory: apply.Encoded{Bytes: w.memory}, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
-		Trace: w.trace, Places: w.places,
+		Trace: w.trace, Places: w.places, NodeScheduler: w.nodeScheduler, Gone: w.gone,
 		Now: func() time.Time {
 			if w.clock != nil {
 				return w.clock()

@@ -58,6 +58,7 @@ type Harmonizer struct {
 	nodesSavedAt time.Time // when the nodes were last saved to the memory
 	reading      time.Time // start of the current pass of a polled source; zero: no pass
 	never        never
+	noRows       noRows
 	refused      []apps.Nudge
 	published    publications
 	found        map[cause]uint64
@@ -96,6 +97,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		published:   publications{period: cfg.Apps.HeartbeatPeriod, last: map[string]publication{}},
 		found:       map[cause]uint64{},
 		never:       never{},
+		noRows:      noRows{},
 		logLimit:    oncePerMinute(),
 		noLeader:    noLeaderAlarm{after: noLeaderLeases * cfg.LeaseTTL},
 	}

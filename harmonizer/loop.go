@@ -123,6 +123,9 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	case apps.Never:
 		h.never.note(ev)
 		return
+	case apps.Scheduler:
+		h.noRows.note(ev.SchedulerState)
+		return
 	}
 	began := time.Now()
 	nudges, findings := h.machine.Step(now, ev)
@@ -134,6 +137,7 @@ func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	if !h.Leading() {
 		return
 	}
+	nudges = h.noRows.serve(nudges, h.machine.View().PoolOf)
 	var changed []apps.Memory
 	if h.ports.Memory != nil {
 		changed = h.machine.Memories()

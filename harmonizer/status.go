@@ -59,7 +59,7 @@ func (h *Harmonizer) status(now time.Time, q api.HarmonizerQuery) api.Harmonizer
 	halted := h.machine.View().Halted()
 	s.Halted, s.HaltedApps = halted[:min(len(halted), silentLimit)], len(halted)
 	if h.watched != nil {
-		all := h.watched.unanswered(h.machine.View().PoolOf)
+		all := h.noRows.refused(h.machine.View().Apps(), h.watched.unanswered(h.machine.View().PoolOf))
 		s.Unanswered, s.UnansweredApps = all[:min(len(all), silentLimit)], len(all)
 	}
 	s.Complete, s.Why = h.machine.View().Complete()

@@ -68,6 +68,9 @@ func (l *Loop) Proof(p judge.PathProof) {
 	if _, heartbeats := l.policy.Detection.Mode(api.DetectAgentHeartbeat); !heartbeats {
 		return
 	}
+	if why := l.pathDown(l.world.Now()); why != "" && !p.Down {
+		p = judge.PathProof{Down: true, Why: why} // the bus works, and the scheduler that speaks for the nodes is not current
+	}
 	p.Why = truncate(p.Why)
 	l.mail.offer("proofs", func(time.Time, *judge.Judge) batch { return of(p) })
 }

@@ -34,11 +34,14 @@ type World struct {
 	Cordon drain.Scheduler
 	// Facts returns the fresh reports of nodes; At is when they were received. It does not wait.
 	// nil: no heartbeats.
-	Facts    func(now time.Time) []api.NodeFacts
-	Bus      Bus      // nil: no bus
-	Probe    Probe    // nil: NODE_STATUS_POLL_URL is not available
-	Workflow Workflow // nil: WORKFLOW is not available
-	Memory   Memory
+	Facts func(now time.Time) []api.NodeFacts
+	// Scheduler returns what is known of the scheduler that speaks for all nodes. While it is not current, heartbeats and loopback
+	// probes do not prove the path of the heartbeats. It does not wait. nil: the nodes speak for themselves.
+	Scheduler func(now time.Time) pools.NodeScheduler
+	Bus       Bus      // nil: no bus
+	Probe     Probe    // nil: NODE_STATUS_POLL_URL is not available
+	Workflow  Workflow // nil: WORKFLOW is not available
+	Memory    Memory
 	// Console returns the last output of a machine; nil: not available.
 	Console func(ctx context.Context, instance string) ([]byte, error)
 	// Evidence stores evidence about a machine before it is replaced or rebuilt; nil: no store.

@@ -162,3 +162,22 @@ func truncate(s string) string {
 	}
 	return strings.ToValidUTF8(s, "?")
 }
+
+// pathDown returns why heartbeats prove nothing now although the bus works; empty: they do. Where a scheduler speaks for all nodes,
+// all of them are silent while it is away. That is no failure of a node.
+func (k *shared) pathDown(now time.Time) string {
+	mode, heartbeats := k.policy.Detection.Mode(api.DetectAgentHeartbeat)
+	if k.world.Scheduler == nil || !heartbeats {
+		return ""
+	}
+	s := k.world.Scheduler(now)
+	expected := time.Duration(*mode.Options.ExpectedInterval)
+	silence := expected * time.Duration(*mode.Options.Miss)
+	switch {
+	case s.Kind == "" || s.Why != "":
+		return s.Why
+	case 2*s.Period+expected/2 >= silence: // its silence would show after that of the nodes
+		return fmt.Sprintf("the scheduler (%s) reports only every %v, and nodes are silent after %v: lower its period, or raise expected_interval of AGENT_HEARTBEAT", s.Kind, s.Period, silence)
+	}
+	return ""
+}

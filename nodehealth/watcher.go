@@ -199,6 +199,9 @@ func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error
 	reported := map[string]time.Time{} // owned by the round's goroutine
 	return func(ctx context.Context) error {
 		now := w.world.Now()
+		if w.pathDown(now) != "" {
+			return nil
+		}
 		facts := w.world.Facts(now)
 		news := make([]judge.Observation, 0, len(facts))
 		latest := make(map[string]time.Time, len(facts))

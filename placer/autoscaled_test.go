@@ -122,6 +122,9 @@ func (w *autoscaled) begin() {
 		Provider: w, Scheduler: w, Directory: w, Metrics: &metricsmemory.Store{}, Ledger: nothing{}, Memory: apply.Encoded{Bytes: memoryOf{w}}, Orders: nothing{}, Lease: nothing{},
 		Records: recordsOf{w}, Cordon: w, Places: w.answer, Ticked: func(r api.TickRecord, _ error) { w.last = r },
 		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return signalOf{w} }, Now: func() time.Time { return w.now },
+		Limit: func(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+			return context.WithCancel(ctx)
+		},
 	}, slog.New(slog.DiscardHandler))
 }
 
@@ -274,8 +277,8 @@ func (w *autoscaled) step() {
 	}
 }
 
-// move advances the machines. A machine that ends has no copies, except after a crash, or if it is forced in a pool whose scheduler
-// never answered.
+// move advances the machines. A machine that ends has no copies, except after a crash, or if it is forced at its deadline and the
+// scheduler had a place for each copy, or never answered.
 func (w *autoscaled) move() {
 	there := map[string]bool{}
 	for _, g := range w.groups {
@@ -296,7 +299,9 @@ func (w *autoscaled) move() {
 		if there[id] {
 			continue
 		}
-		forced := w.config.Drain.Force && !w.last.State.PlacesAnswered
+		last := w.last.Case
+		needed := last != nil && last.Places != nil && slices.Contains(last.Places.Back, id)
+		forced := w.config.Drain.Force && !needed
 		if len(n.copies) > 0 && !w.lostNodes[id] && !forced {
 			w.problem("node %s ends with %d copies", id, len(n.copies))
 		}

@@ -214,6 +214,7 @@ func (p *Placer) serve(ctx context.Context, wg *sync.WaitGroup, failed <-chan er
 		case now := <-tick.C:
 			p.endAdoption(now)
 			p.offer(pendingSamples(p.core.pending(), now, p.cfg.Cluster, p.cfg.Pool))
+			p.reportRunning()
 			p.reportNever(now)
 			p.reportDue = true
 		case err := <-p.saved:
@@ -275,6 +276,16 @@ func (p *Placer) offer(samples []metrics.Sample) {
 	default:
 	}
 	p.samples <- samples
+}
+
+// reportRunning reports that this placer runs rows. It ends what was known of another scheduler of the pool, which ran none.
+func (p *Placer) reportRunning() {
+	if p.ports.Reporter == nil {
+		return
+	}
+	if err := p.ports.Reporter.Running(p.cfg.Heartbeat, len(p.core.nodes)); err != nil {
+		p.log.Warn("state of the placer not reported", "err", err) // the next tick repeats it
+	}
 }
 
 // reportNever reports the copies that no machine can hold, after the first question, which names the kinds of machines.

@@ -23,8 +23,10 @@ type Bus interface {
 	Confirm(epoch uint64, nudges []string) error
 }
 
-// Reporter reports copies without a place to the harmonizer. Its methods do not wait.
+// Reporter reports copies without a place to the harmonizer, and the placer itself to all. Its methods do not wait.
 type Reporter interface {
+	// Running reports that the placer runs rows. It does so again after each period.
+	Running(period time.Duration, nodes int) error
 	// Never reports all copies that no machine can hold.
 	Never(apps []api.PlacesApp) error
 	// Waiting reports the starts that the placer has and tries again.

@@ -199,6 +199,15 @@ type Node struct {
 	Unhealthy bool `json:"unhealthy,omitempty"`
 }
 
+// NodeScheduler is what is known of the scheduler that speaks for all nodes of a pool.
+type NodeScheduler struct {
+	Kind   string        // empty: the nodes speak for themselves
+	Period time.Duration // from one of its reports to the next; 0: unknown
+	// Why is why the silence of nodes proves nothing now, after the words "it is unknown:"; empty: the scheduler is current.
+	Why     string
+	Accepts []string // optional keys of a cordon that it reads
+}
+
 // JoinedWeight returns the weight of the instance if its node has joined, else 0.
 func (n Node) JoinedWeight() float64 {
 	if n.State.Joined() {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
@@ -37,7 +38,13 @@ type wireFacts struct {
 	Resources  amounts     `json:"resources"`
 	Allocated  amounts     `json:"allocated"`
 	Conditions []condition `json:"conditions"`
+	Overhead   amounts     `json:"overhead"`
+	// Blocked is for people and decides nothing, so an unreadable list is dropped.
+	Blocked json.RawMessage `json:"blocked"`
 }
+
+// vector returns the amounts as a resource.Vector.
+func (a amounts) vector() resource.Vector { return resource.Vector{a.CPUs, a.Mem, a.Disk, a.GPUs} }
 
 // amounts are a resource.Vector on the wire.
 type amounts struct {
@@ -66,8 +73,7 @@ func DecodeFacts(data []byte) (api.NodeFacts, error) {
 		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
 	f := w.NodeFacts
-	f.Resources = resource.Vector{w.Resources.CPUs, w.Resources.Mem, w.Resources.Disk, w.Resources.GPUs}
-	f.Allocated = resource.Vector{w.Allocated.CPUs, w.Allocated.Mem, w.Allocated.Disk, w.Allocated.GPUs}
+	f.Resources, f.Allocated, f.Overhead, f.Blocked = w.Resources.vector(), w.Allocated.vector(), w.Overhead.vector(), blocked(w.Blocked)
 	f.ClockAhead = 0 // only a receiver has it
 	if err := validateFacts(f); err != nil {
 		return api.NodeFacts{}, fmt.Errorf("node facts: %w", err)
@@ -83,6 +89,19 @@ func DecodeFacts(data []byte) (api.NodeFacts, error) {
 	return f, nil
 }
 
+// blocked decodes the tasks that a drain cannot move: at most api.MaxBlocked, with printable texts.
+func blocked(raw json.RawMessage) []api.BlockedTask {
+	var all []api.BlockedTask
+	if len(raw) == 0 || json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	all = all[:min(len(all), api.MaxBlocked)]
+	for i := range all {
+		all[i].Task, all[i].Why = Clip(all[i].Task), Clip(all[i].Why)
+	}
+	return all
+}
+
 // validateFacts returns the first value that is out of its bounds. It does not check the conditions.
 func validateFacts(f api.NodeFacts) error {
 	if err := names.CheckToken("node", f.ID); err != nil {
@@ -91,7 +110,7 @@ func validateFacts(f api.NodeFacts) error {
 	for _, v := range []struct {
 		key   string
 		value resource.Vector
-	}{{"resources", f.Resources}, {"allocated", f.Allocated}} {
+	}{{"resources", f.Resources}, {"allocated", f.Allocated}, {"overhead", f.Overhead}} {
 		if err := v.value.Validate(); err != nil {
 			return fmt.Errorf("%s: %w", v.key, err)
 		}
@@ -99,15 +118,19 @@ func validateFacts(f api.NodeFacts) error {
 			return fmt.Errorf("%s has %v: want at most %v", v.key, largest, float64(message.MaxResource))
 		}
 	}
-	for _, t := range []struct{ key, text string }{{"group", f.Group}, {"boot_id", f.BootID}, {"zone", f.Zone}, {"rival", f.Rival}} {
+	for _, t := range []struct{ key, text string }{{"group", f.Group}, {"boot_id", f.BootID}, {"zone", f.Zone}, {"rival", f.Rival}, {"cordoned_by", string(f.CordonedBy)}} {
 		if len(t.text) > maxText || !IsPrintable(t.text) {
 			return fmt.Errorf("%s: want at most %d printable bytes", t.key, maxText)
 		}
 	}
+	slots := api.Slots{}
+	if f.Slots != nil {
+		slots = *f.Slots
+	}
 	for _, n := range []struct {
 		key   string
 		value int
-	}{{"tasks", f.Tasks}, {"batch_tasks", f.BatchTasks}, {"unready", f.Unready}} {
+	}{{"tasks", f.Tasks}, {"batch_tasks", f.BatchTasks}, {"unready", f.Unready}, {"slots.all", slots.All}, {"slots.used", slots.Used}} {
 		if n.value < 0 || n.value > maxTasks {
 			return fmt.Errorf("%s is %d: want 0 to %d", n.key, n.value, maxTasks)
 		}

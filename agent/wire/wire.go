@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -71,6 +72,10 @@ type StopRequest struct {
 // CordonRequest sets or removes the cordon of the node.
 type CordonRequest struct {
 	On bool `json:"on"`
+	// Reason is why the node drains, and Deadline is when its machine is ended at the latest. Both are optional. A sender sets only
+	// the keys in api.SchedulerState.Accepts.
+	Reason   api.DrainReason `json:"reason,omitempty"`
+	Deadline time.Time       `json:"deadline,omitzero"`
 }
 
 // FenceRequest fences the node, or lifts the fence: a fenced node stops all copies and accepts
@@ -144,11 +149,16 @@ func (c *Client) Stop(ctx context.Context, node, instance string) error {
 // Cordon sets or removes the cordon of the node. A cordoned node accepts no new copies. If the agent
 // has accepted a later request, the error is errLate.
 func (c *Client) Cordon(ctx context.Context, node string, on bool, at pools.Sequence) error {
+	return c.CordonWith(ctx, node, CordonRequest{On: on}, at)
+}
+
+// CordonWith is Cordon with the optional keys of the request, which a node of an earlier version refuses with ErrInvalid.
+func (c *Client) CordonWith(ctx context.Context, node string, r CordonRequest, at pools.Sequence) error {
 	as := c.As(at.Epoch)
 	if at.Number > 0 {
 		as.header = nats.Header{HeaderEpoch: {strconv.FormatUint(at.Epoch, 10)}, HeaderNumber: {strconv.FormatUint(at.Number, 10)}}
 	}
-	return as.request(ctx, node, OpCordon, CordonRequest{on}, nil)
+	return as.request(ctx, node, OpCordon, r, nil)
 }
 
 // Fence fences the node, or lifts the fence. A fenced node stops all copies as in an evacuation,

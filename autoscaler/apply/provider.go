@@ -167,6 +167,15 @@ func supportsRepair(g pools.Group, kind api.RepairKind) bool {
 	return can && slices.Contains(repairer.RepairKinds(), kind)
 }
 
+// CordonFor implements drain.Informed.
+func (p *provider) CordonFor(ctx context.Context, node string, reason api.DrainReason, deadline time.Time) error {
+	informed, is := p.cordon.(drain.Informed)
+	if !is {
+		return p.Cordon(ctx, node, true)
+	}
+	return p.guard.call(ctx, func(ctx context.Context) error { return informed.CordonFor(ctx, node, reason, deadline) })
+}
+
 // Cordon implements drain.Scheduler.
 func (p *provider) Cordon(ctx context.Context, node string, on bool) error {
 	return p.guard.call(ctx, func(ctx context.Context) error { return p.cordon.Cordon(ctx, node, on) })

@@ -8,8 +8,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Try reads a window of an app at a moment, as a tick does, and describes it. Of the ports it uses Metrics and Limit.
-func (c Config) Try(ctx context.Context, ports Ports, app string, w Window, now time.Time) api.MetricTrial {
+// Try reads a window of an app at a moment, as a tick does, and describes it. The error is that of a window that is unknown
+// or stale. Of the ports it uses Metrics and Limit.
+func (c Config) Try(ctx context.Context, ports Ports, app string, w Window, now time.Time) (api.MetricTrial, error) {
 	r := newWindowReader(ctx, c, ports, now)
 	out := api.MetricTrial{App: app, Metric: w.Name, Source: w.Source, Query: w.Query, Range: w.Range, Series: []api.TriedSeries{}}
 	found, err := r.window(c.query(app, w, now))
@@ -22,7 +23,7 @@ func (c Config) Try(ctx context.Context, ports Ports, app string, w Window, now 
 	for _, one := range found {
 		out.Series = append(out.Series, tried(sigproto.Series{Name: w.shownName(app, one), Times: one.Times, Values: one.Values}, max(w.Step, w.Resolution)))
 	}
-	return out
+	return out, err
 }
 
 // tried describes a series with points at a distance; 0: unknown.

@@ -70,6 +70,7 @@ func newWindowReader(ctx context.Context, c Config, ports Ports, now time.Time) 
 // an empty window. short describes a window of usage that does not reach back to its beginning, if
 // there is one. If two windows have a series of the same name, the later one counts.
 func (r *windowReader) series(app string, windows []Window) (out []sigproto.Series, short string, err error) {
+	defer r.begin(app, windows)()
 	places := map[string]int{} // of the series in out, by name
 	for _, w := range windows {
 		series, err := r.window(r.config.query(app, w, r.now))
@@ -105,6 +106,18 @@ func (r *windowReader) series(app string, windows []Window) (out []sigproto.Seri
 		}
 	}
 	return out, short, nil
+}
+
+// begin starts to read the windows of sources, so that a source receives the queries of a tick at the same time. wait waits
+// for the reads.
+func (r *windowReader) begin(app string, windows []Window) (wait func()) {
+	var reads sync.WaitGroup
+	for _, w := range windows {
+		if w.Source != "" {
+			reads.Go(func() { _, _ = r.window(r.config.query(app, w, r.now)) }) // series has the error
+		}
+	}
+	return reads.Wait
 }
 
 // query returns the query of a window to the store.
@@ -199,7 +212,11 @@ type staleError struct {
 
 func (e *staleError) Error() string {
 	if e.newest.IsZero() {
-		return fmt.Sprintf("%s has no point in the last %v", e.metric, e.window.Range)
+		text := fmt.Sprintf("%s has no point in the last %v", e.metric, e.window.Range)
+		if e.window.Source != "" {
+			text += fmt.Sprintf(": source %s has none for %.600s", e.window.Source, e.window.Query)
+		}
+		return text
 	}
 	age := e.window.age(e.newest, e.now).Round(time.Second)
 	return fmt.Sprintf("newest point of %s is %v old, at most %v is allowed", e.metric, age, e.window.MaxAge)

@@ -88,6 +88,47 @@ func TestShownName(t *testing.T) {
 	}
 }
 
+// meeting answers a query when two have come.
+type meeting struct {
+	memory.Store
+	came chan struct{}
+}
+
+func (m *meeting) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	select {
+	case m.came <- struct{}{}:
+	case <-m.came:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	return []metrics.Series{{Times: []int64{q.To.Unix()}, Values: []float64{1}}}, nil
+}
+
+// The windows of sources of an app are read at the same time, so that a source can request them together.
+func TestSourcesAreReadTogether(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	store := &meeting{came: make(chan struct{})}
+	r := newWindowReader(t.Context(), Config{Tick: time.Minute}, Ports{Limit: context.WithTimeout, Metrics: store}, now)
+	of := func(name string) Window {
+		return Window{Name: name, Source: "cw", Query: name, Range: time.Minute, MaxAge: time.Minute, Step: time.Minute}
+	}
+	got, _, err := r.series("web", []Window{of("a"), of("b")})
+	if err != nil || len(got) != 2 {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// A stale window of a source has the source and the query.
+func TestStaleWindowOfSource(t *testing.T) {
+	t.Parallel()
+	w := Window{Name: "queue", Source: "cw", Query: "orders", Range: time.Minute}
+	want := "queue has no point in the last 1m0s: source cw has none for orders"
+	if err := fresh(nil, w, time.Now()); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
 // lineageStore returns all series with the lineage 7.
 type lineageStore struct{ memory.Store }
 

@@ -165,7 +165,7 @@ func prunePlaces(c api.Case, d decide.Decision) *plan.PrunePlaces {
 	}
 	p := &plan.PrunePlaces{Proved: set(c.Places.Leave), Offered: c.Places.Offered, PerWeight: c.Places.PerWeight, Sizes: c.Places.Sizes, Needed: needed(c, d)}
 	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.Draining && (c.Places.Waiting == 0 || n.Tasks <= n.BatchTasks) {
+		if n := &c.Nodes[i]; n.Draining && !n.CordonedByOther && (c.Places.Waiting == 0 || n.Tasks <= n.BatchTasks) {
 			p.Proved[n.ID] = true
 		}
 	}

@@ -86,7 +86,7 @@ func TestPlaces(t *testing.T) {
 		{name: "one kind in place of another", c: placesCase(4, 1, 4, api.Places{Waiting: 1, Leave: []string{"a0", "a1"}, New: more("b", 1, 1)}),
 			groups: map[string]int{"a": 2, "b": 2}, ends: []string{"a0"}},
 		{name: "nodes that stay never raise the target", c: placesCase(4, 4, 4, api.Places{Stays: 8}),
-			change: func(c *api.Case) { c.Input.Capacity.Target = 4 }, groups: map[string]int{"a": 4, "b": 4}, kept: []api.KeptCause{api.KeptGroupAtTarget}},
+			change: func(c *api.Case) { c.Input.Capacity.Target = 4 }, groups: map[string]int{"a": 4, "b": 4}, kept: []api.KeptCause{api.KeptNoPlace}},
 		{name: "what the rest needs is kept", c: placesCase(0, 5, 4.2, api.Places{Leave: []string{"b0", "b1"}}),
 			change: func(c *api.Case) {
 				c.Input.Capacity.Totals[resource.CPUs] = 8 // they offer 1.6 cpus each in the sums, and at most 2

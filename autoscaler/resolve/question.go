@@ -51,7 +51,7 @@ func candidates(c api.Case) []string {
 	turns := map[string]int{}
 	for _, id := range plan.Order(c.Nodes, c.Limits) {
 		n := nodes[id]
-		if !scaled[n.Group] || !n.Node.Joined() || n.Draining {
+		if !scaled[n.Group] || !n.Node.Joined() || n.Draining && !n.CordonedByOther {
 			continue
 		}
 		all = append(all, candidate{id, turns[n.Group]})
@@ -74,7 +74,7 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 			continue
 		}
 		m := machines[g.ID]
-		k := api.PlacesKind{Group: g.ID, Resources: m.Resources, Unknown: m.Resources.IsZero(), Weight: m.Weight, Level: float64(g.Target)}
+		k := api.PlacesKind{Group: g.ID, Resources: m.Resources, Unknown: m.Resources.IsZero(), Weight: m.Weight, Slots: m.Slots, Level: float64(g.Target)}
 		if !(k.Weight > 0) {
 			k.Weight = 1
 		}

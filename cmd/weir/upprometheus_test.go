@@ -13,6 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
 // prometheusPool is a pool whose app needs a core for each 50 requests in a second, by an expression of Prometheus.
@@ -83,9 +85,18 @@ func TestPoolFollowsPrometheus(t *testing.T) {
 
 	prometheus.Kill()
 	load.set(10)
+	heldWithout(t, u, "prometheus", 5)
+
+	prometheus.Restart()
+	u.pool(t, "one machine for 10 requests in a second", sized(1))
+}
+
+// heldWithout requires that the need of the app is unknown because of a source, and that the pool keeps n machines for 20 ticks.
+func heldWithout(t *testing.T, u *upProcess, source string, n float64) {
+	t.Helper()
 	u.pool(t, "a need that is unknown because of the source", func(s api.PoolStatus) error {
 		for _, r := range s.LastTick.Detail.Apps {
-			if r.App == "shop" && r.Source != api.FromSignal && strings.Contains(r.Why, "source prometheus") {
+			if r.App == "shop" && r.Source != api.FromSignal && strings.Contains(r.Why, "source "+source) {
 				return nil
 			}
 		}
@@ -93,16 +104,56 @@ func TestPoolFollowsPrometheus(t *testing.T) {
 	})
 	const ticks = 20
 	seen := map[time.Time]bool{}
-	u.pool(t, "ticks without Prometheus", func(s api.PoolStatus) error {
-		if err := least(5)(s); err != nil {
-			t.Errorf("without Prometheus: %v", err)
+	u.pool(t, "ticks without the source", func(s api.PoolStatus) error {
+		if err := least(n)(s); err != nil {
+			t.Errorf("without the source: %v", err)
 		}
 		if seen[s.LastTick.At] = true; len(seen) < ticks {
 			return fmt.Errorf("%d ticks of %d", len(seen), ticks)
 		}
 		return nil
 	})
+}
 
-	prometheus.Restart()
-	u.pool(t, "one machine for 10 requests in a second", sized(1))
+// shopKeys are the keys of the AWS of a test.
+const shopKeys = `{"accessKeyId": "AKIATEST", "secretAccessKey": "secret"}`
+
+// A pool follows a metric of CloudWatch. While the process may not read it the need is unknown: the pool says so and does not
+// shrink, though the load has ended. When it may again, the pool goes on.
+func TestPoolFollowsCloudWatch(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.New(t, awsfake.Config{Region: "eu-west-1", Start: time.Now()})
+	var clock sync.WaitGroup
+	ended := make(chan struct{})
+	clock.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(100 * time.Millisecond):
+				cloud.Advance(max(0, time.Since(cloud.Now())))
+			}
+		}
+	})
+	t.Cleanup(func() { close(ended); clock.Wait() })
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"keys.json":    shopKeys,
+		"sources.yaml": fmt.Sprintf("sources: {cw: {cloudwatch: {region: eu-west-1, endpoint_url: %q, access_key_file: %s}}}\n", cloud.URL(), filepath.Join(dir, "keys.json")),
+		"pool.yaml": strings.Replace(prometheusPool, `source: prometheus, query: 'sum(rate(http_requests_total{app="$app"}[15s])) / 50', range: 10s, step: 1s`,
+			`source: cw, metric: {namespace: Shop, name: Backlog, dimensions: {App: $app}, stat: Maximum}, range: 10s, period: 1s, lag: 0s`, 1),
+	} {
+		if err := daemon.WriteFile(filepath.Join(dir, name), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	backlog := awsfake.Metric{Namespace: "Shop", Name: "Backlog", Dimensions: map[string]string{"App": "shop"}}
+	cloud.SetLevel(backlog, 3.6)
+	u := startUp(t, t.TempDir(), "--pool-file", filepath.Join(dir, "pool.yaml"), "--sources", filepath.Join(dir, "sources.yaml"))
+	u.pool(t, "five machines for 3.6 cores", sized(5))
+	cloud.Deny("GetMetricData", "")
+	cloud.SetLevel(backlog, 0.2)
+	heldWithout(t, u, "cw", 5)
+	cloud.Allow()
+	u.pool(t, "one machine for 0.2 cores", sized(1))
 }

@@ -44,6 +44,9 @@ type Confirmed struct {
 // of the expected resources.
 type Never struct{ api.NeverPlaced }
 
+// Scheduler: the scheduler of a pool reports its state. It changes no decision; the harmonizer sends no nudges to one that runs no rows.
+type Scheduler struct{ api.SchedulerState }
+
 // ExpectedBegin: a polled source begins to read all rows now.
 type ExpectedBegin struct{}
 
@@ -129,6 +132,7 @@ func (Exit) event()               {}
 func (Updated) event()            {}
 func (Nudged) event()             {}
 func (Never) event()              {}
+func (Scheduler) event()          {}
 func (Confirmed) event()          {}
 func (ExpectedBegin) event()      {}
 func (ExpectedRows) event()       {}

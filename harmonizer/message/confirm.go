@@ -54,6 +54,35 @@ func PlacedSubject(cluster, pool string) string {
 	return names.Subject(cluster, "placer", pool, "placed")
 }
 
+// StateSubject returns the subject of the api.SchedulerState of a pool.
+func StateSubject(cluster, pool string) string {
+	return names.Subject(cluster, "placer", pool, "state")
+}
+
+// GoneSubject returns the subject on which the autoscaler of a pool reports an api.NodeGone.
+func GoneSubject(cluster string, n Node) string {
+	return names.Subject(cluster, "agent", n.Pool, n.Name, "gone")
+}
+
+// DecodeState decodes the api.SchedulerState from the subject of a pool. Unknown fields are ignored.
+func DecodeState(pool string, data []byte) (api.SchedulerState, error) {
+	if len(data) > MaxNodeMessage {
+		return api.SchedulerState{}, fmt.Errorf("decode state of the scheduler: %d bytes, at most %d are allowed", len(data), MaxNodeMessage)
+	}
+	var s api.SchedulerState
+	err := Unmarshal(data, &s, "pool", "kind", "rows", "fresh", "period")
+	if err == nil && s.Pool != pool {
+		err = fmt.Errorf("subject of pool %.80q: the state is of pool %.80q", pool, s.Pool)
+	}
+	if err == nil {
+		err = s.Validate()
+	}
+	if err != nil {
+		return api.SchedulerState{}, fmt.Errorf("decode state of the scheduler: %w", err)
+	}
+	return s, nil
+}
+
 // DecodeConfirmation decodes a Confirmation. Unknown fields are ignored.
 func DecodeConfirmation(data []byte) (api.Confirmation, error) {
 	if len(data) > maxConfirmation {

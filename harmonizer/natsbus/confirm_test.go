@@ -75,3 +75,23 @@ func TestNeverOfAnotherPoolIsRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestStateOfAnotherPoolIsRefused(t *testing.T) {
+	b := &Bus{cfg: Config{Cluster: cluster}, tally: newTally(logger(t))}
+	for _, tt := range []struct {
+		name, data string
+		want       apps.Event
+	}{
+		{"own", `{"pool": "p", "kind": "k", "rows": false, "fresh": true, "period": 1000000000, "later": 1}`,
+			apps.Scheduler{SchedulerState: api.SchedulerState{Pool: "p", Kind: "k", Fresh: true, Period: time.Second}}},
+		{"another pool", `{"pool": "q", "kind": "k", "rows": false, "fresh": true, "period": 1}`, nil},
+		{"malformed", `{`, nil},
+		{"without rows", `{"pool": "p", "kind": "k", "fresh": true, "period": 1}`, nil},
+		{"given twice", `{"pool": "p", "kind": "k", "rows": true, "rows": false, "fresh": true, "period": 1}`, nil},
+	} {
+		got := b.event(&nats.Msg{Subject: message.StateSubject(cluster, "p"), Data: []byte(tt.data)})
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}

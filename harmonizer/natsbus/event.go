@@ -36,6 +36,9 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 		case "never":
 			subject = "placer.never"
 			ev, err = never(pool, m.Data)
+		case "state":
+			subject = "placer.state"
+			ev, err = scheduler(pool, m.Data)
 		default:
 			ev, err = b.nudged(m)
 		}
@@ -85,6 +88,15 @@ func never(pool string, data []byte) (apps.Event, error) {
 		return nil, &message.FieldError{Field: "never", Problem: err.Error()}
 	}
 	return apps.Never{NeverPlaced: n}, nil
+}
+
+// scheduler returns the state of a pool's scheduler, which speaks for its own pool only.
+func scheduler(pool string, data []byte) (apps.Event, error) {
+	s, err := message.DecodeState(pool, data)
+	if err != nil {
+		return nil, &message.FieldError{Field: "state", Problem: err.Error()}
+	}
+	return apps.Scheduler{SchedulerState: s}, nil
 }
 
 // confirmed returns the confirmation of a pool's scheduler, which speaks for its own pool only.

@@ -75,6 +75,7 @@ func (b *Bus) eventSubjects() []string {
 	return slices.Concat(b.nodeSubjects(), b.cfg.CloudFoundry.NudgeSubjects(), []string{
 		message.SubjectUpdated, message.SubjectStart, message.SubjectStop,
 		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"), message.NeverSubject(b.cfg.Cluster, "*"),
+		message.StateSubject(b.cfg.Cluster, "*"),
 	})
 }
 

@@ -35,6 +35,7 @@ func TestRules(t *testing.T) {
 		{"up", "metrics/a.go", "// Package metrics is.\npackage metrics\nimport _ " + ours + `autoscaler"`, "floor loop is not below floor vocabulary"},
 		{"same row", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `nodehealth"`, "both are on floor loop, in the rooms autoscaler and nodehealth"},
 		{"loop takes infrastructure", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `internal/platform/bus"`, "floor services is not below floor loop"},
+		{"client-go", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ \"k8s.io/client-go/rest\"", "pools/aws imports k8s.io/client-go/rest: only the module kubernetes/ may"},
 		{"adapters", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `pools/local"`, "adapters never import each other"},
 		{"adapter takes infrastructure", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `internal/platform/bus"`, ""},
 		{"one family", "pools/local/placerbus/a.go", "// Package placerbus is.\npackage placerbus\nimport _ " + ours + `agent"`, ""},

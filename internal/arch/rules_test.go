@@ -137,6 +137,9 @@ func layers(s source) []string {
 	for _, spec := range s.file.Imports {
 		target := importPath(spec)
 		inner, ours := strings.CutPrefix(target, module+"/")
+		if strings.HasPrefix(target, "k8s.io/") {
+			problems = append(problems, fmt.Sprintf("%s: %s imports %s: only the module kubernetes/ may", s.at(spec), s.dir, target))
+		}
 		if !ours {
 			continue
 		}

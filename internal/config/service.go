@@ -71,7 +71,7 @@ type AWS struct {
 	AccessKeyFile string `yaml:"access_key_file"`
 	Region        string `yaml:"region"`
 	// EndpointURL is an AWS-compatible server; empty: AWS. A {svc} in it is replaced by the service: s3, ec2,
-	// autoscaling, sqs.
+	// autoscaling, sqs, cloudwatch.
 	EndpointURL   string `yaml:"endpoint_url"`
 	PathStyle     bool   `yaml:"path_style"` // bucket in the path instead of the host name
 	SignalsBucket string `yaml:"signals_bucket"`

@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/weirkeeper/weirkeeper/internal/config/stores"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/metrics/source"
 	"github.com/weirkeeper/weirkeeper/metrics/store"
 )
@@ -135,6 +136,18 @@ func (s Service) compileProblems(d document, path string, list []Metric, err err
 	return ps
 }
 
+// QueryMistake returns a mistake of a query with its place: of the metric with an index, of the signal of an app or an
+// advisor, or of the default signal.
+func QueryMistake(s Service, p Pool, app string, index int, what string) error {
+	d, path := s.document, "autoscale_signal"
+	for at, signal := range p.each() {
+		if signal.App == app {
+			d, path = p.document, at
+		}
+	}
+	return Problems{d.problem(fmt.Sprintf("%s.required_metrics[%d]", path, index), what)}
+}
+
 func (s Service) unknownSource(name string) string {
 	if len(s.Sources) == 0 {
 		return fmt.Sprintf("is %q, but weir.yaml has no sources: add sources: {%s: {%s: {...}}}", name, name, stores.Sources()[0].Key)
@@ -165,12 +178,30 @@ func SourceAt(kind, url string) (string, error) {
 	return text, err
 }
 
+// SourcesOf returns the text of a file that has the block "sources" of a service file, and no other one.
+func SourcesOf(path string) (string, error) {
+	file, err := readFile(path)
+	if err != nil {
+		return "", err
+	}
+	s, err := file.service(nil)
+	if err != nil {
+		return "", err
+	}
+	for key := range s.document.lines {
+		if key != "sources" && !strings.ContainsAny(key, ".[") {
+			return "", Problems{s.document.problem(key, "is not for this file: want sources only")}
+		}
+	}
+	return string(file.Text), nil
+}
+
 // OpenSources opens the sources of the service file, by name.
 func (s Service) OpenSources() (map[string]source.Source, error) {
 	all := map[string]source.Source{}
 	for _, name := range slices.Sorted(maps.Keys(s.Sources)) {
 		one := s.Sources[name]
-		opened, err := one.Kind().Open(source.Site{Name: name, Settings: one.Value})
+		opened, err := one.Kind().Open(source.Site{Name: name, Settings: one.Value, Endpoint: s.AWS.Endpoint, Keys: awssdk.KeysOf(s.AWS.AccessKeyFile)})
 		if err != nil {
 			return nil, err
 		}

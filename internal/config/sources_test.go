@@ -2,6 +2,8 @@ package config
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +40,42 @@ func TestWindowsOfSources(t *testing.T) {
 	}
 }
 
+const watch = `sources: {cw: {cloudwatch: {region: eu-west-1}}}`
+
+func TestMetricsOfCloudWatch(t *testing.T) {
+	s, p, err := withSources(watch, `{name: queue, source: cw, metric: {namespace: AWS/SQS, name: N, dimensions: {QueueName: orders}, stat: Maximum}, range: 30m, lag: 2m}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ask.Window{Name: "queue", Source: "cw", Query: `{"namespace":"AWS/SQS","name":"N","dimensions":{"QueueName":"orders"},"stat":"Maximum"}`,
+		Range: 30 * time.Minute, MaxAge: 30 * time.Minute, Step: time.Minute, Lag: 3 * time.Minute}
+	if got := Autoscaler(s, p).Apps[0].Windows[0]; got != want {
+		t.Errorf("window %+v, want %+v", got, want)
+	}
+	if sources, err := s.OpenSources(); err != nil || sources["cw"] == nil {
+		t.Errorf("sources %v, %v", sources, err)
+	}
+}
+
+// A file of sources alone has no other block.
+func TestFileOfSources(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sources.yaml")
+	for text, want := range map[string]string{
+		watch: "", watch + "\naws: {region: eu-west-1}": "sources.yaml:2: aws: is not for this file: want sources only",
+		"sources: {cw: {cloudwatch: {region: x}}}": `region: is "x"`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := SourcesOf(path); (err == nil) != (want == "") || err == nil && got != text || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %q, %v, want %q", text, got, err, want)
+		}
+	}
+	if _, err := SourcesOf(path + "x"); err == nil {
+		t.Error("a missing file is read")
+	}
+}
+
 func TestMistakesOfSources(t *testing.T) {
 	for _, test := range []struct{ sources, metric, want string }{
 		{prom, "{name: rps, source: prom, range: 20m}", "web.yaml:4: autoscale_signals[0].required_metrics[0].query: is missing: want an expression in PromQL"},
@@ -50,8 +88,13 @@ func TestMistakesOfSources(t *testing.T) {
 		{prom, "{name: rps, source: prom, query: up, range: 720h}", "want 3m56s or more"},
 		{prom, "{name: rps, source: prom, query: up}", "range: is missing"},
 		{"sources: {prom: {}}", "{name: rps, source: prom, query: up, range: 20m}", "weir.yaml:1: sources.prom: has no kind: want one of prometheus"},
-		{"sources: {prom: {influxdb: {}}}", "{name: rps, source: prom, query: up, range: 20m}", "sources.prom.influxdb: no such key (allowed: prometheus)"},
+		{"sources: {prom: {influxdb: {}}}", "{name: rps, source: prom, query: up, range: 20m}", "sources.prom.influxdb: no such key (allowed: cloudwatch, prometheus)"},
 		{"sources: {prom: {prometheus: {url: here}}}", "{name: rps, source: prom, query: up, range: 20m}", "sources.prom.prometheus.url: is \"here\""},
+		{watch, "{name: queue, source: cw, metric: {namespace: AWS/SQS, name: N, stat: Max}, range: 20m}", `web.yaml:4: autoscale_signals[0].required_metrics[0].metric.stat: is "Max"`},
+		{watch, "{name: queue, source: cw, metric: {nmespace: AWS/SQS, name: N, stat: Sum}, range: 20m}", "metric.nmespace: no such key"},
+		{watch, "{name: queue, source: cw, query: up, range: 20m}", "query: is not for a source of kind cloudwatch: use metric, period, lag"},
+		{prom, "{name: queue, source: prom, query: up, period: 1m, range: 20m}", "period: is not for a source of kind prometheus: use query, step, lag"},
+		{"sources: {cw: {cloudwatch: {}}}", "{name: rps, source: cw, query: up, range: 20m}", "sources.cw.cloudwatch.region: is \"\": want the region"},
 		{"sources: {'p q': {prometheus: {url: 'http://a'}}}", "{name: rps, source: 'p q', query: up, range: 20m}", "sources.p q: is"},
 	} {
 		if _, _, err := withSources(test.sources, test.metric); err == nil || !strings.Contains(err.Error(), test.want) {

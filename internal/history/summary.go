@@ -73,7 +73,7 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 		s.Limits.Max = new(in.Policy.Limits.Max)
 	}
 	for _, step := range r.Result.Steps {
-		if step.Rule == api.RuleLimits {
+		if step.Rule == api.RuleLimits && s.Unlimited == nil || step.Rule == api.RulePinned && in.Pinned != nil {
 			s.Unlimited = new(step.Before)
 		}
 	}

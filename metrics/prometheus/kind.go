@@ -1,6 +1,7 @@
 package prometheus
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -88,11 +89,11 @@ func (s *settings) Below(dir string) {
 
 // compile implements source.Kind.
 func compile(f source.Form, window time.Duration) (source.Query, strictyaml.Problems) {
-	var ps strictyaml.Problems
+	ps := f.Unused("prometheus", "query", "step", "lag")
 	problem := func(key, what string) { ps = append(ps, &strictyaml.Problem{Key: key, What: what}) }
-	q := source.Query{Text: f.Query, Step: f.Step, Lag: f.Lag, Whole: ofRange.MatchString(f.Query)}
-	if q.Step == 0 {
-		q.Step = defaultStep
+	q := source.Query{Text: f.Query, Step: cmp.Or(f.Step, defaultStep), Whole: ofRange.MatchString(f.Query)}
+	if f.Lag != nil {
+		q.Lag = *f.Lag
 	}
 	switch what := mistake(f.Query); {
 	case f.Query == "":
@@ -110,8 +111,8 @@ func compile(f source.Form, window time.Duration) (source.Query, strictyaml.Prob
 	case points > maxPoints:
 		problem("step", fmt.Sprintf("is %v: the range %v has %d points then, at most %d are possible; want %v or more", q.Step, window, points, maxPoints, leastStep(window)))
 	}
-	if f.Lag < 0 || f.Lag >= window {
-		problem("lag", fmt.Sprintf("is %v: want less than the range", f.Lag))
+	if q.Lag < 0 || q.Lag >= window {
+		problem("lag", fmt.Sprintf("is %v: want less than the range", q.Lag))
 	}
 	return q, ps
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/source"
 )
 
 // variable is a variable of a query at its place.
@@ -29,10 +30,10 @@ func variables(text string) (found []variable, err error) {
 		case quote != 0 && c == quote:
 			quote, before = 0, ""
 		case c == '$':
-			if v := variableAt(text, i); v.name != "" {
-				v.quote, v.regex = quote, regex
-				found = append(found, v)
-				i = v.end - 1
+			// Without a name, "$" ends a regular expression, or $1 is a group of label_replace.
+			if name, end := source.VariableAt(text, i); name != "" {
+				found = append(found, variable{name: name, at: i, end: end, quote: quote, regex: regex})
+				i = end - 1
 			}
 		case quote != 0:
 		case c == '#':
@@ -50,16 +51,6 @@ func variables(text string) (found []variable, err error) {
 }
 
 func last(s string, n int) string { return s[max(0, len(s)-n):] }
-
-// variableAt returns the variable whose "$" is at i. The name is empty if no letter follows: "$" ends a regular
-// expression, and $1 is a group of label_replace.
-func variableAt(text string, i int) variable {
-	end := i + 1
-	for end < len(text) && (text[end] == '_' || text[end] >= 'a' && text[end] <= 'z' || text[end] >= 'A' && text[end] <= 'Z' || end > i+1 && text[end] >= '0' && text[end] <= '9') {
-		end++
-	}
-	return variable{name: text[i+1 : end], at: i, end: end}
-}
 
 // mistake describes what is wrong with the variables of a query; empty: nothing.
 func mistake(text string) string {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/metrics/source"
 )
 
 const (
@@ -23,8 +24,6 @@ const (
 	maxAnswer = 64 << 20
 	// maxExcerpt bounds the bytes of a page that an error quotes.
 	maxExcerpt = 200
-	// maxSkew is how far the server's clock may differ from this host's.
-	maxSkew = time.Minute
 )
 
 // errTooLong: an answer has more than maxAnswer bytes.
@@ -109,7 +108,11 @@ func (c *checked) problem(r *http.Response) error {
 	case kind != "application/json" && r.StatusCode != http.StatusNoContent:
 		return fmt.Errorf("the server answers %d with %.100q, not with JSON: %q: check the url", r.StatusCode, r.Header.Get("Content-Type"), excerpt(r.Body))
 	}
-	return skew(r.Header.Get("Date"), time.Now())
+	there, err := http.ParseTime(r.Header.Get("Date"))
+	if err != nil { // it is optional
+		return nil
+	}
+	return source.Skew(there, time.Now())
 }
 
 // place returns the target of a redirect without its query, which may have a secret.
@@ -135,19 +138,6 @@ func (s settings) login() string {
 func excerpt(r io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(r, maxExcerpt)) // it is for people
 	return string(bytes.TrimSpace(text))
-}
-
-// skew returns an error if the server's time is far from now. The points of a server with another clock would appear
-// newer or older than they are.
-func skew(date string, now time.Time) error {
-	there, err := http.ParseTime(date)
-	if err != nil {
-		return nil // it is optional
-	}
-	if ahead := there.Sub(now); ahead > maxSkew || ahead < -maxSkew {
-		return fmt.Errorf("the clock of the server differs by %v from this host's: synchronize both", ahead.Round(time.Second))
-	}
-	return nil
 }
 
 // limited is a body of at most left bytes.

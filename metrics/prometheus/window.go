@@ -128,8 +128,11 @@ func reason(err error) error {
 	}{}); json.Unmarshal([]byte(answer.Detail), &body) == nil && body.Error != "" { // the client reads it for some codes only
 		answer = &v1.Error{Type: body.ErrorType, Msg: body.Error}
 	}
+	if answer.Type == v1.ErrBadData || strings.Contains(answer.Msg, "unparsed data") { // VictoriaMetrics has one type for all
+		return fmt.Errorf("%w: %.500s", source.ErrQuery, answer.Msg)
+	}
 	what := map[v1.ErrorType]string{
-		v1.ErrBadData: "is invalid", v1.ErrExec: "cannot be evaluated", v1.ErrTimeout: "takes too long", v1.ErrCanceled: "was cancelled by the server",
+		v1.ErrExec: "cannot be evaluated", v1.ErrTimeout: "takes too long", v1.ErrCanceled: "was cancelled by the server",
 	}[answer.Type]
 	if what == "" {
 		what = "failed"

@@ -1,7 +1,6 @@
 package prometheus_test
 
 import (
-	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -23,7 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/prometheus"
 	"github.com/weirkeeper/weirkeeper/metrics/source"
-	"github.com/weirkeeper/weirkeeper/metrics/windows"
+	"github.com/weirkeeper/weirkeeper/metrics/source/sourcetest"
 )
 
 // step is the distance of the stored points and of those of the queries.
@@ -40,7 +39,7 @@ func open(t testing.TB, text string) source.Source {
 	if found := settings.Check(); len(found) > 0 {
 		t.Fatal(found)
 	}
-	s, err := kind.Open(source.Site{Name: "prom", Settings: settings})
+	s, err := kind.Open(source.Site{Name: "it", Settings: settings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,13 +76,12 @@ func servers(t *testing.T) map[string]*promtest.Server {
 	return map[string]*promtest.Server{"prometheus": promtest.Storage(t), "victoria-metrics": promtest.Victoria(t)}
 }
 
-// The windows of real servers have a series for each group of the answer, with points at multiples of the step. Windows
-// that a cache puts together from new points equal whole ones.
+// The windows of real servers have a series for each group of the answer, with points at multiples of the step.
 func TestWindowsOfRealServers(t *testing.T) {
 	for name, server := range servers(t) {
 		t.Run(name, func(t *testing.T) {
 			end := time.Now().Truncate(step)
-			begin := end.Add(-20 * time.Minute)
+			begin := end.Add(-time.Hour)
 			server.Write(requests(begin, end)...)
 			s := open(t, "url: "+server.URL)
 			const text = `sum by (zone) (rate(requests_total{app="$app"}[1m]))`
@@ -103,52 +101,21 @@ func TestWindowsOfRealServers(t *testing.T) {
 			if diff := cmp.Diff(want, got, near); diff != "" {
 				t.Errorf("window (-want +got):\n%s", diff)
 			}
-			compareCached(t, s, text, end, near)
+			sourcetest.Run(t, sourcetest.Subject{
+				Open: func() source.Source { return open(t, "url: "+server.URL) }, Gone: open(t, "url: http://127.0.0.1:1"),
+				Query: func(empty bool, end time.Time, window time.Duration) metrics.Query {
+					text := `sum by (zone) (rate(requests_total{zone=~"a|b"}[1m]))`
+					if empty {
+						text = "nosuch_total"
+					}
+					q := query(t, text, end, 20*step)
+					q.From, q.Source = end.Add(-window), "it"
+					return q
+				},
+				Step: step, End: end,
+			})
 		})
 	}
-}
-
-// compareCached compares the windows of a cache with whole ones, tick by tick.
-func compareCached(t *testing.T, s source.Source, text string, end time.Time, near cmp.Option) {
-	t.Helper()
-	counted := &counter{Source: s}
-	cache, err := windows.New(source.Router{Sources: map[string]source.Source{"prom": counted}}, windows.Config{Overlap: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for ago := 5 * time.Minute; ago >= 0; ago -= 20 * time.Second {
-		q := query(t, text, end.Add(-ago), 10*time.Minute)
-		whole, err := s.Window(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		cached, err := cache.Window(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range cached {
-			cached[i].Lineage = 0
-		}
-		if diff := cmp.Diff(whole, cached, near); diff != "" {
-			t.Fatalf("window %v before the end (-whole +cached):\n%s", ago, diff)
-		}
-	}
-	if counted.whole != 1 {
-		t.Errorf("%d of the windows were read whole, want the first one only", counted.whole)
-	}
-}
-
-// counter counts the windows of ten minutes.
-type counter struct {
-	source.Source
-	whole int
-}
-
-func (c *counter) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	if q.To.Sub(q.From) >= 9*time.Minute {
-		c.whole++
-	}
-	return c.Source.Window(ctx, q)
 }
 
 // An error of a query has the query and the words of the server.
@@ -164,7 +131,7 @@ func TestServersRefuse(t *testing.T) {
 				q := query(t, text, now, 15*time.Minute)
 				q.Step = step
 				series, err := s.Window(t.Context(), q)
-				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), fmt.Sprintf("source prom: query %q", text)) {
+				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), fmt.Sprintf("source it: query %q", text)) {
 					t.Errorf("%s: %v, %v; want %q with the query", text, series, err, want)
 				}
 			}
@@ -173,7 +140,8 @@ func TestServersRefuse(t *testing.T) {
 				refused("rate(requests_total)", step, "is invalid: 1:6: parse error: expected type range vector")
 				refused("requests_total", time.Second, "cannot be evaluated: query processing would load too many samples")
 			} else {
-				refused("sum(rate(requests_total[1m])", step, "failed: error when executing query")
+				refused("sum(rate(requests_total[1m])", step, "is invalid: error when executing query")
+				refused("requests_total + on() requests_total", step, "failed: error when executing query")
 			}
 			for _, text := range []string{"nosuch_total", "requests_total / 0"} {
 				if series, err := s.Window(t.Context(), query(t, text, now, 15*time.Minute)); err != nil || len(series) > 0 {
@@ -320,7 +288,7 @@ func TestEncryptedServer(t *testing.T) {
 		if err := yaml.Unmarshal(fmt.Appendf(nil, "url: %s\ntls: {%s}", server.URL, files), settings); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := prometheus.Kind().Open(source.Site{Name: "prom", Settings: settings}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := prometheus.Kind().Open(source.Site{Name: "it", Settings: settings}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", files, err, want)
 		}
 	}
@@ -355,7 +323,7 @@ func TestSettingsAndQueriesAreChecked(t *testing.T) {
 		{source.Form{Query: "up", Step: 1500 * time.Millisecond}, time.Hour, "whole seconds"},
 		{source.Form{Query: "up", Step: 2 * time.Hour}, time.Hour, "has no two points"},
 		{source.Form{Query: "up"}, 30 * 24 * time.Hour, "want 3m56s or more"},
-		{source.Form{Query: "up", Lag: time.Hour}, time.Hour, "less than the range"},
+		{source.Form{Query: "up", Lag: new(time.Hour)}, time.Hour, "less than the range"},
 		{source.Form{Query: strings.Repeat("x", 20_000)}, time.Hour, "at most 16384"},
 	} {
 		_, found := prometheus.Kind().Compile(test.form, test.window)

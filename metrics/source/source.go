@@ -7,6 +7,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,10 +33,35 @@ type Kind struct {
 
 // Form is what a pool file has about a metric of a source. Each kind uses some of the keys.
 type Form struct {
-	Query string        `yaml:"query"` // an expression in the language of the source
-	Step  time.Duration `yaml:"step"`  // distance of the points
-	Lag   time.Duration `yaml:"lag"`   // how long after its time a point is complete
+	Query  string         `yaml:"query"`  // an expression in the language of the source
+	Metric *Metric        `yaml:"metric"` // a metric by its name, of a source without a language
+	Step   time.Duration  `yaml:"step"`   // distance of the points of an expression
+	Period time.Duration  `yaml:"period"` // of each point of a metric
+	Lag    *time.Duration `yaml:"lag"`    // how long after its time, or after the end of its period, a point is complete
 }
+
+// Metric names a metric, and what to take of each period.
+type Metric struct {
+	Namespace  string            `yaml:"namespace" json:"namespace"`
+	Name       string            `yaml:"name" json:"name"`
+	Dimensions map[string]string `yaml:"dimensions" json:"dimensions,omitempty"` // their values may have variables
+	Stat       string            `yaml:"stat" json:"stat"`
+}
+
+// Unused returns a problem for each given key but these. kind is the key of the kind of source.
+func (f Form) Unused(kind string, used ...string) (ps strictyaml.Problems) {
+	for key, given := range map[string]bool{
+		"query": f.Query != "", "metric": f.Metric != nil, "step": f.Step != 0, "period": f.Period != 0, "lag": f.Lag != nil,
+	} {
+		if given && !slices.Contains(used, key) {
+			ps = append(ps, &strictyaml.Problem{Key: key, What: fmt.Sprintf("is not for a source of kind %s: use %s", kind, strings.Join(used, ", "))})
+		}
+	}
+	return ps
+}
+
+// ErrQuery is an error about the query itself, which no later request repairs.
+var ErrQuery = errors.New("is invalid")
 
 // Query is a valid query of one kind.
 type Query struct {
@@ -49,6 +75,9 @@ type Query struct {
 type Site struct {
 	Name     string         // in the service file
 	Settings store.Settings // from New
+	// Endpoint and Keys are those of the account of the service file, as in provider.Account.
+	Endpoint func(service string) string
+	Keys     func() (access, secret string, err error)
 }
 
 // Source answers queries. It is safe for concurrent use.
@@ -75,6 +104,27 @@ func (r Router) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 		return nil, fmt.Errorf("source %q is not in weir.yaml: it has %s", q.Source, strings.Join(slices.Sorted(maps.Keys(r.Sources)), ", "))
 	}
 	return s.Window(ctx, q)
+}
+
+// maxSkew is how far the clock of a source may differ from this host's.
+const maxSkew = time.Minute
+
+// Skew returns an error if the time of a source is far from now. The points of a source with another clock would appear
+// newer or older than they are.
+func Skew(there, now time.Time) error {
+	if ahead := there.Sub(now); ahead > maxSkew || ahead < -maxSkew {
+		return fmt.Errorf("the clock of the server differs by %v from this host's: synchronize both", ahead.Round(time.Second))
+	}
+	return nil
+}
+
+// VariableAt returns the name of the variable whose "$" is at i, and where it ends. The name is empty if no letter follows.
+func VariableAt(text string, i int) (name string, end int) {
+	end = i + 1
+	for end < len(text) && (text[end] == '_' || text[end] >= 'a' && text[end] <= 'z' || text[end] >= 'A' && text[end] <= 'Z' || end > i+1 && text[end] >= '0' && text[end] <= '9') {
+		end++
+	}
+	return text[i+1 : end], end
 }
 
 // Grid returns the first and the last second of the points of a query: multiples of its Step, complete, within the

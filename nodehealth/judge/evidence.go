@@ -453,6 +453,7 @@ type path struct {
 	up    bool
 	since time.Time // since when it is up without a gap
 	last  time.Time // time of the last proof
+	why   string    // why it is down; empty: it is not known to be down
 }
 
 // proven reports whether a heartbeat that was just sent would arrive.
@@ -478,13 +479,14 @@ func (p *path) prove(now time.Time) []api.HealthFinding {
 }
 
 func (p *path) lapse(now time.Time) []api.HealthFinding {
-	if p.proven(now) {
+	if p.proven(now) || !p.up {
 		return nil
 	}
 	return p.lose("no heartbeat and no loopback probe for " + (2 * p.every).String())
 }
 
 func (p *path) lose(why string) []api.HealthFinding {
+	p.why = why
 	if !p.up {
 		return nil
 	}

@@ -218,7 +218,11 @@ func (j *Judge) causes() []cause {
 	case j.safety.breakers.pool.Open:
 		return []cause{{"breaker", j.safety.breakers.pool.Why + ": no repairs"}}
 	case j.rules.beat >= 0 && c.listed > 0 && !j.detection.path.up:
-		causes = append(causes, cause{"path", "the heartbeat path is not proven: silent nodes are unknown, and are not repaired"})
+		text := "the heartbeat path is not proven: silent nodes are unknown, and are not repaired"
+		if why := j.detection.path.why; why != "" {
+			text += ": " + why
+		}
+		causes = append(causes, cause{"path", text})
 	case c.noData > 0:
 		causes = append(causes, cause{"unknown", fmt.Sprintf("%d of %d nodes are unknown for %v", c.noData, c.eligible+c.noData, j.rules.noData)})
 	}

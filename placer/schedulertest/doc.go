@@ -11,5 +11,7 @@
 // nodes and the scheduler publish. They use the subjects and messages of the protocol only, so the nodes may be of any
 // kind.
 //
+// RunNodes does the same for a scheduler without rows, such as a cluster of Kubernetes.
+//
 // The folder testdata/v1 has one example of each message. They are frozen: later versions read them.
 package schedulertest

@@ -3,6 +3,7 @@ package schedulertest
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -34,6 +35,10 @@ const withWork = "testdata/v1-work"
 
 // withHeadroom has the question and the answer about free places, which are optional keys that were added to version 1.
 const withHeadroom = "testdata/v1-headroom"
+
+// withNodes has the messages of a scheduler of nodes that has work of its own: optional keys and subjects that were added to
+// version 1.
+const withNodes = "testdata/v1-nodes"
 
 // fixture is one message of version 1, with the value that it stands for.
 type fixture struct {
@@ -138,10 +143,42 @@ func all() map[string]fixture {
 	files[filepath.Join(withWork, "pending_ports.json")] = fixture{api.Pending{
 		Copies: []api.PendingCopy{}, Taken: []api.TakenPort{{Node: "i-01", Port: 8080, App: "web", Until: row.Updated}},
 	}, as(plain[api.Pending])}
+	maps.Copy(files, nodeFiles(facts))
 	for name, f := range fixtures() {
 		files[filepath.Join(folder, name+".json")] = f
 	}
 	return files
+}
+
+// nodeFiles returns the fixtures of withNodes.
+func nodeFiles(facts api.NodeFacts) map[string]fixture {
+	at := facts.At
+	facts.CordonedBy, facts.Slots, facts.Overhead = api.CordonedByOther, &api.Slots{All: 110, Used: 12}, resource.Vector{0.25, 200}
+	facts.Blocked = []api.BlockedTask{{Task: "shop/web-5d9c-x2x9q", Why: "429: the disruption budget of shop/web allows no eviction now", Since: at}}
+	state := api.SchedulerState{
+		Pool: "p", Kind: "kubernetes", Fresh: true, AsOf: at, Period: 10 * time.Second, Nodes: 3, Accepts: []string{api.AcceptsReason, api.AcceptsDeadline},
+	}
+	stale := state
+	stale.Fresh, stale.Why, stale.Accepts = false, "nothing received from the API server since 11:58:00: connection refused", nil
+	decodeState := as(func(data []byte) (api.SchedulerState, error) { return message.DecodeState("p", data) })
+	size := resource.Vector{2, 4096}
+	return map[string]fixture{
+		filepath.Join(withNodes, "scheduler_state.json"):       {state, decodeState},
+		filepath.Join(withNodes, "scheduler_state_stale.json"): {stale, decodeState},
+		filepath.Join(withNodes, "node_facts_scheduler.json"):  {facts, as(wire.DecodeFacts)},
+		filepath.Join(withNodes, "node_cordon_deadline.json"):  {wire.CordonRequest{On: true, Reason: api.DrainSpot, Deadline: at}, as(plain[wire.CordonRequest])},
+		filepath.Join(withNodes, "places_question_slots.json"): {api.PlacesQuestion{
+			Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{4, 8192, 10000}, Weight: 1, Slots: 110, Room: 2}},
+		}, as(plain[api.PlacesQuestion])},
+		filepath.Join(withNodes, "node_gone.json"): {api.NodeGone{Node: "i-01", Pool: "p", At: at}, as(plain[api.NodeGone])},
+		filepath.Join(withNodes, "pending_shapes.json"): {api.Pending{
+			Total: 1, Resources: size, State: &state,
+			Copies: []api.PendingCopy{{
+				App: "shop/web-5d9c", Footprint: size, Since: at, Why: "0/3 nodes are available: 3 Insufficient cpu.",
+				Labels: map[string]string{"disk": "ssd"}, Zone: "eu-1a",
+			}},
+		}, as(plain[api.Pending])},
+	}
 }
 
 func placesQuestion() api.PlacesQuestion {

@@ -48,6 +48,8 @@ type kit struct {
 	confirmed map[string]int // nudge -> confirmations
 	bad       []string       // messages that break the protocol
 	never     []api.PlacesApp
+	state     api.SchedulerState // the latest one of states
+	states    int
 	gaps      map[string]bool
 	watched   string // an index that must have a copy all the time; empty: none
 }
@@ -71,6 +73,7 @@ func newKit(t *testing.T, s Site) *kit {
 		Events: []string{
 			message.FactsSubject(s.Cluster, nodes), message.HeartbeatSubject(s.Cluster, nodes), message.ExitedSubject(s.Cluster, nodes),
 			message.ConfirmedSubject(s.Cluster, s.Pool), message.NeverSubject(s.Cluster, s.Pool),
+			message.StateSubject(s.Cluster, s.Pool),
 		},
 		Messages: 100_000, Log: slog.New(slog.DiscardHandler),
 	})
@@ -135,6 +138,11 @@ func (k *kit) receive(m *nats.Msg) {
 			err = fmt.Errorf("the list is of pool %q", n.Pool)
 		}
 		k.never = n.Apps
+	case message.StateSubject(k.Cluster, k.Pool):
+		var s api.SchedulerState
+		if s, err = message.DecodeState(k.Pool, m.Data); err == nil {
+			k.state, k.states = s, k.states+1
+		}
 	default:
 		var c api.Confirmation
 		if c, err = message.DecodeConfirmation(m.Data); err == nil && c.Pool != k.Pool {

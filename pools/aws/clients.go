@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"time"
 
@@ -26,8 +24,7 @@ const (
 	callTimeout = time.Minute // one attempt, until the end of the response
 	attempts    = 3
 	maxBackoff  = time.Second
-	maxAnswer   = 64 << 20 // bytes
-	maxPages    = 1000     // of one list
+	maxPages    = 1000 // of one list
 )
 
 // clients sends the AWS requests of one pool, within its budgets.
@@ -54,7 +51,7 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	if cfg.Client != nil {
 		loaded.HTTPClient = cfg.Client
 	}
-	loaded.HTTPClient = bounded{loaded.HTTPClient}
+	loaded.HTTPClient = awssdk.Bounded{Client: loaded.HTTPClient}
 	loaded.APIOptions = append(loaded.APIOptions, follow)
 	query := loaded.Copy() // of services whose answers are XML
 	query.APIOptions = append(slices.Clone(loaded.APIOptions), answers)
@@ -82,32 +79,6 @@ func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
 			o.MaxAttempts, o.MaxBackoff, o.Retryables = attempts, maxBackoff, of
 		})
 	})}
-}
-
-// bounded rejects responses that are larger than any of AWS.
-type bounded struct{ client aws.HTTPClient }
-
-// Do implements aws.HTTPClient.
-func (b bounded) Do(r *http.Request) (*http.Response, error) {
-	answer, err := b.client.Do(r)
-	if err == nil && answer.Body != nil {
-		answer.Body = &boundedBody{ReadCloser: answer.Body, left: maxAnswer}
-	}
-	return answer, err
-}
-
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("the response exceeds %d bytes", maxAnswer)
-	}
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }
 
 // wait uses up one request of a budget.

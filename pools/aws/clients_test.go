@@ -49,7 +49,7 @@ func TestAuthoritiesOfTheEnvironment(t *testing.T) {
 	cfg := configFor(s, AutoScaling)
 	cfg.Endpoint, cfg.Keys = front.URL, nil
 	p := open(t, cfg)
-	if _, is := p.aws.autoscaling.Options().HTTPClient.(bounded); !is {
+	if _, is := p.aws.autoscaling.Options().HTTPClient.(awssdk.Bounded); !is {
 		t.Error("answers are not bounded")
 	}
 }

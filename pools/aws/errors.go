@@ -55,7 +55,7 @@ func failure(action, resource string, err error) error {
 	}
 	e := &callError{action: action, resource: resource, err: err, cause: err.Error()}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		e.class, e.cause = classify(api.ErrorCode(), status(err)), words(api)
+		e.class, e.cause = classify(api.ErrorCode(), status(err)), awssdk.Words(api)
 	}
 	if none, ok := errors.AsType[*awssdk.CredentialsError](err); ok {
 		e.cause = none.Error()
@@ -75,14 +75,6 @@ func failure(action, resource string, err error) error {
 		e.cause += "; " + remedy
 	}
 	return e
-}
-
-// words returns the code and the message of an AWS error.
-func words(api smithy.APIError) string {
-	if message := api.ErrorMessage(); message != "" {
-		return api.ErrorCode() + ": " + message
-	}
-	return api.ErrorCode()
 }
 
 func status(err error) int {

@@ -59,7 +59,7 @@ func policy(t *testing.T) map[string]statement {
 func TestPolicy(t *testing.T) {
 	var allowed []string
 	for sid, s := range policy(t) {
-		if sid != "Releases" && sid != "ListReleases" { // these are for weir bootstrap
+		if sid != "Releases" && sid != "ListReleases" && sid != "ReadMetrics" { // these are for weir bootstrap and a source of metrics
 			allowed = append(allowed, s.actions()...)
 		}
 	}
@@ -118,6 +118,14 @@ func actions(t *testing.T) (called, named []string) {
 	slices.Sort(called)
 	slices.Sort(named)
 	return slices.Compact(called), slices.Compact(named)
+}
+
+// A source of metrics has one right, which package metrics/cloudwatch names in its errors.
+func TestPolicyOfMetrics(t *testing.T) {
+	want := statement{Sid: "ReadMetrics", Action: "cloudwatch:GetMetricData", Resource: "*"}
+	if diff := gocmp.Diff(want, policy(t)["ReadMetrics"]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
 }
 
 // weir bootstrap reads releases. To learn that a release is missing it needs the right to list

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -97,7 +98,7 @@ func (e *waitError) Error() string {
 		text += ", because AWS throttles"
 	}
 	if api, ok := errors.AsType[smithy.APIError](e.last); ok {
-		return text + ": " + words(api)
+		return text + ": " + awssdk.Words(api)
 	}
 	if e.throttled() {
 		return text

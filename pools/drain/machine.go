@@ -113,6 +113,9 @@ func (m *Machine) addRecord(ctx context.Context, r api.Drain) error {
 		}
 	}
 	err := m.putRecord(ctx, r)
+	if _, informed := m.ports.Scheduler.(Informed); informed && err == nil && ok && !old.CordonSent.IsZero() && !r.Deadline.Equal(old.Deadline) {
+		_, _ = m.act(ctx, r, Cordon) // it helps the scheduler; the deadline holds without it
+	}
 	if err != nil && ValidateRecord(r) == nil && (!ok || old.State == api.DrainReturned) {
 		// The record may have been stored after all, so it must be deleted.
 		m.setRecord(api.Drain{
@@ -333,6 +336,9 @@ func (m *Machine) act(ctx context.Context, r api.Drain, action Action) (done boo
 	defer cancel()
 	switch action {
 	case Cordon, Uncordon:
+		if informed, is := m.ports.Scheduler.(Informed); is && action == Cordon {
+			return true, informed.CordonFor(ctx, r.Node, r.Reason, r.Deadline)
+		}
 		return true, m.ports.Scheduler.Cordon(ctx, r.Node, action == Cordon)
 	case Terminate:
 		return true, m.ports.Groups.Terminate(ctx, r.Group, []string{r.Node})

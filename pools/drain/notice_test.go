@@ -1,6 +1,9 @@
 package drain_test
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -206,5 +209,49 @@ func TestEndedByTheProvider(t *testing.T) {
 	ticks(t, w, m, 8)
 	if w.cordoned["a-1"] || len(w.stored) != 0 || len(w.group.Log()) != 0 {
 		t.Errorf("cordoned %t, records %s, writes %+v, want it in service", w.cordoned["a-1"], w.stored, w.group.Log())
+	}
+}
+
+// informed is a world whose scheduler receives why a node drains, and until when.
+type informed struct {
+	*world
+	told *[]string
+}
+
+func (s informed) CordonFor(ctx context.Context, node string, reason api.DrainReason, deadline time.Time) error {
+	*s.told = append(*s.told, fmt.Sprintf("%s %s %s", node, reason, deadline.Format(time.TimeOnly)))
+	return s.Cordon(ctx, node, true)
+}
+
+// An informed scheduler receives the reason and the deadline of a drain, and again after a notice that shortens it.
+func TestInformedSchedulerReceivesTheDeadline(t *testing.T) {
+	w := newWorld(t, 3)
+	w.tasks["a-1"] = 2
+	w.pass()
+	var told []string
+	m, err := drain.Open(t.Context(), config, drain.Ports{Records: w, Scheduler: informed{w, &told}, Groups: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := func(c drain.Choice) {
+		t.Helper()
+		if err := m.Add(t.Context(), w.clock(), c); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Advance(t.Context(), w.clock(), w.snapshots()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	choice := chosenFor(api.DrainScaleIn, "a-1")
+	add(choice)
+	add(choice)
+	choice.Reason, choice.Deadline = api.DrainSpot, w.clock().Add(time.Minute)
+	add(choice)
+	want := []string{
+		fmt.Sprintf("%s scaling down %s", choice.Node, w.clock().Add(config.Threshold).Format(time.TimeOnly)),
+		fmt.Sprintf("%s spot interruption %s", choice.Node, choice.Deadline.Format(time.TimeOnly)),
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("the scheduler received %q, want %q", told, want)
 	}
 }

@@ -28,6 +28,12 @@ type Scheduler interface {
 	Cordon(ctx context.Context, node string, on bool) error
 }
 
+// Informed is a Scheduler that passes on why a node drains, and until when. It may be used concurrently.
+type Informed interface {
+	// CordonFor sets the mark of a node. deadline is when its machine is ended at the latest. It may be repeated.
+	CordonFor(ctx context.Context, node string, reason api.DrainReason, deadline time.Time) error
+}
+
 // Groups terminates instances. It may be used concurrently.
 type Groups interface {
 	// Terminate calls Terminate of the [pools.Group] with that id.

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -40,6 +41,8 @@ type Nodes struct {
 	inbox   atomic.Pointer[bus.Inbox] // of the latest Run
 	log     *slog.Logger
 
+	scheduler schedulerWatch
+
 	dropped uint64 // unusable messages; used only by Run's goroutine
 	dropLog rate.Sometimes
 
@@ -63,6 +66,7 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 	return &Nodes{
 		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: wire.NewClient(nc, cluster, pool),
 		log: log.With("pool", pool), dropLog: rate.Sometimes{Interval: time.Minute}, received: map[string]received{},
+		scheduler: schedulerWatch{began: time.Now()},
 	}
 }
 
@@ -71,7 +75,8 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 func (n *Nodes) Run(ctx context.Context) error {
 	closed := n.nc.StatusChanged(nats.CLOSED)
 	defer n.nc.RemoveStatusListener(closed)
-	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.FactsSubject(n.cluster, message.Node{Pool: n.pool, Name: "*"})}, Messages: factsInbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: n.log})
+	state := message.StateSubject(n.cluster, n.pool)
+	in, err := bus.Receive(n.nc, bus.InboxConfig{Events: []string{message.FactsSubject(n.cluster, message.Node{Pool: n.pool, Name: "*"}), state}, Messages: factsInbox, Bytes: wire.MaxWaiting, Senders: wire.NodeSenders(), Log: n.log})
 	if err != nil {
 		return fmt.Errorf("receive node facts: %w", err)
 	}
@@ -87,7 +92,11 @@ func (n *Nodes) Run(ctx context.Context) error {
 		case <-closed:
 			return fmt.Errorf("receive node facts: %w", nats.ErrConnectionClosed)
 		case m := <-in.Messages():
-			if err := n.takeFacts(time.Now(), m); err != nil {
+			take := n.takeFacts
+			if m.Subject == state {
+				take = func(now time.Time, m *nats.Msg) error { return n.scheduler.take(now, n.pool, m) }
+			}
+			if err := take(time.Now(), m); err != nil {
 				n.bad(m.Subject, err)
 			}
 		}
@@ -218,4 +227,30 @@ func (n *Nodes) BeginTerm(epoch uint64) { n.epoch.Store(epoch) }
 // the placer moves its instances away. If the node does not respond, the error is agent.ErrNoAgent.
 func (n *Nodes) Cordon(ctx context.Context, node string, on bool) error {
 	return n.agents.Cordon(ctx, node, on, pools.Sequence{Epoch: n.epoch.Load(), Number: n.number.Add(1)})
+}
+
+// CordonFor sets the cordon of a node, with the reason and the deadline of its drain as far as the scheduler of the pool accepts them. It
+// implements drain.Informed.
+func (n *Nodes) CordonFor(ctx context.Context, node string, reason api.DrainReason, deadline time.Time) error {
+	r := wire.CordonRequest{On: true}
+	accepts := n.Scheduler(time.Now()).Accepts
+	if slices.Contains(accepts, api.AcceptsReason) {
+		r.Reason = reason
+	}
+	if slices.Contains(accepts, api.AcceptsDeadline) {
+		r.Deadline = deadline
+	}
+	return n.agents.CordonWith(ctx, node, r, pools.Sequence{Epoch: n.epoch.Load(), Number: n.number.Add(1)})
+}
+
+// Gone reports that the machine of a node has ended.
+func (n *Nodes) Gone(node string, at time.Time) error {
+	data, err := json.Marshal(api.NodeGone{Node: node, Pool: n.pool, At: at})
+	if err == nil {
+		err = bus.Publish(n.nc, message.GoneSubject(n.cluster, message.Node{Pool: n.pool, Name: node}), data)
+	}
+	if err != nil {
+		return fmt.Errorf("report the end of node %s: %w", node, err)
+	}
+	return nil
 }

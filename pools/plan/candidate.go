@@ -31,8 +31,13 @@ func CandidateOf(now time.Time, n pools.Node) api.Candidate {
 	}
 	c.Tasks, c.BatchTasks = n.Facts.Tasks, n.Facts.BatchTasks
 	c.Safe, c.Draining = n.Facts.SafeToEvict, n.Facts.Draining
+	c.CordonedByOther = c.Draining && n.Facts.CordonedBy == api.CordonedByOther
 	return c
 }
+
+// leavesFirst reports whether the node goes first because it accepts no more tasks. A node that another party cordoned does not: that
+// party may need it as it is.
+func leavesFirst(c *api.Candidate) bool { return c.Draining && !c.CordonedByOther }
 
 // exists reports whether the machine counts as capacity: its weight is valid, and it is not
 // terminating.
@@ -86,7 +91,7 @@ const (
 // reasonOf returns the first Reason that applies to the candidate.
 func reasonOf(c *api.Candidate) Reason {
 	switch {
-	case c.Draining:
+	case leavesFirst(c):
 		return Draining
 	case c.Unhealthy:
 		return Unhealthy

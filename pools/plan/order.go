@@ -8,7 +8,7 @@ import (
 )
 
 // rank is the place of a candidate in the order of a prune. The lowest rank goes first. The
-// criteria are, in this order: draining, unhealthy, orphaned, stale, up for longer than the
+// criteria are, in this order: draining by Weirkeeper, unhealthy, orphaned, stale, up for longer than the
 // minimum, idle, fewest batch tasks, lowest priority (if Limits.ByPriority), fewest tasks. Ties are
 // in order of id, shorter ids first, so the order of the input has no effect.
 type rank struct {
@@ -68,7 +68,7 @@ func (q *queue) lightest() float64 {
 func rankOf(c *api.Candidate, limits api.PruneLimits, index int) rank {
 	r := rank{tasks: clip(c.Tasks), index: int32(index)}
 	for _, first := range [...]bool{
-		c.Draining,
+		leavesFirst(c),
 		c.Unhealthy,
 		c.Node == api.NodeOrphaned,
 		c.Stale,

@@ -248,6 +248,8 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return api.KeptUnknownGroup
 	case over == api.KeptOverWeight:
 		return over
+	case p.in.Places != nil && c.Node != api.NodeOrphaned && !p.in.Places.Proved[c.ID]:
+		return api.KeptNoPlace // its group may be kept at its target for the same copies
 	case !(g.fulfilled-c.Weight >= g.target-resource.Slack):
 		return api.KeptGroupAtTarget
 	case over != "":
@@ -258,10 +260,7 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return api.KeptReplacement
 	case c.Node != api.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
 		return api.KeptUnderTarget
-	case p.in.Places == nil || c.Node == api.NodeOrphaned:
-	case !p.in.Places.Proved[c.ID]:
-		return api.KeptNoPlace
-	case !p.in.Places.spares(p.offered, c):
+	case p.in.Places != nil && c.Node != api.NodeOrphaned && !p.in.Places.spares(p.offered, c):
 		return api.KeptSetpoint
 	}
 	return ""

@@ -56,6 +56,7 @@ func TestOrder(t *testing.T) {
 		machine("idle"),
 		machine("idle, longer id"),
 		machine("1 task", busy(1, 0)),
+		machine("5 tasks, cordoned by another party", draining, busy(5, 0), func(c *api.Candidate) { c.CordonedByOther = true }),
 		machine("100 tasks", busy(100, 0)),
 		machine("1 batch task", busy(1, 1)),
 		machine("100 batch tasks", busy(100, 100)),

@@ -181,6 +181,9 @@ func (cli *commands) write(ctx context.Context, b *bus.Bus, old, want api.App, r
 		return usage.New(fmt.Errorf("app %s: %w", want.Name, err))
 	}
 	pools := readPools(ctx, b, cli)
+	if why := pools.refuses(want); why != "" {
+		return fmt.Errorf("application %s is not written: %s", want.Name, why)
+	}
 	never := pools.whyNever(want)
 	if c.strict && never != "" {
 		return fmt.Errorf("application %s is not written: %s", want.Name, never)

@@ -136,7 +136,9 @@ func (cli files) mayApply(ctx context.Context, b *bus.Bus, all []appChange, o ap
 		case changeDeleted:
 			deleted = append(deleted, c.App)
 		case changeCreated, changeChanged:
-			if never := pools.whyNever(c.row); never == "" || !o.strict {
+			if why := pools.refuses(c.row); why != "" {
+				problems = append(problems, fmt.Errorf("application %s: %s", c.App, why))
+			} else if never := pools.whyNever(c.row); never == "" || !o.strict {
 				pools.warn(c.row, o.strict)
 				if why := pools.absurd(c.old, c.row); why != "" {
 					doubts = append(doubts, why)

@@ -28,6 +28,7 @@ type poolFacts struct {
 type pool struct {
 	sizes []api.MachineSize // nil: unknown
 	none  error             // the pool has never ticked
+	kind  string            // of a scheduler that runs no rows; empty: it runs them, or that is unknown
 	// kinds are the machines that the pool can have, the largest of each group, and most is their weight at the maximum. unknown names the
 	// unknown ones.
 	kinds   []api.PlacesKind
@@ -37,7 +38,11 @@ type pool struct {
 
 func readPools(ctx context.Context, b *bus.Bus, cli *commands) *poolFacts {
 	return &poolFacts{cli, func(name string) pool {
-		p := pool{sizes: cli.pending(ctx, b, name).Sizes}
+		pending := cli.pending(ctx, b, name)
+		p := pool{sizes: pending.Sizes}
+		if s := pending.State; s != nil && !s.Rows {
+			p.kind = s.Kind
+		}
 		last, err := view.Last(ctx, b, cli.Cluster, name)
 		switch {
 		case errors.Is(err, state.ErrNoRecord):
@@ -76,6 +81,18 @@ func (f *poolFacts) whyNever(row api.App) string {
 		return ""
 	}
 	return view.NeverLine(api.PlacesApp{App: row.Name, Why: why})
+}
+
+// refuses returns why the scheduler of the pool does not run the application; empty if it does, or if that is unknown. An application
+// without instances is not refused, so that it can be ended.
+func (f *poolFacts) refuses(row api.App) string {
+	if row.Instances == 0 || row.State == api.AppStopped {
+		return ""
+	}
+	if kind := f.of(row.Pool).kind; kind != "" {
+		return api.NoRowsText(row.Pool, kind)
+	}
+	return ""
 }
 
 // warn prints why no machine of its pool can hold an instance of the application, and the unknown facts of the pool.

@@ -62,3 +62,20 @@ func TestAbsurdChanges(t *testing.T) {
 		})
 	}
 }
+
+// The scheduler of a pool that runs no rows refuses each application that is to run.
+func TestPoolWithoutRowsRefusesApplications(t *testing.T) {
+	f := &poolFacts{read: func(name string) pool { return map[string]pool{"k8s": {kind: "kubernetes"}}[name] }, pools: map[string]pool{}}
+	row := api.App{Name: "web", Pool: "k8s", Instances: 2}
+	const want = "pool k8s runs no applications of Weirkeeper, because its scheduler (kubernetes) has work of its own: create the work there, or use another pool"
+	if got := f.refuses(row); got != want {
+		t.Errorf("refuses = %q, want %q", got, want)
+	}
+	for name, row := range map[string]api.App{
+		"another pool": {Name: "web", Pool: "web", Instances: 2}, "no instances": {Name: "web", Pool: "k8s"}, "stopped": {Name: "web", Pool: "k8s", Instances: 2, State: api.AppStopped},
+	} {
+		if got := f.refuses(row); got != "" {
+			t.Errorf("%s: refuses = %q, want nothing", name, got)
+		}
+	}
+}

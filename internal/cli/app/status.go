@@ -177,7 +177,7 @@ func (cli *commands) warnOfHarmonizer(s api.HarmonizerStatus) {
 	for _, why := range s.Unready() {
 		terminal.Problem(cli.Stdout, why)
 	}
-	for _, line := range append(view.HeldLines(s.DisruptionLimit), view.UnansweredLines(time.Now(), s, "")...) {
+	for _, line := range slices.Concat(view.HeldLines(s.DisruptionLimit), view.UnansweredLines(time.Now(), s, ""), view.RefusedLines(s, "")) {
 		terminal.Problem(cli.Stdout, line)
 	}
 	if s.Omitted > 0 {

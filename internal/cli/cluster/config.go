@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/windowtrial"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
@@ -43,6 +44,9 @@ func (cli *configCommands) validateCommand() *cobra.Command {
 		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
 		Long: `Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake.
 
+A metric with a source is requested once from that source. If the source rejects the query, the words of the source are
+a mistake of the file. If the source does not answer, or has no points now, that is a note, and the exit code is 0.
+
 With --against the command also replays the recorded ticks of the pool, with the recorded policy and with that
 of the file. Both meet the recorded requests, launch times and losses. If the cost, the unmet demand, the longest
 wait or the disruption of the file is worse by more than its bound, the exit code is 1: a gate for CI. Records have
@@ -68,6 +72,13 @@ no places of copies, so the targets of both follow the sums of the requests.`,
 			}
 			for _, gap := range gaps {
 				fmt.Fprintf(cli.Stderr, "weir: warning: %s\n", gap)
+			}
+			notes, err := windowtrial.Check(cmd.Context(), service, pool)
+			if err != nil {
+				return usage.New(err)
+			}
+			for _, note := range notes {
+				fmt.Fprintf(cli.Stderr, "weir: note: %s\n", terminal.OneLine(note))
 			}
 			if with.Against != "" {
 				return cli.compare(cmd.Context(), cli.CLI, with, filepath.Join(cli.ConfigDir(), cli.Cluster, cli.Pool+".yaml"))

@@ -42,7 +42,7 @@ func (cli *natsCommands) initCommand() *cobra.Command {
 		Use:   "init",
 		Short: "Write configuration, certificates and keys of NATS servers",
 		Long: `Write configuration, certificates and keys of NATS servers, with least privilege for each
-role: every pool, harmonizer, placer, agent, operator and viewer has a key of its own.
+role: every pool, harmonizer, placer, scheduler, agent, operator and viewer has a key of its own.
 docs/bus.md lists what each role may do.
 
 A later run on the same folder adds the missing files, for example the keys of a new pool
@@ -82,6 +82,7 @@ its connections, at their next reload.`,
 	f.StringSliceVar(&o.Revoke, "revoke", nil, "users whose key was stolen, as prod.operator; the servers refuse it from a reload on")
 	f.StringSliceVar(&o.Publish, "publish", nil, "subjects to which the workflows of a pool publish, as POOL/SUBJECT")
 	f.StringSliceVar(&o.Agents, "agent", nil, "nodes that get a key, as POOL/NODE; a service verifies the nodes of other pools")
+	f.StringSliceVar(&o.Schedulers, "scheduler", nil, "pools whose scheduler is another program with nodes of its own, such as Kubernetes: no placer, no agents")
 	f.StringSliceVar(&o.LegacyDEAs, "legacy-dea", nil, "nodes of the classic protocol")
 	f.StringVar(&o.CAFile, "ca", "", "certificate of your own authority, with --certs")
 	f.StringVar(&o.CertFolder, "certs", "", "folder with NAME.crt and NAME.key of each server, with --ca")

@@ -100,12 +100,26 @@ func (s Site) placer(ctx context.Context, b *bus.Bus) []Finding {
 			Fix: `start "weir placer", or the scheduler of the pool`}}
 	case err != nil:
 		return []Finding{{Result: Unknown, Detail: err.Error(), Fix: "check the process of the placer and its log"}}
-	case pending.Total > 0 && len(pending.Copies) > 0:
-		oldest := pending.Copies[0]
-		return []Finding{{Result: Warned, Detail: fmt.Sprintf("the placer answers; %d instances wait for room, %s/%d for %v", pending.Total,
-			oldest.App, oldest.Index, time.Since(oldest.Since).Round(time.Second)), Fix: `see "weir status" and the limits of the pool`}}
 	}
-	return []Finding{{Result: OK, Detail: "the placer of the pool answers, and no instance waits for room"}}
+	return []Finding{ofPending(time.Now(), pending)}
+}
+
+// ofPending returns the finding about the scheduler that answered.
+func ofPending(now time.Time, pending api.Pending) Finding {
+	name := "the placer"
+	if s := pending.State; s != nil && !s.Rows {
+		name = fmt.Sprintf("the scheduler (%.64q)", s.Kind)
+		if !s.Fresh {
+			return Finding{Result: Failed, Detail: fmt.Sprintf("%s answers, and has no current state of its nodes: %.200q; no machine is removed or repaired for silence", name, s.Why),
+				Fix: "see the log of that scheduler, and the server of its cluster"}
+		}
+	}
+	if pending.Total > 0 && len(pending.Copies) > 0 {
+		oldest := pending.Copies[0]
+		return Finding{Result: Warned, Detail: fmt.Sprintf("%s answers; %d instances wait for room, %s/%d for %v", name, pending.Total,
+			oldest.App, oldest.Index, now.Sub(oldest.Since).Round(time.Second)), Fix: `see "weir status" and the limits of the pool`}
+	}
+	return Finding{Result: OK, Detail: name + " of the pool answers, and no instance waits for room"}
 }
 
 func (s Site) harmonizer(ctx context.Context, b *bus.Bus) []Finding {
@@ -155,6 +169,10 @@ func unanswered(now time.Time, status api.HarmonizerStatus, pool string) (Findin
 			continue
 		}
 		what := "starts"
+		if u.Kind != "" {
+			return Finding{Result: Failed, Detail: fmt.Sprintf("application %.80q does not run: %s", u.App, api.NoRowsText(u.Pool, u.Kind)),
+				Fix: "\"weir app delete\", or \"weir app set\" with another pool"}, true
+		}
 		if u.Stop {
 			what = "stops"
 		}

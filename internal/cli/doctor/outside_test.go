@@ -123,6 +123,18 @@ func TestAgentsAreJudgedByReceipts(t *testing.T) {
 	oneOf(t, rival, Failed, "second agent, which is refused: n5: process 7 of host b", "another id")
 }
 
+func TestSchedulerIsJudgedByItsState(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_000_000, 0)
+	waits := api.Pending{Total: 2, Copies: []api.PendingCopy{{App: "shop", Since: at}}}
+	oneOf(t, []Finding{ofPending(at, api.Pending{})}, OK, "the placer of the pool answers, and no instance waits")
+	oneOf(t, []Finding{ofPending(at.Add(time.Minute), waits)}, Warned, "the placer answers; 2 instances wait for room, shop/0 for 1m0s")
+	waits.State = &api.SchedulerState{Kind: "kubernetes", Fresh: true}
+	oneOf(t, []Finding{ofPending(at, waits)}, Warned, `the scheduler ("kubernetes") answers; 2 instances wait`)
+	waits.State = &api.SchedulerState{Kind: "kubernetes", Why: "connection refused"}
+	oneOf(t, []Finding{ofPending(at, waits)}, Failed, `the scheduler ("kubernetes") answers, and has no current state of its nodes: "connection refused"; no machine is removed`)
+}
+
 func TestHarmonizerIsJudgedByItsStatus(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000_000, 0)
@@ -131,6 +143,8 @@ func TestHarmonizerIsJudgedByItsStatus(t *testing.T) {
 	oneOf(t, ofHarmonizer(at, api.HarmonizerStatus{Complete: true, Unwritten: at}, "web"), Failed, "cannot save its state")
 	lost := api.HarmonizerStatus{Complete: true, Unanswered: []api.UnansweredNudge{{App: "shop", Pool: "web", Since: at}, {App: "gone", Stop: true, Since: at}, {App: "x", Pool: "batch", Since: at}}}
 	oneOf(t, ofHarmonizer(at.Add(time.Minute), lost, "web"), Failed, `requests for starts of "shop" for 1m0s, stops of "gone" for 1m0s`, `start "weir placer web"`)
+	refused := api.HarmonizerStatus{Complete: true, Unanswered: []api.UnansweredNudge{{App: "shop", Pool: "web", Kind: "kubernetes"}}}
+	oneOf(t, ofHarmonizer(at, refused, "web"), Failed, `application "shop" does not run: pool web runs no applications of Weirkeeper`, "another pool")
 	if lost.Unanswered = lost.Unanswered[2:]; strings.Contains(table(ofHarmonizer(at, lost, "web")), "no scheduler") {
 		t.Error("a request of another pool is a finding")
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	metricsstore "github.com/weirkeeper/weirkeeper/metrics/store"
@@ -121,7 +121,7 @@ func (s Site) providerSite(b *bus.Bus) provider.Site {
 			return claims
 		},
 		Account: provider.Account{
-			Region: s.Service.RegionOf(cluster), Endpoint: s.Service.AWS.Endpoint, Keys: signalbucket.KeysOf(s.Service),
+			Region: s.Service.RegionOf(cluster), Endpoint: s.Service.AWS.Endpoint, Keys: awssdk.KeysOf(s.Service.AWS.AccessKeyFile),
 			Events: cmp.Or(s.Pool.EventQueue(), s.Service.WarningQueue(cluster)),
 		},
 	}

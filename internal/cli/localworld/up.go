@@ -89,10 +89,16 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 			return err
 		}
 	}
-	if o.Prometheus != "" {
-		var err error
+	switch {
+	case o.Prometheus != "" && o.Sources != "":
+		return usage.New(errors.New("--prometheus and --sources are both given: write the Prometheus into the file of --sources"))
+	case o.Prometheus != "":
 		if u.sources, err = config.SourceAt("prometheus", o.Prometheus); err != nil {
 			return usage.New(fmt.Errorf("--prometheus: %w", err))
+		}
+	case o.Sources != "":
+		if u.sources, err = config.SourcesOf(o.Sources); err != nil {
+			return usage.New(fmt.Errorf("--sources: %w", err))
 		}
 	}
 	if _, err := intakeOf(command.MetricsOptions{Addr: o.MetricsAddr}); err != nil {

@@ -130,6 +130,28 @@ func accepts(t *testing.T, s *server.Server, folder, file string) error {
 }
 
 // A server with the written files accepts each written key, and the certificate fits.
+// A pool with a scheduler has the key of one in place of the keys of a placer and of agents. A pool may not have both.
+func TestPoolWithAScheduler(t *testing.T) {
+	o := natsinit.Options{Folder: filepath.Join(t.TempDir(), "weir-nats"), Servers: []string{"n1"}, Cluster: "prod", Pools: []string{"web"}, Schedulers: []string{"k8s"}, Now: time.Now()}
+	plan, err := natsinit.Prepare(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var roles []string
+	for _, f := range plan.Files {
+		if strings.Contains(f.Path, ".k8s.") || strings.Contains(f.Path, ".placer.") {
+			roles = append(roles, f.Path)
+		}
+	}
+	if want := []string{"roles/prod.placer.web.nk", "roles/prod.pool.k8s.nk", "roles/prod.scheduler.k8s.nk"}; !slices.Equal(roles, want) {
+		t.Errorf("keys %q, want %q", roles, want)
+	}
+	o.Agents = []string{"k8s/i-01"}
+	if _, err := natsinit.Prepare(o); err == nil || !strings.Contains(err.Error(), "pool k8s of cluster prod has a scheduler") {
+		t.Errorf("agents of a pool with a scheduler: %v, want an error", err)
+	}
+}
+
 func TestServerAcceptsTheKeys(t *testing.T) {
 	o := options(filepath.Join(t.TempDir(), "nats"))
 	o.Agents, o.LegacyDEAs = []string{"web/i-01"}, []string{"dea-1"}

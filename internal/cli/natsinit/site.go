@@ -25,6 +25,7 @@ type Options struct {
 	Servers    []string // NAME or NAME=HOST; none: those of the folder
 	Cluster    string
 	Pools      []string
+	Schedulers []string // pools with a scheduler without rows, in place of a placer and agents
 	Remove     []string // pools that the cluster no longer has
 	Publish    []string // POOL/SUBJECT: subjects to which the pool's workflows publish
 	Agents     []string // POOL/NODE: nodes with a key. The service for agents verifies the nodes of the other pools.
@@ -96,7 +97,7 @@ func (l *layout) add(o Options) error {
 	if len(l.Servers) == 0 {
 		return errors.New("the folder has no servers yet: name them, for example --servers n1,n2,n3")
 	}
-	if o.Cluster == "" && (len(o.Pools) > 0 || len(o.Remove) > 0 || len(o.Publish) > 0 || len(o.Agents) > 0 || len(o.LegacyDEAs) > 0 || len(l.Clusters) == 0) {
+	if o.Cluster == "" && (len(o.Pools) > 0 || len(o.Remove) > 0 || len(o.Schedulers) > 0 || len(o.Publish) > 0 || len(o.Agents) > 0 || len(o.LegacyDEAs) > 0 || len(l.Clusters) == 0) {
 		return errors.New("the cluster is missing: name it with --cluster")
 	}
 	if o.Cluster == "" {
@@ -105,6 +106,9 @@ func (l *layout) add(o Options) error {
 	c := l.cluster(o.Cluster)
 	for _, pool := range o.Pools {
 		c.add(pool)
+	}
+	for _, pool := range o.Schedulers {
+		c.add(pool).Scheduler = true
 	}
 	for _, text := range o.Publish {
 		pool, subject, ok := strings.Cut(text, "/")
@@ -174,6 +178,6 @@ func (c *cluster) add(name string) *natsconf.Pool {
 // verified reports whether the site has a pool whose nodes have no keys, so that a service verifies them.
 func (l layout) verified() bool {
 	return slices.ContainsFunc(l.Clusters, func(c natsconf.Cluster) bool {
-		return slices.ContainsFunc(c.Pools, func(p natsconf.Pool) bool { return len(p.Nodes) == 0 })
+		return slices.ContainsFunc(c.Pools, func(p natsconf.Pool) bool { return len(p.Nodes) == 0 && !p.Scheduler })
 	})
 }

@@ -90,6 +90,9 @@ operator.` + fmt.Sprintf(connect.PoolFirst, "nodes"),
 					return cli.PrintJSON(s)
 				}
 				cli.printHealth(s, len(nodes) > 0)
+				if len(nodes) > 0 {
+					cli.printTasks(ctx, b, nodes)
+				}
 				return nil
 			}))
 		},
@@ -240,6 +243,22 @@ func (cli *commands) printMachine(now time.Time, mode api.PolicyMode, n api.Node
 		words = append(words, []string{string(w.Mode), verdict, explain.Ago(now, w.At), reasonOf(w)})
 	}
 	cli.PrintTable([]string{"mode", "verdict", "age", "reason"}, words)
+}
+
+// printTasks prints what the scheduler of each node reports beside its health. Without an autoscaler that is unknown, which the lines
+// about health show.
+func (cli *commands) printTasks(ctx context.Context, b *bus.Bus, nodes []string) {
+	facts, err := view.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
+	if err != nil {
+		return
+	}
+	for _, f := range facts {
+		if slices.Contains(nodes, f.ID) {
+			for _, line := range explain.Tasks(time.Now(), f) {
+				fmt.Fprintf(cli.Stdout, "%s: %s\n", f.ID, line)
+			}
+		}
+	}
 }
 
 // reasonOf returns the reason of the verdict of a mode.

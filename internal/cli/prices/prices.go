@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
@@ -142,7 +142,7 @@ See "weir prices --help"`))
 	if err != nil {
 		return usage.New(err)
 	}
-	account := provider.Account{Region: f.region, Endpoint: service.AWS.Endpoint, Keys: signalbucket.KeysOf(service)}
+	account := provider.Account{Region: f.region, Endpoint: service.AWS.Endpoint, Keys: awssdk.KeysOf(service.AWS.AccessKeyFile)}
 	if f.region == "" {
 		account.Region = service.RegionOf(cli.Cluster)
 	}

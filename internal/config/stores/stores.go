@@ -5,6 +5,7 @@
 package stores
 
 import (
+	"github.com/weirkeeper/weirkeeper/metrics/cloudwatch"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/influx"
 	"github.com/weirkeeper/weirkeeper/metrics/prometheus"
@@ -24,5 +25,6 @@ func All() []store.Kind {
 func Sources() []source.Kind {
 	return []source.Kind{
 		prometheus.Kind(),
+		cloudwatch.Kind(),
 	}
 }

@@ -58,7 +58,7 @@ func (d *daemons) read() error {
 	}
 	users := map[string]roles.User{}
 	for _, one := range all {
-		if one.User.Cluster == d.cluster && slices.Contains([]roles.Role{roles.Pool, roles.Placer, roles.Workflow}, one.User.Role) {
+		if one.User.Cluster == d.cluster && slices.Contains([]roles.Role{roles.Pool, roles.Placer, roles.Scheduler, roles.Workflow}, one.User.Role) {
 			users[one.Key] = one.User
 		}
 	}

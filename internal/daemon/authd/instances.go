@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
@@ -140,7 +140,7 @@ func (p pools) addMachines(ctx context.Context, name string, found map[string]ma
 			claims, _ := config.Claims(p.configs, p.cluster, name) // machines reports the error of each pool
 			return claims
 		},
-		Account: provider.Account{Region: service.RegionOf(p.cluster), Endpoint: service.AWS.Endpoint, Keys: signalbucket.KeysOf(service)},
+		Account: provider.Account{Region: service.RegionOf(p.cluster), Endpoint: service.AWS.Endpoint, Keys: awssdk.KeysOf(service.AWS.AccessKeyFile)},
 	})
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
@@ -134,7 +134,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 		Account: provider.Account{
 			Region: a.service.RegionOf(cluster), Endpoint: a.service.AWS.Endpoint,
 			Events: cmp.Or(a.pool.EventQueue(), a.service.WarningQueue(cluster)),
-			Keys:   signalbucket.KeysOf(a.service),
+			Keys:   awssdk.KeysOf(a.service.AWS.AccessKeyFile),
 		},
 	}
 	if a.pool.Health != nil {
@@ -159,7 +159,7 @@ func (p *poolDependencies) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
 		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: autoscaler.EncodedLedger{Bytes: p.ledger}, Summarize: p.summarize, Orders: p.orders,
-		Version: daemon.BuildVersion(), Places: p.places, Cost: costOf(a.service.Prices),
+		Version: daemon.BuildVersion(), Places: p.places, NodeScheduler: p.nodes.Scheduler, Gone: p.nodes.Gone, Cost: costOf(a.service.Prices),
 	}
 }
 

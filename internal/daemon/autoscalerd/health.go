@@ -48,7 +48,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 	p := t.parts
 	world := nodehealth.World{
 		Pool: p.provider, Writer: loop.Writer(), Drains: loop.Writer(), Agents: wire.NewClient(conn, c.Cluster, c.Pool), Cordon: p.nodes,
-		Facts: p.nodes.Received, Bus: nats, Memory: memory, Hints: hints,
+		Facts: p.nodes.Received, Scheduler: p.nodes.Scheduler, Bus: nats, Memory: memory, Hints: hints,
 		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn, Keeper: t.keeper, Log: t.log}), Paused: pause.state,
 		Console: p.console, Evidence: p.evidence,
 	}

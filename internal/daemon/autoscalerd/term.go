@@ -131,6 +131,7 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 	world.Memory, world.Records, world.Lease = apply.Encoded{Bytes: holder.Memory()}, holder.Records(), lease
 	world.Orders = t.parts.orders.Guarded(t.guard)
 	world.Ticked, world.Trace = t.ticked, t.trace
+	t.expectScheduler(holding.Context(), world.Memory)
 	t.giveBack(holding.Context(), a)
 	warnings, hints := t.receive(holding, a)
 	world.Notices = warnings
@@ -147,6 +148,16 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 	holding.Run("node health", health.Run)
 	holding.Run("pause of the pool", pause.run)
 	return loop, a, t.health.serve(health.Collector()), nil
+}
+
+// expectScheduler makes a scheduler that spoke for all nodes in an earlier term speak for them in this one. Otherwise, while it is
+// away, the silence of its nodes would count. A state that cannot be read ends the loop at its begin.
+func (t *terms) expectScheduler(ctx context.Context, memory apply.Memory) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if saved, ok, err := memory.Load(ctx); err == nil && ok {
+		t.parts.nodes.ExpectScheduler(saved.State.NodeScheduler)
+	}
 }
 
 // takeOver takes over the pool's stored state. While a value cannot be read, it reports the value and waits for an
@@ -287,6 +298,7 @@ func (t *terms) dry(ctx context.Context) error {
 	parts := daemon.NewServices(ctx)
 	world := t.parts.world(t.settings)
 	world.Memory, world.Records, world.Orders = ledgerMemory{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
+	t.expectScheduler(ctx, world.Memory)
 	world.Ticked, world.Trace = t.ticked, t.trace
 	return parts.Stop(t.runLoop(parts, autoscaler.NewLoop(t.settings.config(), world, t.log), t.settings))
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
@@ -51,7 +50,7 @@ func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucke
 	}
 	source := awssdk.Fixed(keys.Access, keys.Secret)
 	if keys == (Keys{}) {
-		source = KeysOf(service)
+		source = awssdk.KeysOf(service.AWS.AccessKeyFile)
 	}
 	return s3store.Open(ctx, s3store.Config{
 		Bucket: service.AWS.SignalsBucket, Prefix: service.AWS.SignalsPrefix, Region: service.AWS.Region,
@@ -61,38 +60,6 @@ func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucke
 
 // ErrNoBucket: the service file lacks the bucket.
 var ErrNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: name the bucket of the signal releases")
-
-// KeysOf returns a source of the keys in access_key_file. Without such a file, or if AWS_PROFILE or
-// AWS_WEB_IDENTITY_TOKEN_FILE is set, it returns empty keys. Then the SDK finds its own.
-func KeysOf(service config.Service) awssdk.Keys {
-	file := service.AWS.AccessKeyFile
-	if file == "" || os.Getenv("AWS_PROFILE") != "" || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
-		return awssdk.Fixed("", "")
-	}
-	return func() (access, secret string, err error) {
-		keys, err := readAccessKeys(file)
-		return keys.Access, keys.Secret, err
-	}
-}
-
-// maxAccessKeys bounds the file of the keys, in bytes. A longer file is cut off and is then not JSON.
-const maxAccessKeys = 64 << 10
-
-// readAccessKeys reads a key file in boto's JSON form.
-func readAccessKeys(file string) (Keys, error) {
-	data, err := inputfile.Read(file, maxAccessKeys)
-	if err != nil {
-		return Keys{}, fmt.Errorf("aws.access_key_file: %w", err)
-	}
-	var keys struct {
-		Access string `json:"accessKeyId"`
-		Secret string `json:"secretAccessKey"`
-	}
-	if err := json.Unmarshal(data, &keys); err != nil || keys.Access == "" || keys.Secret == "" {
-		return Keys{}, fmt.Errorf("aws.access_key_file %s: want a JSON object of accessKeyId and secretAccessKey", file)
-	}
-	return Keys{Access: keys.Access, Secret: keys.Secret}, nil
-}
 
 // Fetch fetches a release in the layout of the service file.
 func Fetch(ctx context.Context, cache *release.Cache, bucket release.Bucket, service config.Service, ref release.Ref) (release.Installed, error) {

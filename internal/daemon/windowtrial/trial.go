@@ -1,16 +1,18 @@
 // Package windowtrial reads the windows of a pool's signals once, as the autoscaler reads them at a tick. Commands print what
 // the signals would receive, or why they would not be evaluated.
 //
-// [New] selects the windows of an app, or of all, and opens the sources of the service file. [Trial.Run] reads them one after
+// [Check] reads those of sources for the check of configuration files. [New] selects the windows of an app, or of all, and opens the sources of the service file. [Trial.Run] reads them one after
 // the other, with the time that each took. It changes nothing, and keeps nothing between two calls. A Trial is not safe for
 // concurrent use.
 package windowtrial
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -31,7 +33,8 @@ type Trial struct {
 
 // window is one of an app, an advisor or the default signal.
 type window struct {
-	app string
+	app   string
+	index int // among the metrics of its signal
 	ask.Window
 }
 
@@ -46,8 +49,8 @@ func New(service config.Service, pool config.Pool, app string) (*Trial, error) {
 		if app != "" && of != app {
 			continue
 		}
-		for _, w := range signal.Windows {
-			t.windows = append(t.windows, window{signal.App, w})
+		for i, w := range signal.Windows {
+			t.windows = append(t.windows, window{signal.App, i, w})
 		}
 	}
 	if slices.Sort(apps); app != "" && !slices.Contains(apps, app) {
@@ -71,13 +74,44 @@ func (t *Trial) NeedsStore() bool {
 
 // Run reads the windows in order. own is the store of the pool; nil if no window comes from it.
 func (t *Trial) Run(ctx context.Context, own metrics.Store) []api.MetricTrial {
-	ports := ask.Ports{Metrics: source.Router{Store: own, Sources: t.sources}, Limit: context.WithTimeout}
 	out := []api.MetricTrial{}
 	for _, w := range t.windows {
-		began := time.Now()
-		one := t.config.Try(ctx, ports, sigproto.AppOf(w.app), w.Window, began)
-		one.App, one.Took = w.app, time.Since(began)
+		one, _ := t.try(ctx, own, w) // it has the text of the error
 		out = append(out, one)
 	}
 	return out
+}
+
+func (t *Trial) try(ctx context.Context, own metrics.Store, w window) (api.MetricTrial, error) {
+	began := time.Now()
+	ports := ask.Ports{Metrics: source.Router{Store: own, Sources: t.sources}, Limit: context.WithTimeout}
+	one, err := t.config.Try(ctx, ports, sigproto.AppOf(w.app), w.Window, began)
+	one.App, one.Took = w.app, time.Since(began)
+	return one, err
+}
+
+// Check reads all windows that come from sources at the same time. The error has the queries that their sources reject. The
+// notes say which were not checked, or have no points now.
+func Check(ctx context.Context, service config.Service, pool config.Pool) (notes []string, err error) {
+	t, err := New(service, pool, "")
+	if err != nil {
+		return nil, err
+	}
+	t.OfSources()
+	errs := make([]error, len(t.windows))
+	var reads sync.WaitGroup
+	for i, w := range t.windows {
+		reads.Go(func() { _, errs[i] = t.try(ctx, nil, w) })
+	}
+	reads.Wait()
+	var mistakes []error
+	for i, w := range t.windows {
+		switch err := errs[i]; {
+		case errors.Is(err, source.ErrQuery):
+			mistakes = append(mistakes, config.QueryMistake(service, pool, w.app, w.index, err.Error()))
+		case err != nil:
+			notes = append(notes, fmt.Sprintf("the window of %s of %s is unknown or stale now: %v", w.Name, w.app, err))
+		}
+	}
+	return notes, errors.Join(mistakes...)
 }

@@ -139,6 +139,9 @@ func (c *list) facts(f Facts) {
 	for i, line := range f.Unanswered {
 		c.add(Condition{Rank: NotServed, Word: "No placer answers", Key: fmt.Sprint("unanswered/", i), Why: line})
 	}
+	for i, line := range f.Refused {
+		c.add(Condition{Rank: NotServed, Word: "Application refused", Key: fmt.Sprint("refused/", i), Why: line})
+	}
 	for i, line := range f.Wrong {
 		c.add(Condition{Rank: Degraded, Word: "Wrong statements", Key: fmt.Sprint("wrong/", i), Why: line})
 	}

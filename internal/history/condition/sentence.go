@@ -53,7 +53,10 @@ func needText(s api.Summary) string {
 	if !ok {
 		return ""
 	}
-	need := *cmp.Or(s.Unlimited, s.Target)
+	if s.Leaving > 0 {
+		before = max(before, s.Exists) // machines that leave have no target any more
+	}
+	need, limited := *cmp.Or(s.Unlimited, s.Target), true
 	unit := unitOf(s)
 	text := "Apps need " + unit(need)
 	switch {
@@ -63,6 +66,8 @@ func needText(s api.Summary) string {
 		text += ", max_capacity allows " + number(*s.Limits.Max)
 	case s.Limits != nil && need < s.Limits.Min-resource.Slack:
 		text += ", min_capacity keeps " + number(s.Limits.Min)
+	default:
+		limited = false
 	}
 	switch {
 	case after > before:
@@ -72,7 +77,7 @@ func needText(s api.Summary) string {
 	default:
 		text += ": stays " + number(after)
 	}
-	if why := heldBy(s, need, after); why != "" {
+	if why := heldBy(s, need, after); why != "" && !(limited && s.Pinned == nil) {
 		text += ", held: " + why
 	}
 	text = stop(text)
@@ -102,8 +107,11 @@ func unitOf(s api.Summary) func(x float64) string {
 // heldBy returns the first cause that keeps the target from the need, beside the limits that the sentence has; empty: none does.
 func heldBy(s api.Summary, need, after float64) string {
 	direction := api.DirectionUp
+	if s.Pinned != nil {
+		need = *s.Pinned
+	}
 	switch whole := resource.Ceil(need); {
-	case s.Pinned != nil || whole == after:
+	case whole == after:
 		return ""
 	case whole < after:
 		direction = api.DirectionDown

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // maxAgents bounds the lines of Agents.
@@ -25,6 +26,44 @@ func Agents(facts []api.NodeFacts) (lines []string) {
 		lines = append(lines[:maxAgents], fmt.Sprintf("%d more problems of agents are not shown", more))
 	}
 	return lines
+}
+
+// Tasks returns what the scheduler of a node reports beside its resources: who cordoned it, its slots, its overhead, and the tasks that
+// its drain cannot move.
+func Tasks(now time.Time, f api.NodeFacts) (lines []string) {
+	if f.Draining && f.CordonedBy == api.CordonedByOther {
+		lines = append(lines, "cordoned by another party than Weirkeeper: it is not preferred for removal")
+	}
+	if f.Slots != nil {
+		lines = append(lines, fmt.Sprintf("%d of %d slots for tasks are used", f.Slots.Used, f.Slots.All))
+	}
+	if !f.Overhead.IsZero() {
+		lines = append(lines, "overhead of the node itself: "+amounts(f.Overhead))
+	}
+	for _, b := range f.Blocked {
+		lines = append(lines, "its drain waits for "+blockedText(now, b))
+	}
+	return lines
+}
+
+// amounts returns the kinds of resources that are not zero: "cpus=0.25 mem=200".
+func amounts(v resource.Vector) string {
+	r := resource.Request{}
+	for _, k := range resource.Kinds() {
+		if v[k] > 0 {
+			r = r.With(k, v[k])
+		}
+	}
+	return r.String()
+}
+
+// blockedText returns a task that a drain cannot move now, and why.
+func blockedText(now time.Time, b api.BlockedTask) string {
+	text := "task " + b.Task
+	if !b.Since.IsZero() {
+		text += " since " + Ago(now, b.Since)
+	}
+	return text + ": " + b.Why
 }
 
 // clockOffset returns how wrong a clock is.

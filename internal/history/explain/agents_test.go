@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 func TestAgentsNamesEachProblem(t *testing.T) {
@@ -31,5 +32,30 @@ func TestAgentsNamesEachProblem(t *testing.T) {
 	}
 	if many := Agents(all); len(many) != maxAgents+1 || !strings.HasPrefix(many[maxAgents], "20 more") {
 		t.Errorf("%d lines of 30 problems, the last is %q", len(many), many[len(many)-1])
+	}
+}
+
+// What the scheduler of a node reports is shown, and in the record of a tick why a drain does not end.
+func TestTasksThatADrainCannotMove(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	blocked := []api.BlockedTask{{Task: "shop/web-1", Why: "429: the budget allows no eviction", Since: now.Add(-3 * time.Minute)}, {Task: "shop/db-0", Why: "not tried yet"}}
+	got := Tasks(now, api.NodeFacts{
+		ID: "n", Draining: true, CordonedBy: api.CordonedByOther, Slots: &api.Slots{All: 110, Used: 12}, Overhead: resource.Vector{0.25, 200}, Blocked: blocked,
+	})
+	want := []string{
+		"cordoned by another party than Weirkeeper: it is not preferred for removal", "12 of 110 slots for tasks are used", "overhead of the node itself: cpus=0.25 mem=200",
+		"its drain waits for task shop/web-1 since 3m: 429: the budget allows no eviction", "its drain waits for task shop/db-0: not tried yet",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if got := Tasks(now, api.NodeFacts{ID: "n", Draining: true, Tasks: 3}); got != nil {
+		t.Errorf("facts of version 1: %q, want nothing", got)
+	}
+	var out strings.Builder
+	writeActions(&out, api.TickRecord{At: now, Drains: []api.Drain{{Node: "n", Group: "g", State: api.DrainDraining, Since: now, Reason: api.DrainScaleIn}}, Blocked: map[string][]api.BlockedTask{"n": blocked[:1]}})
+	if !strings.Contains(out.String(), "  leaving: n of g, draining since 12:00:00 (scaling down)\n    waits for task shop/web-1 since 3m: 429: the budget allows no eviction\n") {
+		t.Errorf("the actions:\n%s", out.String())
 	}
 }

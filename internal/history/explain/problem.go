@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -144,12 +145,36 @@ func Action(now, tick time.Time, a api.Action) string {
 // Waits describes an app instance that waits: since when, why, and what happens next. more is the number of further instances of the app that
 // wait for the same reason.
 func Waits(now time.Time, c api.PendingCopy, more int, next string) string {
-	text := fmt.Sprintf("%s/%d waits%s: %s", c.App, c.Index, since(now, c.Since), cmp.Or(c.Why, "no node has room"))
+	text := fmt.Sprintf("%s/%d waits%s: %s%s", c.App, c.Index, since(now, c.Since), cmp.Or(c.Why, "no node has room"), wanted(c))
 	if more > 0 {
 		text += ", as for " + plural(more, "more instance", "more instances")
 	}
 	return text + "; " + next
 }
+
+// wanted returns what an instance wants of its node beside room: " (it wants a node with disk=ssd in zone eu-1a)".
+func wanted(c api.PendingCopy) (text string) {
+	for i, key := range slices.Sorted(maps.Keys(c.Labels)) {
+		if i == maxWanted {
+			text += " ..."
+			break
+		}
+		text += " " + key + "=" + c.Labels[key]
+	}
+	if text != "" {
+		text = " with" + text
+	}
+	if c.Zone != "" {
+		text += " in zone " + c.Zone
+	}
+	if text == "" {
+		return ""
+	}
+	return " (it wants a node" + text + ")"
+}
+
+// maxWanted bounds the labels in a line.
+const maxWanted = 5
 
 // NextOfWait describes what happens next for an app instance that waits for room, by the last tick of its pool; nil: unknown.
 func NextOfWait(c api.PendingCopy, r *api.TickRecord) string {

@@ -47,6 +47,10 @@ func TestProblems(t *testing.T) {
 			`raise blue failed at 12:04:00, 1m30s ago: AccessDenied; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
 		"action on a node": {Action(now, at, api.Action{Op: api.OpDrain, Group: "green", Node: "i-1", Error: "no agent responds"}),
 			`drain green i-1 failed at 12:04:00, 1m30s ago: no agent responds; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
+		"labels and zone": {
+			Waits(now, api.PendingCopy{App: "shop", Since: at, Why: "no node matches", Labels: map[string]string{"disk": "ssd", "arch": "arm64"}, Zone: "eu-1a"}, 0, "the next tick counts it"),
+			"shop/0 waits since 12:04:00, 1m30s ago: no node matches (it wants a node with arch=arm64 disk=ssd in zone eu-1a); the next tick counts it",
+		},
 		"no room": {Waits(now, api.PendingCopy{App: "web", Index: 3, Since: at, Why: "no node has room: not enough cpus on 2 of 2 nodes"}, 2, "the next tick counts it"),
 			"web/3 waits since 12:04:00, 1m30s ago: no node has room: not enough cpus on 2 of 2 nodes, as for 2 more instances; the next tick counts it"},
 		"crashes": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 1}, 0, nil),

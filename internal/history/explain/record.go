@@ -153,7 +153,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		fmt.Fprintf(w, "  ! %s keeps its nodes: %s\n", group, r.Case.Keeps[group])
 	}
 	if short := r.Detail.Distribution.Shortfall; short != 0 {
-		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound or not changed\n", short)
+		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound, keeps nodes for their copies, or is not changed\n", short)
 	}
 	for _, kept := range r.Detail.Kept {
 		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
@@ -215,6 +215,9 @@ func writeActions(w io.Writer, r api.TickRecord) {
 	}
 	for _, d := range r.Drains {
 		fmt.Fprintf(w, "  leaving: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, d.Since.Format(time.TimeOnly), d.Reason)
+		for _, b := range r.Blocked[d.Node] {
+			fmt.Fprintf(w, "    waits for %s\n", blockedText(r.At, b))
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ type writtenNode struct {
 	State     string  `json:"state"`
 	Stale     bool    `json:"stale"`
 	Draining  bool    `json:"draining"`
+	Other     bool    `json:"cordoned_by_other"`
 	Protected bool    `json:"protected"`
 	Priority  float64 `json:"priority"`
 	Unhealthy bool    `json:"unhealthy"`
@@ -218,7 +219,7 @@ func (n writtenNode) candidate() (api.Candidate, error) {
 	c := api.Candidate{
 		ID: n.ID, Group: n.Group, Weight: 1, Instance: api.InstanceRunning, Tasks: int(n.Tasks), BatchTasks: int(n.Batch),
 		Uptime: time.Duration(min(max(n.Uptime, -9e9), 9e9) * float64(time.Second)), Priority: n.Priority, Safe: n.Safe == nil || *n.Safe,
-		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy, Repairing: n.Repairing,
+		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, CordonedByOther: n.Other, Unhealthy: n.Unhealthy, Repairing: n.Repairing,
 	}
 	if n.Weight != nil {
 		c.Weight = float64(*n.Weight)

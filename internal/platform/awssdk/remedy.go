@@ -3,6 +3,7 @@ package awssdk
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 
@@ -34,6 +35,16 @@ func Remedy(err error) string {
 			return fmt.Sprintf("the bucket is in region %.40q: set aws.region of weir.yaml to it", region)
 		}
 		return "the bucket is in another region: correct aws.region of weir.yaml"
+	case code == "ExpiredToken" || code == "ExpiredTokenException":
+		return "renew the credentials; a changed file is read with the next request"
+	case code == "InvalidClientTokenId" || code == "UnrecognizedClientException":
+		return "check the access key, and that the account has enabled the region"
+	case code == "SignatureDoesNotMatch" && strings.Contains(message, "valid region"):
+		return "the server is in another region: correct the region"
+	case unreadable(err):
+		return "check the endpoint, and its http or https"
+	case unknownHost(err):
+		return "check the region and the network"
 	case status == http.StatusForbidden && readsObject(err) && (code == "AccessDenied" || code == "Forbidden" || code == ""):
 		return "without the right s3:ListBucket, S3 gives this response for a missing object too"
 	}
@@ -50,6 +61,18 @@ func skewed(code, message string) bool {
 		return strings.HasPrefix(message, "Signature expired") || strings.HasPrefix(message, "Signature not yet current")
 	}
 	return false
+}
+
+// unreadable reports whether an answer is not one of AWS, such as a page of a login.
+func unreadable(err error) bool {
+	_, ok := errors.AsType[*smithy.DeserializationError](err)
+	return ok
+}
+
+// unknownHost reports whether the name of the server does not exist, as that of a region that does not.
+func unknownHost(err error) bool {
+	lookup, ok := errors.AsType[*net.DNSError](err)
+	return ok && lookup.IsNotFound
 }
 
 // readsObject reports whether the failed operation reads one object of S3.

@@ -2,6 +2,7 @@ package awssdk
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -23,6 +24,9 @@ func TestRemedy(t *testing.T) {
 		{"SignatureDoesNotMatch", "Signature not yet current: 20261128T090000Z is still later than ...", 403, "clock of this host"},
 		{"InvalidSignatureException", "Signature expired: ...", 400, "clock of this host"},
 		{"SignatureDoesNotMatch", "The request signature we calculated does not match", 403, ""},
+		{"SignatureDoesNotMatch", "Credential should be scoped to a valid region, not 'x'.", 403, "correct the region"},
+		{"ExpiredToken", "The security token included in the request is expired", 403, "renew the credentials"},
+		{"InvalidClientTokenId", "", 403, "enabled the region"},
 		{"UnauthorizedOperation", "You are not authorized", 403, ""},
 		{"AccessDenied", "", 403, ""},
 		{"Throttling", "Rate exceeded", 400, ""},
@@ -34,6 +38,9 @@ func TestRemedy(t *testing.T) {
 		if got := Remedy(err); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("Remedy(%v) = %q, want %q", err, got, c.want)
 		}
+	}
+	if got, want := Remedy(&net.DNSError{Err: "no such host", Name: "monitoring.eu-wets-1.amazonaws.com", IsNotFound: true}), "check the region and the network"; got != want {
+		t.Errorf("Remedy of an unknown host = %q, want %q", got, want)
 	}
 	if got := Remedy(fmt.Errorf("no response")); got != "" {
 		t.Errorf("Remedy without a response = %q", got)

@@ -14,7 +14,7 @@ const AccountsRemedy = `run "weir nats init" with the same servers, cluster and 
 // configuration is of a layout without an account for each role. It reads nothing for a role that may not request a report.
 // A server that sends none is not checked.
 func (b *Bus) misplaced(ctx context.Context, u roles.User) error {
-	if u.Role != roles.Pool && u.Role != roles.Placer && u.Role != roles.Harmonizer {
+	if u.Role != roles.Pool && u.Role != roles.Placer && u.Role != roles.Scheduler && u.Role != roles.Harmonizer {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)

@@ -73,9 +73,9 @@ func list(ctx context.Context, module string, patterns []string) ([]*pkg, error)
 }
 
 // withoutGoroutines returns the packages whose tests need no race detector: the pure ones in the table of internal/arch,
-// and tests that only read files and start programs.
+// and tests that only read files and start programs, or measure their memory.
 func withoutGoroutines() (map[string]bool, error) {
-	serial := map[string]bool{module + "internal/arch": true, module + "deploy/packages": true}
+	serial := map[string]bool{module + "internal/arch": true, module + "deploy/packages": true, module + "kubernetes/sizetest": true}
 	table, err := os.ReadFile("internal/arch/table_test.go")
 	if err != nil {
 		return nil, err

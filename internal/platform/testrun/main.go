@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -53,7 +54,7 @@ func main() {
 func test(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("testrun", flag.ContinueOnError)
 	only := flags.String("run", "", "run only tests with such a name")
-	also := flags.String("also", "", "run the tests of the module in this folder too")
+	also := flags.String("also", "", "run the tests of the modules in these folders too, separated by commas")
 	timeout := flags.Duration("timeout", time.Hour, "end the tests of a package that take longer")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -70,8 +71,8 @@ func test(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if *also != "" {
-		more, err := list(ctx, *also, []string{"./..."})
+	for _, folder := range strings.FieldsFunc(*also, func(r rune) bool { return r == ',' }) {
+		more, err := list(ctx, folder, []string{"./..."})
 		if err != nil {
 			return err
 		}

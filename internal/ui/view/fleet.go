@@ -175,7 +175,7 @@ func (f Fleet) addUnanswered(ctx context.Context, pools []string, facts []condit
 	}
 	h.Unanswered = slices.DeleteFunc(h.Unanswered, func(u api.UnansweredNudge) bool { return u.Pool == "" })
 	for i, pool := range pools {
-		facts[i].Wrong, facts[i].Unanswered = WrongLines(h, pool), UnansweredLines(now, h, pool)
+		facts[i].Wrong, facts[i].Unanswered, facts[i].Refused = WrongLines(h, pool), UnansweredLines(now, h, pool), RefusedLines(h, pool)
 	}
 }
 

@@ -124,7 +124,7 @@ func (p Pool) addStanding(s *api.PoolStatus, a allParts) {
 		last = new(history.SummaryOf(*s.LastTick))
 	}
 	if a.totals.err == nil {
-		facts.Wrong, facts.Unanswered = WrongLines(a.totals.value, p.Name), UnansweredLines(now, a.totals.value, p.Name)
+		facts.Wrong, facts.Unanswered, facts.Refused = WrongLines(a.totals.value, p.Name), UnansweredLines(now, a.totals.value, p.Name), RefusedLines(a.totals.value, p.Name)
 	}
 	if a.apps.err == nil {
 		addUpdates(&facts, p.Name, a.apps.value.Apps)

@@ -44,6 +44,14 @@ func TestUnansweredLines(t *testing.T) {
 	if got := UnansweredLines(now, api.HarmonizerStatus{Unanswered: s.Unanswered[:1]}, "batch"); got != nil {
 		t.Errorf("of another pool: %q", got)
 	}
+	s.Unanswered = []api.UnansweredNudge{{App: "shop", Pool: "k8s", Kind: "kubernetes"}}
+	refused := "application shop does not run: " + api.NoRowsText("k8s", "kubernetes")
+	if got := UnansweredLines(now, s, ""); got != nil {
+		t.Errorf("of a scheduler without rows: %q", got)
+	}
+	if got, others := RefusedLines(s, "k8s"), RefusedLines(s, "web"); len(got) != 1 || got[0] != refused || others != nil {
+		t.Errorf("refused: %q, and %q of another pool", got, others)
+	}
 }
 
 // Instances that wait for one reason have one line, in every command the same: the first instance, since when, why, and what happens next.

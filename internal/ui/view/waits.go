@@ -19,7 +19,7 @@ const MaxReasons = 5
 func UnansweredLines(now time.Time, s api.HarmonizerStatus, pool string) (lines []string) {
 	more := s.UnansweredApps - len(s.Unanswered)
 	for _, u := range s.Unanswered {
-		if pool != "" && u.Pool != "" && u.Pool != pool {
+		if pool != "" && u.Pool != "" && u.Pool != pool || u.Kind != "" {
 			continue
 		}
 		if len(lines) == MaxReasons {
@@ -38,6 +38,16 @@ func UnansweredLines(now time.Time, s api.HarmonizerStatus, pool string) (lines 
 	}
 	if len(lines) > 0 && more > 0 {
 		lines = append(lines, fmt.Sprintf("requests for %d more applications have no answer", more))
+	}
+	return lines
+}
+
+// RefusedLines returns a line for each application in a pool whose scheduler runs none: those of a pool, or all for an empty name.
+func RefusedLines(s api.HarmonizerStatus, pool string) (lines []string) {
+	for _, u := range s.Unanswered {
+		if u.Kind != "" && (pool == "" || u.Pool == pool) && len(lines) < MaxReasons {
+			lines = append(lines, fmt.Sprintf("application %s does not run: %s", u.App, api.NoRowsText(u.Pool, u.Kind)))
+		}
 	}
 	return lines
 }

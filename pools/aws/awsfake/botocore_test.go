@@ -9,12 +9,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	scaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	watched "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	compute "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -137,6 +140,7 @@ func everything(t *testing.T, w *world) {
 	}
 	describe()
 	requestPrices(t, w)
+	requestMetrics(t, w)
 	requestQueue(t, w)
 	change(t, w, fleet)
 	describe()
@@ -224,6 +228,37 @@ func requestPrices(t *testing.T, w *world) {
 	answered(t, err, "")
 	_, err = w.prices.GetProducts(ctx, &pricing.GetProductsInput{ServiceCode: new("AmazonS4")})
 	answered(t, err, "InvalidParameterException")
+}
+
+func requestMetrics(t *testing.T, w *world) {
+	t.Helper()
+	ctx := t.Context()
+	dimensions := []watched.Dimension{{Name: new("QueueName"), Value: new("orders")}}
+	_, err := w.metrics.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: new("Shop"), MetricData: []watched.MetricDatum{
+		{MetricName: new("Backlog"), Dimensions: dimensions, Timestamp: new(w.Now().Add(-2 * time.Minute)), Value: new(3.0), Unit: watched.StandardUnitCount},
+		{MetricName: new("Backlog"), Dimensions: dimensions, Timestamp: new(w.Now().Add(-time.Minute)), Value: new(4.0), StorageResolution: new(int32(1))},
+	}})
+	answered(t, err, "")
+	_, err = w.metrics.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: new("Shop"), MetricData: []watched.MetricDatum{{MetricName: new("Backlog")}}})
+	answered(t, err, "MissingRequiredParameterException")
+	get := &cloudwatch.GetMetricDataInput{
+		StartTime: new(w.Now().Add(-time.Hour)), EndTime: new(w.Now()), ScanBy: watched.ScanByTimestampAscending, MaxDatapoints: new(int32(1)),
+		MetricDataQueries: []watched.MetricDataQuery{{Id: new("m0"), MetricStat: &watched.MetricStat{
+			Metric: &watched.Metric{Namespace: new("Shop"), MetricName: new("Backlog"), Dimensions: dimensions}, Period: new(int32(60)), Stat: new("Maximum"),
+		}}},
+	}
+	var values []float64
+	for range 2 {
+		out, err := w.metrics.GetMetricData(ctx, get)
+		answered(t, err, "")
+		values, get.NextToken = append(values, out.MetricDataResults[0].Values...), out.NextToken
+	}
+	if !slices.Equal(values, []float64{3, 4}) || get.NextToken != nil {
+		t.Errorf("values %v, want 3 and 4", values)
+	}
+	get.MetricDataQueries[0].MetricStat.Stat = new("Max")
+	_, err = w.metrics.GetMetricData(ctx, get)
+	answered(t, err, "ValidationError")
 }
 
 func requestQueue(t *testing.T, w *world) {

@@ -32,11 +32,13 @@ type cloud struct {
 	spot      *spot
 	balancing *balancing
 	queue     *queue
+	watch     *watch
 }
 
 func newCloud(config Config) *cloud {
 	c := &cloud{config: config, clock: clock{now: config.Start}}
 	c.compute = &compute{cloud: c, stock: map[Market]int{}, quota: map[Quota]int{}}
+	c.watch = &watch{cloud: c, metrics: map[string]*stored{}}
 	c.scaling, c.spot, c.balancing, c.queue = &scaling{c}, &spot{c}, &balancing{c}, &queue{cloud: c}
 	return c
 }

@@ -111,7 +111,7 @@ const (
 // Call is one received request.
 type Call struct {
 	At      time.Time // by the server's clock
-	Service string    // ec2, autoscaling, elasticloadbalancing, sqs
+	Service string    // as in the signature: ec2, autoscaling, elasticloadbalancing, sqs, monitoring
 	Key     string    // id of the access key that signed the request
 	Action  string
 	Params  map[string]string // the form's fields, or the JSON's as text

@@ -1,5 +1,5 @@
 // Package awsfake is a fake of AWS in one process, as far as the autoscaler needs it: EC2 with Spot
-// Fleet, Auto Scaling, target groups and SQS. It uses the wire format of the AWS SDK, and has its
+// Fleet, Auto Scaling, target groups, SQS and the metrics of CloudWatch. It uses the wire format of the AWS SDK, and has its
 // own clock.
 //
 //	s := awsfake.New(address, awsfake.Config{}, missing) // an http.Handler; package awstest starts it for tests

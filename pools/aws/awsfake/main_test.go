@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
@@ -27,6 +28,7 @@ type world struct {
 	balance *elasticloadbalancingv2.Client
 	queue   *sqs.Client
 	prices  *pricing.Client
+	metrics *cloudwatch.Client
 	seen    *recorder
 }
 
@@ -40,7 +42,7 @@ func newWorld(t *testing.T, c awsfake.Config) *world {
 		Retryer:     func() aws.Retryer { return aws.NopRetryer{} },
 	}
 	return &world{s, autoscaling.NewFromConfig(config), ec2.NewFromConfig(config), elasticloadbalancingv2.NewFromConfig(config), sqs.NewFromConfig(config),
-		pricing.NewFromConfig(config, func(o *pricing.Options) { o.Region = "us-east-1" }), seen}
+		pricing.NewFromConfig(config, func(o *pricing.Options) { o.Region = "us-east-1" }), cloudwatch.NewFromConfig(config), seen}
 }
 
 // pass advances the time until all requested instances are in service.

@@ -103,6 +103,7 @@ func services() map[string]service {
 			name: "elasticloadbalancing", operations: balancerOperations(), deniedCode: "AccessDenied",
 			throttled: fault{400, "Throttling", "Rate exceeded"}, denied: deniedText,
 		},
+		monitoring: monitoringService(),
 		pricing: {
 			name: pricing, operations: pricingOperations(), deniedCode: "AccessDeniedException",
 			throttled: fault{400, "ThrottlingException", "Rate exceeded"}, denied: deniedText,

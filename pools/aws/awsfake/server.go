@@ -15,6 +15,7 @@ type Server struct {
 	machineControls
 	balancerControls
 	queueControls
+	metricControls
 	faults
 	region   string
 	services map[string]service
@@ -29,7 +30,7 @@ func New(url string, c Config, missing func(error)) *Server {
 	l := &locked{missing: missing, cloud: newCloud(c), changed: make(chan struct{})}
 	l.cloud.url = url
 	return &Server{
-		locked: l, groupControls: groupControls{l}, machineControls: machineControls{l}, balancerControls: balancerControls{l}, queueControls: queueControls{l},
+		locked: l, groupControls: groupControls{l}, machineControls: machineControls{l}, balancerControls: balancerControls{l}, queueControls: queueControls{l}, metricControls: metricControls{l},
 		faults: faults{locked: l, guard: newGuard()}, region: c.Region, services: services(), closing: make(chan struct{}),
 	}
 }

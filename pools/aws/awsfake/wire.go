@@ -30,6 +30,9 @@ func (s *Server) read(r *http.Request) (incoming, error) {
 		return incoming{service: "ec2"}, refuse("MalformedQueryString", "the body cannot be read: %v", err)
 	}
 	in := incoming{params: params{}}
+	if r.Header.Get("Smithy-Protocol") == "rpc-v2-cbor" {
+		return s.readCBOR(r, body)
+	}
 	if service, what, is := strings.Cut(r.Header.Get("X-Amz-Target"), "."); is {
 		in.service, in.action = map[string]string{"AmazonSQS": "sqs", "AWSPriceListService": pricing}[service], what
 		if err := in.params.json(body); err != nil {
@@ -119,6 +122,8 @@ func (s *Server) write(w http.ResponseWriter, in incoming, id string, answer any
 			answer = queueFault{Type: f.code, Message: f.message}
 		}
 		body, err = json.Marshal(answer)
+	case monitoring:
+		body, err = writeCBOR(w.Header(), s.Now(), answer, f), nil
 	case "autoscaling", "elasticloadbalancing":
 		body, err = queryXML(in.service, in.action, id, answer, f)
 	default:

@@ -21,7 +21,6 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/pricing"
 	"github.com/aws/aws-sdk-go-v2/service/pricing/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/price"
@@ -56,26 +55,13 @@ func Get(ctx context.Context, account provider.Account, q Query) ([]Answer, erro
 	}
 	list, err := products(ctx, cfg, account.Endpoint("pricing"), q)
 	if err != nil {
-		return nil, failure("request the price list", "pricing:GetProducts", err)
+		return nil, awssdk.Explain("request the price list", "pricing:GetProducts", err)
 	}
 	history, err := spotPrices(ctx, cfg, account.Endpoint("ec2"), q)
 	if err != nil {
-		return nil, failure("request the history of spot prices", "ec2:DescribeSpotPriceHistory", err)
+		return nil, awssdk.Explain("request the history of spot prices", "ec2:DescribeSpotPriceHistory", err)
 	}
 	return append(list, history), nil
-}
-
-// failure names the request and what to do.
-func failure(what, right string, err error) error {
-	remedy := awssdk.Remedy(err)
-	var refused smithy.APIError
-	if errors.As(err, &refused) && (strings.Contains(refused.ErrorCode(), "AccessDenied") || strings.Contains(refused.ErrorCode(), "Unauthorized")) {
-		remedy = "allow the action " + right
-	}
-	if remedy != "" {
-		return fmt.Errorf("%s: %w; %s", what, err, remedy)
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }
 
 // regionOfList returns the region of the price list service that is nearest to a region: three regions have all prices.

@@ -2,10 +2,15 @@ package placerbus_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/placer"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -50,5 +55,22 @@ func TestListenEndsWhileItWaits(t *testing.T) {
 	cancel()
 	if err := b.Listen(ctx, 1, nil); err != nil {
 		t.Errorf("Listen = %v with an ended context, want nil", err)
+	}
+}
+
+// A placer runs rows, and reports so: it ends what was known of another scheduler of the pool.
+func TestPlacerReportsThatItRunsRows(t *testing.T) {
+	bus := localtest.NewBus(t)
+	sub := bustest.SubscribeSync(t, bus.Conn, message.StateSubject("c", "p"))
+	if err := placerbus.New(placerbus.Config{Cluster: "c", Pool: "p"}, bus.Conn, localtest.Log(t)).Running(10*time.Second, 3); err != nil {
+		t.Fatal(err)
+	}
+	m, err := sub.NextMsg(await.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := message.DecodeState("p", m.Data)
+	if want := (api.SchedulerState{Pool: "p", Kind: "weir", Rows: true, Fresh: true, Period: 10 * time.Second, Nodes: 3}); err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("state %+v, error %v, want %+v", s, err, want)
 	}
 }

@@ -304,6 +304,18 @@ func (b *Bus) Waiting(epoch uint64, starts []api.WaitingStart) error {
 	return nil
 }
 
+// Running implements placer.Reporter.
+func (b *Bus) Running(period time.Duration, nodes int) error {
+	data, err := json.Marshal(api.SchedulerState{Pool: b.cfg.Pool, Kind: "weir", Rows: true, Fresh: true, Period: period, Nodes: nodes})
+	if err == nil {
+		err = bus.Publish(b.nc, message.StateSubject(b.cfg.Cluster, b.cfg.Pool), data)
+	}
+	if err != nil {
+		return fmt.Errorf("report the state of the placer: %w", err)
+	}
+	return nil
+}
+
 // Never implements placer.Reporter.
 func (b *Bus) Never(apps []api.PlacesApp) error {
 	data, err := json.Marshal(api.NeverPlaced{Pool: b.cfg.Pool, Apps: apps})

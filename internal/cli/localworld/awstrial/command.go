@@ -16,8 +16,8 @@ func Command(root *command.Root) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "aws", Short: "Try pools on AWS without AWS",
 		Long: `Try pools on AWS without AWS. "serve" runs a server that follows the API of AWS: EC2,
-Auto Scaling, Spot Fleet, target groups, SQS and an S3 bucket, as far as Weirkeeper uses
-them. The other commands list its instances and cause faults.`,
+Auto Scaling, Spot Fleet, target groups, SQS, metrics of CloudWatch and an S3 bucket, as
+far as Weirkeeper uses them. The other commands list its instances and cause faults.`,
 		Args: command.Group, RunE: command.Help,
 	}
 	cmd.AddCommand(serveCommand(root), listCommand(root), faultCommand(root))

@@ -2,6 +2,7 @@ package awstrial
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -68,6 +69,7 @@ func faults() []fault {
 			s.LagFor(d)
 			return nil
 		}},
+		{"metric NAMESPACE NAME VALUE [DIMENSIONS]", "Report another value of a metric each second, for example of QueueName=orders,Zone=a", setMetric},
 		{"allow", "End all refusals", func(s *awsfake.Server, _ []string) error {
 			s.Allow()
 			return nil
@@ -81,6 +83,26 @@ func each(cause func(*awsfake.Server, string)) func(*awsfake.Server, []string) e
 		cause(s, args[0])
 		return nil
 	}
+}
+
+// setMetric sets the value that a metric reports.
+func setMetric(s *awsfake.Server, args []string) error {
+	value, err := strconv.ParseFloat(args[2], 64)
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return fmt.Errorf("%q is not a number", args[2])
+	}
+	m := awsfake.Metric{Namespace: args[0], Name: args[1], Dimensions: map[string]string{}}
+	if len(args) > 3 {
+		for pair := range strings.SplitSeq(args[3], ",") {
+			name, of, ok := strings.Cut(pair, "=")
+			if !ok || name == "" || of == "" {
+				return fmt.Errorf("%q: want dimensions such as QueueName=orders,Zone=a", args[3])
+			}
+			m.Dimensions[name] = of
+		}
+	}
+	s.SetLevel(m, value)
+	return nil
 }
 
 func whole(text string) (int, error) {

@@ -30,6 +30,16 @@ type file struct {
 	Groups []group       `yaml:"groups"`
 	Fleets []fleet       `yaml:"fleets"`
 	Agents *agents       `yaml:"agents"` // nil: instances have no agent
+	// Metrics are reported to CloudWatch each second from the start on.
+	Metrics []metric `yaml:"metrics"`
+}
+
+// metric describes a metric of CloudWatch.
+type metric struct {
+	Namespace  string            `yaml:"namespace"`
+	Name       string            `yaml:"name"`
+	Dimensions map[string]string `yaml:"dimensions"`
+	Value      float64           `yaml:"value"`
 }
 
 // group describes an Auto Scaling group.
@@ -92,8 +102,13 @@ func readFile(path string) (f file, err error) {
 func (f file) validate() error {
 	var errs []error
 	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(f.Groups)+len(f.Fleets) == 0 {
-		add("it has no group and no fleet: add one to groups or fleets")
+	if len(f.Groups)+len(f.Fleets)+len(f.Metrics) == 0 {
+		add("it has no group, no fleet and no metric: add one to groups, fleets or metrics")
+	}
+	for i, m := range f.Metrics {
+		if m.Namespace == "" || m.Name == "" {
+			add("metrics[%d] wants a namespace and a name", i)
+		}
 	}
 	if f.Boot < 0 || f.Leave < 0 {
 		add("boot and leave: want at least 0s")
@@ -144,8 +159,11 @@ func (f file) config(now time.Time) awsfake.Config {
 	return awsfake.Config{Region: f.Region, Queue: f.Queue, Start: now, Boot: f.Boot, Leave: f.Leave, Changes: true}
 }
 
-// fill creates the groups and fleets, with their instances.
+// fill creates the groups and fleets, with their instances, and the metrics.
 func (f file) fill(s *awsfake.Server) {
+	for _, m := range f.Metrics {
+		s.SetLevel(awsfake.Metric{Namespace: m.Namespace, Name: m.Name, Dimensions: m.Dimensions}, m.Value)
+	}
 	for _, g := range f.Groups {
 		a := awsfake.ASG{
 			Name: g.Name, Tags: g.Tags, Min: g.Min, Max: g.Max, Desired: g.Desired, Zones: g.Zones, Spot: g.Spot, ProtectNew: !g.UnprotectedNew,

@@ -37,7 +37,7 @@ func TestReadFile(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ old, new, want string }{
 		"unknown key":      {"region:", "regoin:", `unknown field "regoin"`},
-		"empty":            {valid, "region: x\n", "no group and no fleet"},
+		"empty":            {valid, "region: x\n", "no group, no fleet and no metric"},
 		"not YAML":         {"region: us-west-2", "region: [", "aws.yaml"},
 		"desired too high": {"desired: 2", "desired: 6", "group web: want 0 <= min <= desired <= max <= 1000"},
 		"too many":         {"max: 5", "max: 5000", "group web: want"},
@@ -47,6 +47,7 @@ func TestReadFile(t *testing.T) {
 		"same name twice":  {"groups: [", "groups: [{name: web}, ", "two groups or fleets have one name"},
 		"weight":           {"{name: m5.large}", "{name: m5.large, weight: -1}", "a weight of at least 0"},
 		"agent":            {"cpus: 1", "cpus: 0", "want cpus, mem and disk above 0"},
+		"metric":           {"agents:", "metrics: [{name: x}]\nagents:", "metrics[0] wants a namespace and a name"},
 		"duration":         {"agents:", "boot: -1s\nagents:", "want at least 0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestFaultsOverTheSocket(t *testing.T) {
 	id := c.server.Instances("web")[0].ID
 	for _, f := range faults() {
 		args := strings.Fields(strings.NewReplacer("INSTANCE", id, "TYPE", "m5.large", "ZONE", "us-west-2a", "NUMBER", "1", "ACTION", "SetDesiredCapacity",
-			"[RESOURCE]", "web", "DURATION", "1s").Replace(f.use))
+			"[RESOURCE]", "web", "DURATION", "1s", "NAMESPACE", "Shop", "NAME", "Backlog", "VALUE", "7", "[DIMENSIONS]", "QueueName=orders").Replace(f.use))
 		if err := callControl(t.Context(), data, http.MethodPost, order{args[0], args[1:]}, nil); err != nil {
 			t.Errorf("%s: %v", f.use, err)
 		}
@@ -95,6 +96,8 @@ func TestFaultsOverTheSocket(t *testing.T) {
 		{order{"lose", nil}, "want lose INSTANCE"},
 		{order{"stock", []string{"m5.large", "us-west-2a", "many"}}, `"many" is not a whole number`},
 		{order{"lag", []string{"-1s"}}, "is not a duration"},
+		{order{"metric", []string{"Shop", "Backlog", "NaN"}}, `"NaN" is not a number`},
+		{order{"metric", []string{"Shop", "Backlog", "1", "QueueName"}}, "want dimensions such as"},
 		{order{"burn", nil}, `no fault "burn"`},
 	} {
 		if err := callControl(t.Context(), data, http.MethodPost, c.order, nil); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -137,12 +137,15 @@ type arena struct {
 type arrival struct{ account, target, text string }
 
 var prod = natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{
-	{Name: "batch", Nodes: []string{"b-01", "b-02"}}, {Name: "web", Nodes: []string{"i-01"}},
+	{Name: "batch", Nodes: []string{"b-01", "b-02"}}, {Name: "k8s", Scheduler: true}, {Name: "web", Nodes: []string{"i-01"}},
 }}
+
+// prodPools are the pools of prod.
+func prodPools() []string { return []string{"batch", "k8s", "web"} }
 
 func newArena(t *testing.T) *arena {
 	t.Helper()
-	a := &arena{victims: map[string]*nats.Conn{}, written: map[string]int{}, stored: stored("prod", []string{"batch", "web"})}
+	a := &arena{victims: map[string]*nats.Conn{}, written: map[string]int{}, stored: stored("prod", prodPools())}
 	a.Cluster = bustest.ServeEdited(t, addOpenUsers, prod)
 	a.users = a.Site.Users()
 	a.crossings = roles.Crossings(a.users)
@@ -212,7 +215,7 @@ func (a *arena) store(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
-	for _, c := range storeOf("prod", []string{"batch", "web"}) {
+	for _, c := range storeOf("prod", prodPools()) {
 		if _, err := a.admin.CreateStream(ctx, c); err != nil {
 			t.Fatalf("create %s: %v", c.Name, err)
 		}
@@ -239,7 +242,7 @@ func (a *arena) write(t *testing.T, subjects []string) {
 // attackers are one user of each account that may be stolen, with the agent's own key.
 func (a *arena) attackers() (all []roles.User) {
 	for _, u := range a.users {
-		if u.Role != roles.Admin && u.Pool != "web" && u.Node != "b-02" {
+		if u.Role != roles.Admin && u.Pool != "web" && u.Node != "b-02" && (u.Pool != "k8s" || u.Role == roles.Scheduler) {
 			all = append(all, u)
 		}
 	}
@@ -333,7 +336,7 @@ func (a *arena) judgeStores(t *testing.T, u roles.User) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()
 	var got, want []string
-	for _, c := range storeOf("prod", []string{"batch", "web"}) {
+	for _, c := range storeOf("prod", prodPools()) {
 		want = append(want, c.Name)
 	}
 	streams := a.admin.ListStreams(ctx)
@@ -383,7 +386,7 @@ func storeOf(cluster string, pools []string) (all []jetstream.StreamConfig) {
 
 // literal replaces the placeholders of a subject.
 func literal(subject, cluster, pool string) string {
-	node := map[string]string{"web": "i-01", "batch": "b-02"}[pool]
+	node := map[string]string{"web": "i-01", "batch": "b-02", "k8s": "k-01"}[pool]
 	return strings.NewReplacer("{cluster}", cluster, "{pool}", pool, "{node}", node).Replace(subject)
 }
 
@@ -405,15 +408,15 @@ func stored(cluster string, pools []string) (all []string) {
 
 // targets returns the subjects that are attacked.
 func targets(users []roles.User) (all []string) {
-	all = stored("prod", []string{"batch", "web"})
-	for _, pool := range []string{"batch", "web"} {
+	all = stored("prod", prodPools())
+	for _, pool := range prodPools() {
 		for _, row := range roles.Rows() {
 			if !row.Legacy && !strings.HasPrefix(row.Subject, "$") {
 				all = append(all, concrete(literal(row.Subject, "prod", pool)))
 			}
 		}
 	}
-	for _, c := range storeOf("prod", []string{"batch", "web"}) {
+	for _, c := range storeOf("prod", prodPools()) {
 		for _, api := range []string{"STREAM.DELETE.", "STREAM.PURGE.", "STREAM.UPDATE.", "STREAM.MSG.DELETE.", "STREAM.SNAPSHOT.", "STREAM.RESTORE.", "CONSUMER.CREATE."} {
 			all = append(all, "$JS.API."+api+c.Name)
 		}
@@ -556,8 +559,10 @@ func flush(t *testing.T, nc *nats.Conn) {
 }
 
 // concrete returns one subject of a pattern.
-func concrete(subject string) string {
-	subject = literal(subject, "prod", "web")
+func concrete(subject string) string { return concreteOf(subject, "web") }
+
+func concreteOf(subject, pool string) string {
+	subject = literal(subject, "prod", pool)
 	return strings.NewReplacer("*", "probe", ">", "probe").Replace(subject)
 }
 

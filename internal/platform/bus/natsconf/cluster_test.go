@@ -24,22 +24,40 @@ type world struct {
 	*bustest.Cluster
 	users map[roles.Role]roles.User
 	conns map[roles.Role]*nats.Conn
+	// scheduled are those of the pool "k8s", which has a scheduler. The pool of the others is "web".
+	scheduled map[roles.Role]*nats.Conn
+}
+
+// poolOf returns the pool in which a message passes between roles, and the connection of a role there.
+func (w *world) poolOf(all ...roles.Role) (pool string, conn func(roles.Role) *nats.Conn) {
+	if !slices.Contains(all, roles.Scheduler) {
+		return "web", func(r roles.Role) *nats.Conn { return w.conns[r] }
+	}
+	return "k8s", func(r roles.Role) *nats.Conn {
+		if c := w.scheduled[r]; c != nil {
+			return c
+		}
+		return w.conns[r]
+	}
 }
 
 // TestRoles runs what each role needs on one cluster of three servers with TLS and the generated configuration.
 func TestRoles(t *testing.T) {
-	w := &world{users: map[roles.Role]roles.User{}, conns: map[roles.Role]*nats.Conn{}}
+	w := &world{users: map[roles.Role]roles.User{}, conns: map[roles.Role]*nats.Conn{}, scheduled: map[roles.Role]*nats.Conn{}}
 	w.Cluster = bustest.ServeCluster(t, false, natsconf.Cluster{
 		Name:       "prod",
-		Pools:      []natsconf.Pool{{Name: "batch"}, {Name: "web", Nodes: []string{"i-01"}}},
+		Pools:      []natsconf.Pool{{Name: "batch"}, {Name: "k8s", Scheduler: true}, {Name: "web", Nodes: []string{"i-01"}}},
 		LegacyDEAs: []string{"dea-1"},
 	})
 	for _, u := range w.Site.Users() {
-		if u.Pool != "batch" {
+		if u.Role == roles.Scheduler || u.Role == roles.Pool && u.Pool == "k8s" {
+			w.scheduled[u.Role] = w.Connect(t, u, w.firstServer, quiet)
+		}
+		if u.Pool != "batch" && (u.Pool != "k8s" || u.Role == roles.Scheduler) {
 			w.users[u.Role], w.conns[u.Role] = u, w.Connect(t, u, w.firstServer, quiet)
 		}
 	}
-	bustest.Streams(t, w.js(t, roles.Admin), "prod", 3, "batch", "web")
+	bustest.Streams(t, w.js(t, roles.Admin), "prod", 3, "batch", "k8s", "web")
 	t.Run("every row delivers", w.rowsDeliver)
 	t.Run("every key", w.keysAreReadAndWritten)
 	t.Run("every stream", w.streamsAreRead)
@@ -126,8 +144,13 @@ func (w *world) rowsDeliver(t *testing.T) {
 		}
 		for _, to := range row.Subscribe {
 			for _, from := range row.Publish {
+				both := []roles.Role{from, to}
+				if slices.Contains(both, roles.Scheduler) && (slices.Contains(both, roles.Placer) || slices.Contains(both, roles.Agent)) {
+					continue // a pool has only one of both
+				}
 				acts++
-				if err := w.deliver(row, concrete(row.Subject), from, to); err != nil {
+				pool, _ := w.poolOf(from, to)
+				if err := w.deliver(row, concreteOf(row.Subject, pool), from, to); err != nil {
 					t.Errorf("%s from %s to %s: %v", row.Subject, from, to, err)
 				}
 			}
@@ -141,7 +164,8 @@ func isStored(row roles.Row) bool {
 }
 
 func (w *world) deliver(row roles.Row, subject string, from, to roles.Role) error {
-	sender, receiver, at := w.conns[from], w.conns[to], subject
+	_, conn := w.poolOf(from, to)
+	sender, receiver, at := conn(from), conn(to), subject
 	if isStored(row) {
 		at = names.LiveSubject("prod", subject)
 	}
@@ -226,21 +250,25 @@ func (w *world) keysAreReadAndWritten(t *testing.T) {
 		changes[r] = sub
 	}
 	for _, k := range roles.Keys() {
-		bucket, key := k.Bucket("prod", "web"), concrete(k.Name)
+		bucketOf := func(r roles.Role) string {
+			pool, _ := w.poolOf(r)
+			return k.Bucket("prod", pool)
+		}
+		key := concrete(k.Name)
 		if slices.Contains(k.Read, roles.Auth) {
 			continue // this cluster has no callout
 		}
 		for _, r := range k.Write {
-			if err := w.write(t, r, bucket, key); err != nil {
-				t.Errorf("%s writes %s of %s: %v", r, key, bucket, err)
+			if err := w.write(t, r, bucketOf(r), key); err != nil {
+				t.Errorf("%s writes %s of %s: %v", r, key, bucketOf(r), err)
 			}
 		}
 		for _, r := range k.Read {
 			ctx, cancel := context.WithTimeout(t.Context(), deadline)
-			e, err := kvbucket.New(w.js(t, r), bucket).Get(ctx, key)
+			e, err := kvbucket.New(w.js(t, r), bucketOf(r)).Get(ctx, key)
 			cancel()
-			if err != nil || e.Found != (len(k.Write) > 0) {
-				t.Errorf("%s reads %s of %s: %+v, %v", r, key, bucket, e, err)
+			if err != nil || e.Found != (len(k.Write) > 0 || key == "schema") {
+				t.Errorf("%s reads %s of %s: %+v, %v", r, key, bucketOf(r), e, err)
 			}
 		}
 	}
@@ -312,6 +340,9 @@ pool pub $KV.weir-pool:prod:batch.lease $KV.weir-pool:prod:web.accept.x $KV.weir
 pool pub $JS.API.STREAM.CREATE.other $JS.API.CONSUMER.CREATE.KV_weir-pool:prod:web.x $JS.API.STREAM.PURGE.weir-ledger:prod:web weir.prod.decision.batch
 pool sub > $KV.> $JS.> _R_.> weir.prod.health.batch.order weir.prod.bootstrap.batch.logs
 harmonizer pub $KV.weir-apps_prod.shop $KV.weir-harmonizer:prod.accept.x $KV.weir-pool:prod:web.lease weir.prod.heartbeat.web.i-01
+scheduler pub weir.prod.node.web.i-01 weir.prod.heartbeat.web.i-01 weir.prod.placer.web.state weir.prod.exited.k8s.n1 weir.prod.agent.k8s.n1.start $KV.weir-placer:prod:web.lease
+scheduler pub $KV.weir-placer:prod:k8s.assignment.x $KV.weir-pool:prod:k8s.lease $JS.API.DIRECT.GET.KV_weir-placer:prod:k8s health.stop weir.prod.placer.k8s.confirmed
+scheduler sub weir.prod.agent.web.i-01.cordon weir.prod.agent.*.*.cordon weir.prod.placer.web.pending health.start weir.prod.node.k8s.*
 placer pub $KV.weir-apps_prod.shop weir.prod.agent.batch.n1.start weir.prod.agent.web.i-01.fence
 notify pub weir.prod.summary.web $KV.weir-pool:prod:web.order.x weir.prod.harmonizer.order
 operator pub $KV.weir-pool:prod:web.lease $KV.weir-apps_prod.a.b weir.prod.decision.web weir.prod.agent.web.i-01.stop _R_.x

@@ -65,6 +65,9 @@ func (s Site) Accounts() string {
 	// The agents of a pool share an account, which exists without a configured agent too.
 	for _, c := range s.Clusters {
 		for _, p := range c.Pools {
+			if p.Scheduler {
+				continue
+			}
 			borders = append(borders, roles.User{Role: roles.Agent, Cluster: c.Name, Pool: p.Name, LegacyDEAs: len(c.LegacyDEAs) > 0})
 		}
 	}

@@ -28,7 +28,7 @@ type daemonLine struct {
 // ByCallout reports whether "weir auth" verifies a user, and not the servers themselves. With a callout the servers' list of
 // their own users cannot change without a restart, and pools come and go.
 func (s Site) ByCallout(u roles.User) bool {
-	return s.Issuer != "" && (u.Role == roles.Pool || u.Role == roles.Placer || u.Role == roles.Workflow)
+	return s.Issuer != "" && (u.Role == roles.Pool || u.Role == roles.Placer || u.Role == roles.Scheduler || u.Role == roles.Workflow)
 }
 
 // Daemons returns the daemons of all pools, for "weir auth". The site must be valid.

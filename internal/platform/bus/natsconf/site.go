@@ -43,6 +43,8 @@ type Cluster struct {
 type Pool struct {
 	Name  string   `json:"name"`
 	Nodes []string `json:"nodes,omitempty"` // with an nkey of their own each
+	// Scheduler: a scheduler without rows speaks for all nodes of the pool, which has neither a placer nor agents.
+	Scheduler bool `json:"scheduler,omitempty"`
 	// Publish are subjects of the requests of the pool's workflows.
 	Publish []string `json:"publish,omitempty"`
 }
@@ -89,7 +91,11 @@ func (s Site) Users() (all []roles.User) {
 			if len(p.Publish) > 0 {
 				add(roles.User{Role: roles.Workflow, Pool: p.Name, Requests: p.Publish})
 			}
-			add(roles.User{Role: roles.Placer, Pool: p.Name})
+			if p.Scheduler {
+				add(roles.User{Role: roles.Scheduler, Pool: p.Name})
+			} else {
+				add(roles.User{Role: roles.Placer, Pool: p.Name})
+			}
 			for _, node := range p.Nodes {
 				add(roles.User{Role: roles.Agent, Pool: p.Name, Node: node})
 			}
@@ -108,6 +114,13 @@ func (s Site) Validate() error {
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if len(s.Servers) == 0 {
 		wrong("no server is given")
+	}
+	for _, c := range s.Clusters {
+		for _, p := range c.Pools {
+			if p.Scheduler && len(p.Nodes) > 0 {
+				wrong("pool %s of cluster %s has a scheduler, which speaks for all of its nodes, and agents with keys: a pool has only one of both", p.Name, c.Name)
+			}
+		}
 	}
 	servers, users, keys := map[string]bool{}, map[string]bool{}, map[string]string{}
 	for _, server := range s.Servers {

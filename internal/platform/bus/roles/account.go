@@ -11,7 +11,7 @@ const AccountAuth = "AUTH"
 const AccountSystem = "SYS"
 
 // Account returns the account of the user: one for each role of a cluster, and for each pool one for its autoscaler and
-// bootstrap, one for its placer, and one for all of its agents. An account is a border: a user can reach others only by the
+// bootstrap, one for its placer or scheduler, and one for all of its agents. An account is a border: a user can reach others only by the
 // crossings of its account.
 //
 // On the bus of a data folder the clusters and pools are not known beforehand, so there a role has one account for all of them.
@@ -30,6 +30,8 @@ func (u User) Account() string {
 		return "POOL:" + u.Cluster + ":" + u.Pool
 	case Placer:
 		return "PLACER:" + u.Cluster + ":" + u.Pool
+	case Scheduler:
+		return "SCHEDULER:" + u.Cluster + ":" + u.Pool
 	case Workflow:
 		return "WORKFLOW:" + u.Cluster + ":" + u.Pool
 	case Machines:

@@ -17,6 +17,7 @@ const (
 	Pool       Role = "pool"       // bootstrap and autoscaler of a pool
 	Harmonizer Role = "harmonizer" // harmonizer of a cluster
 	Placer     Role = "placer"     // placer of a pool
+	Scheduler  Role = "scheduler"  // scheduler of a pool that runs no rows: it speaks for all nodes of the pool
 	Metrics    Role = "metrics"    // embedded metrics store of a cluster
 	Notify     Role = "notify"     // sender of a cluster's events to webhooks
 	Machines   Role = "machines"   // owner of a pool's local machines; only on the bus of a data folder
@@ -30,12 +31,12 @@ const (
 
 // All returns the roles in the order of the documents.
 func All() []Role {
-	return []Role{Agent, Pool, Harmonizer, Placer, Metrics, Notify, Machines, LegacyDEA, Workflow, Operator, Viewer, Auth, Admin}
+	return []Role{Agent, Pool, Harmonizer, Placer, Scheduler, Metrics, Notify, Machines, LegacyDEA, Workflow, Operator, Viewer, Auth, Admin}
 }
 
 // hasPool reports whether a user of the role belongs to one pool.
 func (r Role) hasPool() bool {
-	return r == Agent || r == Pool || r == Placer || r == Machines || r == Workflow
+	return r == Agent || r == Pool || r == Placer || r == Scheduler || r == Machines || r == Workflow
 }
 
 // hasNode reports whether a user of the role belongs to one node.
@@ -48,7 +49,7 @@ func (r Role) readsPools() bool { return r == Notify || r == Operator || r == Vi
 type User struct {
 	Role    Role
 	Cluster string
-	Pool    string // of an agent, a pool, a placer, a workflow and an owner of machines
+	Pool    string // of an agent, a pool, a placer, a scheduler, a workflow and an owner of machines
 	Node    string // of an agent and a legacy DEA
 	// Pools are the pools of the cluster. A notify, an operator and a viewer read the streams of these pools only.
 	Pools []string

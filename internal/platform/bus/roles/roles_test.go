@@ -17,7 +17,7 @@ func users(legacy bool) (all []roles.User) {
 		switch r {
 		case roles.Harmonizer, roles.Operator, roles.Viewer, roles.Auth, roles.Admin, roles.Metrics, roles.Notify:
 			all[len(all)-1].Pool, all[len(all)-1].Node = "", ""
-		case roles.Pool, roles.Placer:
+		case roles.Pool, roles.Placer, roles.Scheduler:
 			all[len(all)-1].Node = ""
 		}
 	}
@@ -149,6 +149,9 @@ func TestBucketsHaveAnOwner(t *testing.T) {
 	owners := map[string][]roles.Role{}
 	for _, key := range roles.Keys() {
 		for _, r := range key.Write {
+			if r == roles.Scheduler {
+				r = roles.Placer // a pool has only one of both
+			}
 			if bucket := key.Bucket("prod", "web"); r != roles.Operator && !slices.Contains(owners[bucket], r) {
 				owners[bucket] = append(owners[bucket], r)
 			}
@@ -181,6 +184,25 @@ func TestAgentSpeaksForItsOwnNode(t *testing.T) {
 	}
 	if !slices.Equal(p.Subscribe, want) {
 		t.Errorf("an agent subscribes to %q, want %q", p.Subscribe, want)
+	}
+}
+
+// A scheduler speaks for all nodes of its own pool and receives their cordons. It starts and stops nothing, and reads no application.
+func TestSchedulerSpeaksForTheNodesOfItsPool(t *testing.T) {
+	p := of(t, roles.Scheduler).Permissions()
+	want := []string{
+		"$JS.API.DIRECT.GET.KV_weir-placer:prod:web.$KV.weir-placer:prod:web.lease", "$JS.API.DIRECT.GET.KV_weir-placer:prod:web.$KV.weir-placer:prod:web.schema",
+		"$JS.API.INFO", "$JS.API.STREAM.INFO.KV_weir-placer:prod:web", "$KV.weir-placer:prod:web.lease", "$SYS.REQ.USER.INFO", "_INBOX.>",
+		"weir.prod.heartbeat.web.*", "weir.prod.metrics.write.placer_web", "weir.prod.node.web.*", "weir.prod.placer.web.state",
+	}
+	if !slices.Equal(p.Publish, want) {
+		t.Errorf("a scheduler publishes %q, want %q", p.Publish, want)
+	}
+	want = []string{
+		"_INBOX.>", "weir.prod.agent.web.*.cordon", "weir.prod.agent.web.*.gone", "weir.prod.announce", "weir.prod.placer.web.pending", "weir.prod.placer.web.places",
+	}
+	if !slices.Equal(p.Subscribe, want) {
+		t.Errorf("a scheduler subscribes to %q, want %q", p.Subscribe, want)
 	}
 }
 

@@ -31,18 +31,21 @@ func Rows() []Row {
 	const c = "weir.{cluster}."
 	daemons, people := []Role{Harmonizer, Placer, Pool}, []Role{Operator, Viewer}
 	nodes := []Role{Harmonizer, Placer, Pool}
+	// A pool has agents and a placer, or a scheduler, which speaks for all of its nodes.
+	speakers, schedulers := []Role{Agent, Scheduler}, []Role{Placer, Scheduler}
 	return []Row{
-		{c + "heartbeat.{pool}.{node}", []Role{Agent}, nodes, NoAnswer, false, "heartbeat of a node"},
+		{c + "heartbeat.{pool}.{node}", speakers, nodes, NoAnswer, false, "heartbeat of a node"},
 		{c + "exited.{pool}.{node}", []Role{Agent}, []Role{Harmonizer, Placer}, NoAnswer, false, "end of an app instance"},
-		{c + "node.{pool}.{node}", []Role{Agent}, []Role{Placer, Pool}, NoAnswer, false, "facts of a node"},
+		{c + "node.{pool}.{node}", speakers, []Role{Placer, Pool}, NoAnswer, false, "facts of a node"},
 		{c + "lifecycle.{pool}.{node}", []Role{Agent}, []Role{Pool}, NoAnswer, false, "hint of a node about itself"},
 		{c + "lifecycle.{pool}", []Role{Operator}, []Role{Pool}, NoAnswer, false, "hint about a machine of the pool"},
-		{c + "announce", daemons, []Role{Agent}, NoAnswer, false, "each node answers with its heartbeat and facts"},
+		{c + "announce", daemons, speakers, NoAnswer, false, "each node answers with its heartbeat and facts"},
 
 		{c + "agent.{pool}.{node}.start", []Role{Placer}, []Role{Agent}, OneAnswer, false, "start of an app instance"},
 		{c + "agent.{pool}.{node}.stop", []Role{Placer}, []Role{Agent}, OneAnswer, false, "stop of an app instance"},
 		{c + "agent.{pool}.{node}.logs", []Role{Operator}, []Role{Agent}, OneAnswer, false, "output of an app instance"},
-		{c + "agent.{pool}.{node}.cordon", []Role{Pool}, []Role{Agent}, OneAnswer, false, "no new app instances"},
+		{c + "agent.{pool}.{node}.cordon", []Role{Pool}, speakers, OneAnswer, false, "no new app instances"},
+		{c + "agent.{pool}.{node}.gone", []Role{Pool}, []Role{Scheduler}, NoAnswer, false, "the machine has ended"},
 		{c + "agent.{pool}.{node}.claim", []Role{Agent}, []Role{Agent}, OneAnswer, false, "agent that starts, to another agent of its node"},
 		{c + "agent.{pool}.{node}.fence", []Role{Pool}, []Role{Agent}, OneAnswer, false, "end of all app instances"},
 
@@ -66,9 +69,10 @@ func Rows() []Row {
 		{c + "harmonizer.loopback", []Role{Harmonizer}, []Role{Harmonizer}, NoAnswer, false, "loopback probe"},
 		{c + "placer.{pool}.confirmed", []Role{Placer}, []Role{Harmonizer}, NoAnswer, false, "nudges that the placer has"},
 		{c + "placer.{pool}.placed", []Role{Harmonizer}, []Role{Placer}, OneAnswer, false, "which copies the placer put on their nodes"},
-		{c + "placer.{pool}.places", []Role{Pool}, []Role{Placer}, OneAnswer, false, "where copies fit"},
+		{c + "placer.{pool}.places", []Role{Pool}, schedulers, OneAnswer, false, "where copies fit"},
+		{c + "placer.{pool}.state", schedulers, []Role{Harmonizer, Pool}, NoAnswer, false, "whether the scheduler runs rows, and is current"},
 		{c + "placer.{pool}.never", []Role{Placer}, []Role{Harmonizer}, NoAnswer, false, "copies that no machine can hold"},
-		{c + "placer.{pool}.pending", people, []Role{Placer}, OneAnswer, false, "waiting app instances"},
+		{c + "placer.{pool}.pending", people, schedulers, OneAnswer, false, "waiting app instances"},
 		{c + "health.{pool}.events", []Role{Pool}, []Role{Notify, Operator, Viewer}, NoAnswer, false, "findings, stored"},
 		{c + "health.{pool}.loopback", []Role{Pool}, []Role{Pool}, NoAnswer, false, "loopback probe"},
 		{c + "health.{pool}.status", people, []Role{Pool}, OneAnswer, false, "status of node health"},
@@ -79,7 +83,7 @@ func Rows() []Row {
 		{c + "bootstrap.{pool}.logs", []Role{Operator}, []Role{Pool}, OneAnswer, false, "output of a signal"},
 		{c + "bootstrap.{pool}.restart", []Role{Operator}, []Role{Pool}, OneAnswer, false, "restart of a signal"},
 		{c + "metrics.write.pool_{pool}", []Role{Pool}, []Role{Metrics}, OneAnswer, false, "values of a pool for the embedded metrics store"},
-		{c + "metrics.write.placer_{pool}", []Role{Placer}, []Role{Metrics}, OneAnswer, false, "values of a placer"},
+		{c + "metrics.write.placer_{pool}", schedulers, []Role{Metrics}, OneAnswer, false, "values of a placer or a scheduler"},
 		{c + "metrics.write.harmonizer", []Role{Harmonizer}, []Role{Metrics}, OneAnswer, false, "values of the harmonizer"},
 		{c + "metrics.write.operator", []Role{Operator}, []Role{Metrics}, OneAnswer, false, "values by hand"},
 		{c + "metrics.window", []Role{Operator, Pool, Viewer}, []Role{Metrics}, OneAnswer, false, "request for values"},
@@ -99,7 +103,7 @@ func Rows() []Row {
 		{"$JS.FC.>", []Role{Admin}, nil, NoAnswer, false, "flow control of consumers"},
 		{"$JS.SNAPSHOT.>", []Role{Admin}, nil, OneAnswer, false, "chunks of a backup and of a restore"},
 		{"$KV.>", []Role{Admin}, nil, OneAnswer, false, "all keys"},
-		{"$SYS.REQ.USER.INFO", []Role{Admin, Auth, Harmonizer, Operator, Placer, Pool, Viewer}, nil, OneAnswer, false,
+		{"$SYS.REQ.USER.INFO", []Role{Admin, Auth, Harmonizer, Operator, Placer, Pool, Scheduler, Viewer}, nil, OneAnswer, false,
 			"what a server holds about its own client, and the server's time"},
 		{"$SYS.REQ.USER.AUTH", nil, []Role{Auth}, NoAnswer, false, "request of a server to verify an agent"},
 		{"$SYS._INBOX.*.*", []Role{Auth}, nil, NoAnswer, false, "answer to a server"},
@@ -141,7 +145,8 @@ func Keys() []Key {
 		{pool, "accept.>", []Role{Pool}, []Role{Operator}, "accepted damage, and accepted new digests of releases"},
 
 		{placer, ">", []Role{Operator, Placer, Viewer}, nil, "all keys"},
-		own(placer, "lease", Placer, "lease of a placer"),
+		{placer, "schema", []Role{Scheduler}, nil, "version of the bucket"},
+		{placer, "lease", []Role{Placer, Scheduler}, []Role{Placer, Scheduler}, "lease of a placer or a scheduler"},
 		own(placer, "assignment.>", Placer, "assignments of a placer"),
 		own(placer, "aside.>", Placer, "unreadable assignments"),
 		own(placer, "restored", Placer, "mark of a restored backup"),

@@ -5,8 +5,9 @@ Standard output: a line for each difference; empty without differences.
 
 EC2, Auto Scaling and Elastic Load Balancing: the script reads the request's parameters by the operation's input shape, encodes
 them with botocore's serializer, and compares the result with the form in the request. It parses the response with
-botocore's parser, and every element must be in the output shape. SQS and the price list use JSON here, but the model of SQS of that
-time has the query protocol: the script compares names and types of parameters and responses with the shapes.
+botocore's parser, and every element must be in the output shape. SQS, the price list and CloudWatch use JSON or CBOR here (the
+latter comes as JSON), but the models of that time have other protocols: the script compares names and types of parameters and
+responses with the shapes.
 """
 import json
 import sys
@@ -26,11 +27,12 @@ NEWER = {
 # Elements of responses that are newer.
 NEWER_ELEMENTS = {("DescribeSpotPriceHistory", "availabilityZoneId")}
 # Services with JSON, and the target of their requests.
-TARGETS = {"sqs": "AmazonSQS", "pricing": "AWSPriceListService"}
+TARGETS = {"sqs": "AmazonSQS", "pricing": "AWSPriceListService", "cloudwatch": "GraniteServiceVersion20100801"}
 # Service name in request signatures: name in botocore, and version.
 MODELS = {
     "ec2": ("ec2", "2016-11-15"), "autoscaling": ("autoscaling", "2011-01-01"), "sqs": ("sqs", "2012-11-05"),
     "elasticloadbalancing": ("elbv2", "2015-12-01"), "pricing": ("pricing", "2017-10-15"),
+    "cloudwatch": ("cloudwatch", "2010-08-01"),
 }
 SCALARS = {
     "integer": int, "long": int, "float": float, "double": float,

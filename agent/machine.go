@@ -271,10 +271,20 @@ func separated(list []api.Beat) string {
 func (m *machine) facts(now time.Time, conditions []api.NodeCondition) api.NodeFacts {
 	return api.NodeFacts{
 		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot, Zone: m.cfg.Zone,
-		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies),
+		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies), Unready: m.unready(),
 		Draining: m.closed(), SafeToEvict: true, Priority: m.priority(),
 		Conditions: m.conditions(conditions), Heartbeat: m.cfg.Heartbeat, At: now,
 	}
+}
+
+// unready returns how many copies are not ready.
+func (m *machine) unready() (n int) {
+	for _, c := range m.copies {
+		if c.unready {
+			n++
+		}
+	}
+	return n
 }
 
 // conditions returns found, preceded by the fence of the owner if there is one.

@@ -25,8 +25,10 @@ type Case struct {
 	// Leaving are the nodes that can be taken back; the first in the list is taken back first.
 	Leaving []Leaver `json:"leaving,omitempty"`
 	// Stale is the weight of marked instances that stay until they are replaced, by group.
-	Stale  map[string]int `json:"stale,omitempty"`
-	Limits PruneLimits    `json:"limits"` // of prunes
+	Stale map[string]int `json:"stale,omitempty"`
+	// Rotation is what is replaced, and how fast; nil: nothing.
+	Rotation *Rotation   `json:"rotation,omitempty"`
+	Limits   PruneLimits `json:"limits"` // of prunes
 	// OrphansAfter is how long an instance may run before its node joins; 0: no limit.
 	OrphansAfter time.Duration `json:"orphans_after_ns,omitempty"`
 	State        PoolState     `json:"state,omitzero"`
@@ -52,13 +54,16 @@ type Case struct {
 type Work string
 
 const (
-	WorkRoll    Work = "roll"     // instances that are marked as stale are replaced
+	WorkRoll    Work = "roll"     // all machines of a group are replaced, as an operator ordered
+	WorkRotate  Work = "rotate"   // machines are replaced that match a condition, of an operator or of the pool file
 	WorkScaleIn Work = "scale_in" // nodes are removed because the pool needs less
 	WorkRepair  Work = "repair"   // running nodes are repaired or quarantined
 )
 
 // Works returns the names of all kinds of work.
-func Works() []string { return []string{string(WorkRoll), string(WorkScaleIn), string(WorkRepair)} }
+func Works() []string {
+	return []string{string(WorkRoll), string(WorkRotate), string(WorkScaleIn), string(WorkRepair)}
+}
 
 // CasePlaces is where the copies of the pool fit, by its scheduler. The Input of a decision has the answer, so a Case is
 // complete without the question.
@@ -102,6 +107,8 @@ type PoolState struct {
 	Groups   map[string]GroupState `json:"groups,omitempty"`
 	Backoffs []GroupBackoff        `json:"backoffs,omitempty"` // backoffs of groups, by the rules' monotonic clock
 	Removals []GroupBackoff        `json:"removals,omitempty"` // backoffs of the terminations in groups
+	// Rotation is how far the rotations are; nil: nothing was to be replaced.
+	Rotation *RotationState `json:"rotation,omitempty"`
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
@@ -217,6 +224,8 @@ type Candidate struct {
 	Cordoned   bool          `json:"cordoned,omitempty"` // marked by an operator: never chosen
 	Protected  bool          `json:"protected,omitempty"`
 	Stale      bool          `json:"stale,omitempty"`
+	Held       bool          `json:"held,omitempty"`     // stale, and not replaced now
+	Trial      bool          `json:"trial,omitempty"`    // a new machine that has not shown that it can replace another one
 	Draining   bool          `json:"draining,omitempty"` // accepts no more tasks
 	// CordonedByOther: it is Draining, but not by Weirkeeper. It is not preferred for that.
 	CordonedByOther bool `json:"cordoned_by_other,omitempty"`
@@ -247,7 +256,7 @@ const (
 	KeptOverBudget    KeptCause = "over the disruption budget"
 	KeptUnderTarget   KeptCause = "joined nodes would be under the target capacity"
 	KeptNoScaleIn     KeptCause = "scale-in is barred"
-	KeptWindow        KeptCause = "waits for a window"
+	KeptRotation      KeptCause = "the rotation waits"
 	KeptReplacement   KeptCause = "replaces a stale instance"
 	KeptNoPlace       KeptCause = "no other place is proved for their copies"
 	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"

@@ -40,6 +40,7 @@ type NodeFacts struct {
 	Allocated  resource.Vector `json:"allocated"`
 	Tasks      int             `json:"tasks"`
 	BatchTasks int             `json:"batch_tasks,omitempty"`
+	Unready    int             `json:"unready,omitempty"`  // the part of Tasks that is not ready to serve
 	Draining   bool            `json:"draining,omitempty"` // cordoned: accepts no new tasks
 	// CordonedBy is CordonedByOther if not Weirkeeper cordoned the node; empty: Weirkeeper did, or it is unknown.
 	CordonedBy  CordonedBy `json:"cordoned_by,omitempty"`

@@ -56,6 +56,9 @@ const (
 	OrderPin     OrderKind = "pin"
 	OrderRemoval OrderKind = "removal" // of a node
 	OrderRoll    OrderKind = "roll"    // of a group
+	// OrderRotation replaces the machines that match a condition. OrderResume resumes all rotations after one has halted.
+	OrderRotation OrderKind = "rotation"
+	OrderResume   OrderKind = "resumption"
 	// OrderAcceptance accepts what left the configuration.
 	OrderAcceptance OrderKind = "acceptance"
 )
@@ -66,7 +69,8 @@ type Orders struct {
 	Offset   *Offset     `json:"offset,omitempty"`
 	Pin      *Pin        `json:"pin,omitempty"`
 	Removals []Removal   `json:"removals,omitempty"` // in order of node.
-	Stale    []StaleMark `json:"stale,omitempty"`    // in order of group.
+	Stale    []StaleMark `json:"stale,omitempty"`    // in order of group; a rotation first.
+	Resume   *Note       `json:"resume,omitempty"`   // of the rotations
 	Accepted *Acceptance `json:"accepted,omitempty"` // of changes of the configuration
 	// LossSuspected, if not empty, is the reason why stored orders or stored state of the pool may be lost
 	// or out of date. The pool must not shrink then.
@@ -78,7 +82,7 @@ type Orders struct {
 
 // Empty reports whether the pool has no order, in force or not.
 func (o Orders) Empty() bool {
-	return o.Pause == nil && o.Offset == nil && o.Pin == nil && o.Accepted == nil && len(o.Removals)+len(o.Stale) == 0
+	return o.Pause == nil && o.Offset == nil && o.Pin == nil && o.Accepted == nil && o.Resume == nil && len(o.Removals)+len(o.Stale) == 0
 }
 
 // List returns all orders about a decision: all except the pause. The removals, which may be many, are the last.
@@ -92,8 +96,11 @@ func (o Orders) List() (list []Order) {
 	if o.Accepted != nil {
 		list = append(list, Order{OrderAcceptance, "", o.Accepted.Note})
 	}
+	if o.Resume != nil {
+		list = append(list, Order{OrderResume, "", *o.Resume})
+	}
 	for _, mark := range o.Stale {
-		list = append(list, Order{OrderRoll, mark.Group, mark.Note})
+		list = append(list, mark.order())
 	}
 	for _, removal := range o.Removals {
 		list = append(list, Order{OrderRemoval, removal.Node, removal.Note})
@@ -101,7 +108,7 @@ func (o Orders) List() (list []Order) {
 	return list
 }
 
-// InForce returns the orders without an expired pause, offset, pin or acceptance.
+// InForce returns the orders without an expired pause, offset, pin, acceptance or resumption.
 func (o Orders) InForce(now time.Time) Orders {
 	if o.Pause != nil && !o.Pause.InForce(now) {
 		o.Pause = nil
@@ -114,6 +121,9 @@ func (o Orders) InForce(now time.Time) Orders {
 	}
 	if o.Accepted != nil && !o.Accepted.InForce(now) {
 		o.Accepted = nil
+	}
+	if o.Resume != nil && !o.Resume.InForce(now) {
+		o.Resume = nil
 	}
 	return o
 }
@@ -131,8 +141,19 @@ type Removal struct {
 	Node string `json:"node"`
 }
 
-// StaleMark orders a roll: the instances of the group that were launched before At are replaced.
+// StaleMark orders a rotation: the instances that were launched before At are replaced. A roll is that of all instances of a group.
 type StaleMark struct {
 	Note
-	Group string `json:"group"`
+	Group string `json:"group"`           // empty: all groups
+	Where string `json:"where,omitempty"` // a condition, at the time of the order; empty: each instance
 }
+
+func (m StaleMark) order() Order {
+	if m.Where != "" {
+		return Order{OrderRotation, m.Where, m.Note}
+	}
+	return Order{OrderRoll, m.Group, m.Note}
+}
+
+// Name returns "roll of blue" or "rotation of age>20d".
+func (m StaleMark) Name() string { return m.order().Name() }

@@ -169,6 +169,8 @@ type Summary struct {
 	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
 	NodesOmitted int            `json:"nodes_omitted,omitempty"` // nodes that are not steady and not listed
 	Holds        []Hold         `json:"holds,omitempty"`         // what kept the pool from growing or shrinking
+	// Rotation is what is replaced; missing: nothing.
+	Rotation *RotationSummary `json:"rotation,omitempty"`
 	// Cost is that of the record. Beyond 40 parts, those of a cause are one part.
 	Cost *Cost `json:"cost,omitempty"`
 	// Configuration is what changed in the files since the tick before.

@@ -17,6 +17,8 @@ type WhatIf struct {
 	Need map[string]resource.Request `json:"need,omitempty"`
 	// Prices multiply prices. All that match a machine apply.
 	Prices []PriceFactor `json:"prices,omitempty"`
+	// Rotate are rotations that operators order.
+	Rotate []StaleMark `json:"rotate,omitempty"`
 }
 
 // PriceFactor multiplies the price of some machines.
@@ -37,11 +39,11 @@ const (
 )
 
 // Empty reports whether w changes nothing.
-func (w WhatIf) Empty() bool { return len(w.Without)+len(w.Need)+len(w.Prices) == 0 }
+func (w WhatIf) Empty() bool { return len(w.Without)+len(w.Need)+len(w.Prices)+len(w.Rotate) == 0 }
 
 // Validate returns an error if w is too large.
 func (w WhatIf) Validate() error {
-	if n := len(w.Without) + len(w.Need) + len(w.Prices); n > maxWhatIf {
+	if n := len(w.Without) + len(w.Need) + len(w.Prices) + len(w.Rotate); n > maxWhatIf {
 		return fmt.Errorf("%d changes, at most %d are allowed", n, maxWhatIf)
 	}
 	for _, f := range w.Prices {

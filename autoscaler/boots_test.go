@@ -2,6 +2,7 @@ package autoscaler
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,12 +61,13 @@ func TestRollToABrokenImageHalts(t *testing.T) {
 		name string
 		full bool
 		lost float64
-	}{{"with room", false, 0}, {"at the maximum", true, 1}} {
+		most int // machines that are launched
+	}{{"with room", false, 0, 1}, {"at the maximum", true, 1, 14}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w, _, _ := steady(t, 4)
 			w.config.OrphansAfter, w.config.FailedBoots = 10*time.Minute, 3
-			w.config.Policy.Period = time.Minute
+			w.config.Policy.Period, w.config.Rotation.Gate.Within = time.Minute, 8*time.Minute
 			w.reconfigure()
 			if c.full {
 				w.groups[0].tamper = atMost(4)
@@ -76,19 +78,23 @@ func TestRollToABrokenImageHalts(t *testing.T) {
 			}
 			w.nodes.change(func(n *nodes) { n.mute = broken })
 			w.mark("a")
-			launched, stuck := map[string]bool{}, false
+			launched, halted := map[string]bool{}, 0
 			for range 600 {
 				r := w.tick()
 				for _, n := range r.Case.Nodes {
 					launched[n.ID] = true
 				}
-				stuck = r.Case.Stuck["a"] != ""
+				if slices.ContainsFunc(r.Case.Rotation.Alarms(), func(line string) bool {
+					return strings.Contains(line, "a-5 failed its health gate: its node has not joined within 8m0s")
+				}) {
+					halted++
+				}
 				if r.Snapshot.Joined < 4-c.lost {
 					t.Fatalf("%v machines joined, want at least %v", r.Snapshot.Joined, 4-c.lost)
 				}
 			}
-			if len(launched) > 4+4+10 || !stuck {
-				t.Errorf("%d machines were launched, stuck: %t", len(launched), stuck)
+			if len(launched) > 4+c.most || halted < 550 {
+				t.Errorf("%d machines were launched, %d ticks named the halt", len(launched), halted)
 			}
 		})
 	}

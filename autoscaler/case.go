@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/pools/rotate"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
@@ -22,10 +23,9 @@ import (
 func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders, prices []api.PriceFactor) (api.Case, resolve.Account) {
 	c := api.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
 	c.Closed = closed(l.config.Windows, now)
-	leaving := r.Records.Leaving()
-	marked := mark(&c, r.Snapshot, orders.Stale, leaving)
 	state := r.State
 	state.Groups = maps.Clone(state.Groups)
+	turns := rotation(l.config, &c, now, r, orders, &state)
 	for group, of := range state.Groups {
 		of.Surge = min(of.Surge, c.Stale[group])
 		state.Groups[group] = of
@@ -38,7 +38,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders, prices 
 	c.Keeps = keeps(r.Groups, c.State, now)
 	account := r.Account(c.State)
 	fillGroups(&c, r.Groups, account)
-	fillNodes(&c, now, r, leaving, marked)
+	fillNodes(&c, now, r, turns)
 	limitStuck(l.config, &c)
 	c.Input = l.input(now, c, r.Snapshot)
 	limitTrials(&c)
@@ -58,7 +58,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders, prices 
 // closed returns the work of a tick that waits for a window, and why.
 func closed(windows calendar.Windows, now time.Time) map[api.Work]string {
 	var out map[api.Work]string
-	for _, work := range []api.Work{api.WorkRoll, api.WorkScaleIn} {
+	for _, work := range []api.Work{api.WorkRoll, api.WorkRotate, api.WorkScaleIn} {
 		if why, _ := windows.Closed(string(work), now); why != "" {
 			if out == nil {
 				out = map[api.Work]string{}
@@ -88,27 +88,6 @@ func keeps(groups []pools.GroupSnapshot, s api.PoolState, now time.Time) map[str
 		out[g.ID] = decide.OneLine(why)
 	}
 	return out
-}
-
-// mark sets the weight of the instances that an operator marked as stale, and returns these
-// instances. The rolling does not replace an instance that is leaving already.
-func mark(c *api.Case, s *snapshot.Snapshot, marks []api.StaleMark, leaving map[string]bool) map[string]bool {
-	ids, weight := map[string]bool{}, map[string]float64{}
-	for _, mark := range marks {
-		for _, i := range s.LaunchedBefore(mark.Group, mark.At) {
-			ids[i.ID] = true
-			if !leaving[i.ID] {
-				weight[i.Group] += i.Weight
-			}
-		}
-	}
-	for group, w := range weight {
-		if c.Stale == nil {
-			c.Stale = map[string]int{}
-		}
-		c.Stale[group] = resolve.Whole(w)
-	}
-	return ids
 }
 
 // ordered returns the operators' orders about the target.
@@ -143,7 +122,8 @@ func fillGroups(c *api.Case, groups []pools.GroupSnapshot, account resolve.Accou
 }
 
 // fillNodes sets the nodes that stay, and their part of each group.
-func fillNodes(c *api.Case, now time.Time, r apply.Reading, leaving, marked map[string]bool) {
+func fillNodes(c *api.Case, now time.Time, r apply.Reading, turns rotate.Output) {
+	leaving := r.Records.Leaving()
 	c.Nodes, c.Joined = make([]api.Candidate, 0, len(r.Nodes)), r.Joined
 	inPlace, has := r.Records.InPlace(), make(map[string]float64, len(r.Groups))
 	for _, n := range r.Nodes {
@@ -154,9 +134,12 @@ func fillNodes(c *api.Case, now time.Time, r apply.Reading, leaving, marked map[
 		if leaving[n.Instance.ID] || aside {
 			continue
 		}
-		n.Instance.Stale = n.Instance.Stale || marked[n.Instance.ID]
+		id := n.Instance.ID
+		held, marked := turns.Marked[id]
+		n.Instance.Stale = n.Instance.Stale || marked
 		candidate := plan.CandidateOf(now, n)
-		candidate.Repairing = inPlace[n.Instance.ID]
+		candidate.Repairing, candidate.Held, candidate.Trial = inPlace[id], held, turns.Trial[id]
+		candidate.Unhealthy = candidate.Unhealthy || turns.Failed[id] // it serves nothing that lasts, and goes first
 		c.Nodes = append(c.Nodes, candidate)
 		if n.Instance.State != api.InstanceTerminating {
 			has[n.Instance.Group] += n.Instance.Weight

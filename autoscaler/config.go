@@ -34,7 +34,9 @@ type Config struct {
 	Machines map[string]resource.Vector
 	// Headroom are the places that the scheduler keeps free.
 	Headroom []api.Headroom
-	// Windows are the times at which a roll and a scale-in may begin.
+	// Rotation is which machines are replaced by the pool file, and how machines are replaced, also by a roll.
+	Rotation Rotation
+	// Windows are the times at which a roll, a rotation and a scale-in may begin.
 	Windows calendar.Windows
 	// IgnorePlaces: the scheduler receives no question where copies fit, and an earlier answer does not count.
 	IgnorePlaces bool

@@ -25,6 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/pools/rotate"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -508,20 +509,20 @@ func (d *day) checkTick(r *api.TickRecord) {
 	}
 }
 
-// checkProofs checks that no node with tasks is removed without a proof, except by a roll.
+// checkProofs checks that no node with tasks is removed without a proof.
 func (d *day) checkProofs(r *api.TickRecord) {
 	for _, ids := range r.Result.Terminate {
 		for _, id := range ids {
 			n := r.Case.Nodes[slices.IndexFunc(r.Case.Nodes, func(n api.Candidate) bool { return n.ID == id })]
 			proved := r.Case.Places == nil && !r.State.PlacesAnswered || r.Case.Places != nil && slices.Contains(r.Case.Places.Leave, id)
-			if n.Tasks > 0 && !proved && !n.Stale && !n.Draining {
+			if n.Tasks > 0 && !proved && !n.Draining {
 				d.t.Fatalf("%s is removed, and its %d tasks have no other place", id, n.Tasks)
 			}
 		}
 	}
 }
 
-// A day of a pool with shortages, refusals, losses, missing data, orders and kills at any point. No
+// A day of a pool with shortages, refusals, losses, missing data, orders, rotations and kills at any point. No
 // node is terminated twice, or without being chosen. The target does not fall while the need is
 // unknown. The need is met when any group has capacity.
 func TestDay(t *testing.T) {
@@ -532,6 +533,13 @@ func TestDay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDay(t)
 		d.scheduled = rapid.Bool().Draw(t, "scheduled")
+		if rapid.Bool().Draw(t, "rotates") {
+			d.loop.Close()
+			d.rule("age>15m")
+			d.config.Rotation.Gate = rotate.Gate{Wait: time.Minute, Within: 6 * time.Minute}
+			d.config.Rotation.Rate = rapid.SampledFrom([]rotate.Rate{{}, {Machines: 2, Within: 5 * time.Minute}}).Draw(t, "rate")
+			d.born(-1)
+		}
 		defer func() { d.loop.Close() }()
 		for range rapid.IntRange(10, 40).Draw(t, "ticks") {
 			d.events(t)
@@ -547,6 +555,9 @@ func TestDay(t *testing.T) {
 // calm ends all trouble for so long that all backoffs end. Then the pool has its wanted size.
 func (d *day) calm() {
 	d.unknownNeed, d.cutOff, d.silent = false, false, false
+	d.loop.Close()
+	d.config.Rotation = Rotation{} // otherwise it would never end
+	d.born(-1)
 	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
 	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {

@@ -136,17 +136,17 @@ func (l *Loop) whileHeld(ctx context.Context, do func(context.Context) error) er
 				return
 			}
 		}
-		end(errLeaseEnded)
+		end(leaseEnded())
 	})
 	err := do(held)
 	// After a pause of the process, the step may end before the watch finds the end of the lease.
 	if notHolder(context.Cause(held)) || l.world.Lease.Left() <= 0 {
-		return errLeaseEnded
+		return leaseEnded()
 	}
 	return err
 }
 
-var errLeaseEnded = fmt.Errorf("%w: it ended before the step did", pools.ErrNotHolder)
+func leaseEnded() error { return fmt.Errorf("%w: it ended before the step did", pools.ErrNotHolder) }
 
 // Reconfigure sets the configuration of the loop, from between two ticks on. A signal of the same
 // name keeps its opinion. It also keeps its connection and schedule unless its windows or

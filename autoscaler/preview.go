@@ -3,9 +3,11 @@ package autoscaler
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools/rotate"
 )
 
 // Preview returns what a tick would decide and plan now, from the last responses of the signals, if
@@ -31,6 +33,12 @@ func (l *Loop) preview(ctx context.Context, w *whatIf, r *api.TickRecord) error 
 		return err
 	}
 	r.Paused, r.ConfigurationHold = orders.Pause, l.writer.ConfigurationHold()
+	for _, m := range w.Rotate {
+		if _, err := rotate.Parse(m.Where); m.Where != "" && err != nil {
+			return err
+		}
+		orders.Stale = append(slices.Clone(orders.Stale), m)
+	}
 	reading, err := l.writer.Read(ctx, r.At)
 	if err != nil {
 		return err

@@ -40,18 +40,21 @@ func TestRollingBeginsNoCooldown(t *testing.T) {
 	}
 }
 
-// A replacement that has not joined yet is kept until it has, and then a marked instance ends.
+// A replacement that has not joined yet is kept until it has, and then a marked instance ends. The first one is alone.
 func TestRollingWaitsForItsReplacements(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 4)
 	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{"a-5": true, "a-6": true, "a-7": true, "a-8": true} })
 	w.mark("a")
-	wantOps(t, w.tick(), "set target a: 8")
+	wantOps(t, w.tick(), "set target a: 5")
 	for range 5 {
 		wantOps(t, w.tick())
 	}
 	w.nodes.change(func(n *nodes) { n.mute = nil })
-	for range 8 {
+	if r := w.tick(); r.Snapshot.Joined != 5 {
+		t.Errorf("%v joined, want the first one alone", r.Snapshot.Joined)
+	}
+	for range 12 {
 		w.tick()
 	}
 	w.wantInstances("a-5", "a-6", "a-7", "a-8")
@@ -68,17 +71,17 @@ func TestRollingLeavesRoomForTheNeed(t *testing.T) {
 	w.config.Policy.Budgets = []api.ChangeBudget{{Direction: api.DirectionUp, Within: time.Hour, Weight: 4}}
 	w.reconfigure()
 	w.mark("a")
-	wantOps(t, w.tick(), "set target a: 10")
+	wantOps(t, w.tick(), "set target a: 9")
 	web.set(cpus(12*cpusPerNode), nil)
-	if r := w.tick(); r.Result.Target != 10 {
-		t.Errorf("target %v, want 10: %+v", r.Result.Target, r.Result.Steps)
+	if r := w.tick(); r.Result.Target != 11 {
+		t.Errorf("target %v, want 11: %+v", r.Result.Target, r.Result.Steps)
 	}
 	for range 50 {
 		if r := w.tick(); r.Detail.Surge != nil {
 			t.Errorf("surge %v, want none within the hour", r.Detail.Surge)
 		}
 	}
-	w.wantTarget(10)
+	w.wantTarget(11)
 	web.set(cpus(10*cpusPerNode), nil)
 	for range 300 {
 		w.tick()

@@ -14,7 +14,7 @@ type OrderStore interface {
 	// again if the clock goes back.
 	Read(ctx context.Context, now time.Time) (api.Orders, error)
 	// Removed deletes the removal of a node after it is carried out or has no effect. A missing
-	// removal is not an error. Rolled does the same for the stale mark of a group.
+	// removal is not an error. Rolled does the same for the stale mark of a group, or for the rotation if group is empty.
 	Removed(ctx context.Context, node string) error
 	Rolled(ctx context.Context, group string) error
 }

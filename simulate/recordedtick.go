@@ -164,6 +164,10 @@ func ordersOf(t api.TickRecord, group func(node string) string) (out api.Orders)
 			out.Removals = append(out.Removals, api.Removal{Note: note, Node: group(o.Subject)})
 		case api.OrderRoll:
 			out.Stale = append(out.Stale, api.StaleMark{Note: o.Note, Group: o.Subject})
+		case api.OrderRotation:
+			out.Stale = append(out.Stale, api.StaleMark{Note: o.Note, Where: o.Subject})
+		case api.OrderResume:
+			out.Resume = new(o.Note)
 		}
 	}
 	out.LossSuspected = in.NoScaleIn

@@ -130,7 +130,7 @@ func validateFacts(f api.NodeFacts) error {
 	for _, n := range []struct {
 		key   string
 		value int
-	}{{"tasks", f.Tasks}, {"batch_tasks", f.BatchTasks}, {"slots.all", slots.All}, {"slots.used", slots.Used}} {
+	}{{"tasks", f.Tasks}, {"batch_tasks", f.BatchTasks}, {"unready", f.Unready}, {"slots.all", slots.All}, {"slots.used", slots.Used}} {
 		if n.value < 0 || n.value > maxTasks {
 			return fmt.Errorf("%s is %d: want 0 to %d", n.key, n.value, maxTasks)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/rotate"
 )
 
 // orders reads the operators' orders, and removes those that are carried out or have no effect.
@@ -83,23 +84,38 @@ func removable(s *snapshot.Snapshot, order api.Removal) (pools.Instance, error) 
 // orderedBy returns the author of an order.
 func orderedBy(order api.Removal) string { return cmp.Or(order.By, "an operator") }
 
-// unmark removes the marks of groups that are completely rolled, and reports those of groups that are gone. The mark of a group
+// unmark removes the marks whose machines are all replaced, and reports those of groups that are gone. The mark of a group
 // that is unknown stays.
 func (o orders) unmark(ctx context.Context, s *snapshot.Snapshot, marks []api.StaleMark, r *Report) error {
 	for _, mark := range marks {
-		if len(s.LaunchedBefore(mark.Group, mark.At)) > 0 || s.UnknownGroup(mark.Group) {
+		if marksAny(s, mark) || mark.Group == "" && s.Unknown() != "" || mark.Group != "" && s.UnknownGroup(mark.Group) {
 			continue
 		}
-		if _, there := s.Group(mark.Group); !there {
+		if _, there := s.Group(mark.Group); !there && mark.Group != "" {
 			r.problem(fmt.Errorf("roll group %s for %s: the pool has no such group", mark.Group, mark.By))
 		}
 		err := o.guard.call(ctx, func(ctx context.Context) error { return o.book.Rolled(ctx, mark.Group) })
 		if err != nil {
-			r.problem(fmt.Errorf("delete the stale mark of group %s: %w", mark.Group, err))
+			r.problem(fmt.Errorf("delete the order of the %s: %w", mark.Name(), err))
 		}
 		if fatal(err) != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// marksAny reports whether a machine of the mark is left. One whose image or template is unknown is not, as nothing will replace it.
+func marksAny(s *snapshot.Snapshot, mark api.StaleMark) bool {
+	when, err := rotate.Parse(mark.Where)
+	for i := range s.Nodes {
+		of := s.Nodes[i].Instance
+		if of.State == api.InstanceTerminating || mark.Group != "" && of.Group != mark.Group || !of.Launched.Before(mark.At) {
+			continue
+		}
+		if match, _ := when.Matches(rotate.SubjectOf(mark.At, of)); match || mark.Where == "" || err != nil {
+			return true
+		}
+	}
+	return false
 }

@@ -215,8 +215,11 @@ func chooseNodes(c api.Case, o *Outcome) {
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
 		Spent: plan.Spent{Weight: weight, Tasks: tasks}, Disruption: c.Disruption,
-		OnlyStale: o.Decision.NoScaleIn != "" || c.Closed[api.WorkScaleIn] != "", KeepStale: c.Closed[api.WorkRoll] != "",
-		Surge: SurgeLeft(c, o.Surge, nil), Places: prunePlaces(c, o.Decision),
+		OnlyStale: o.Decision.NoScaleIn != "" || c.Closed[api.WorkScaleIn] != "",
+		Surge:     SurgeLeft(c, o.Surge, nil), Places: prunePlaces(c, o.Decision),
+	}
+	if c.Rotation != nil {
+		o.PruneInput.Rolls = c.Rotation.End
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
 		chooseOrphans(c, o)

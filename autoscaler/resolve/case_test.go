@@ -108,7 +108,7 @@ func (a anyCase) node(t *rapid.T, i int) api.Candidate {
 		Instance: rapid.SampledFrom([]api.InstanceState{api.InstanceRunning, api.InstanceRunning, api.InstancePending, api.InstanceTerminating, ""}).Draw(t, "instance"),
 		Node:     rapid.SampledFrom([]api.NodeState{api.NodeIdle, api.NodeRunning, api.NodeOrphaned, api.NodeUnknown}).Draw(t, "node"),
 		Tasks:    rapid.IntRange(-1, 9).Draw(t, "tasks"), Uptime: time.Duration(rapid.Int64Range(-5, 7200).Draw(t, "uptime")) * time.Second,
-		Priority: a.number(t, "priority"), Safe: rapid.Bool().Draw(t, "safe"), Stale: rapid.Bool().Draw(t, "stale"), Draining: rapid.Bool().Draw(t, "draining"),
+		Priority: a.number(t, "priority"), Safe: rapid.Bool().Draw(t, "safe"), Stale: rapid.Bool().Draw(t, "stale"), Held: rapid.Bool().Draw(t, "held"), Trial: rapid.Bool().Draw(t, "trial"), Draining: rapid.Bool().Draw(t, "draining"),
 		Unhealthy: rapid.Bool().Draw(t, "unhealthy"), Repairing: rapid.Bool().Draw(t, "mending"),
 	}
 }
@@ -149,6 +149,9 @@ func (a anyCase) draw(t *rapid.T) api.Case {
 	}
 	if rapid.Bool().Draw(t, "has") {
 		c.Has, c.Stale = map[string]int{"a": rapid.IntRange(-1, 30).Draw(t, "a has")}, map[string]int{"b": rapid.IntRange(-1, 30).Draw(t, "stale")}
+	}
+	if rapid.Bool().Draw(t, "rotates") {
+		c.Rotation = &api.Rotation{Rolls: c.Stale, End: rapid.SampledFrom([]*int{nil, new(0), new(2)}).Draw(t, "end"), Begin: rapid.SampledFrom([]*int{nil, new(0), new(1)}).Draw(t, "begin")}
 	}
 	if rapid.Bool().Draw(t, "answered") {
 		c.Places = a.places(t)
@@ -243,15 +246,14 @@ func TestResolveIsTotal(t *testing.T) {
 	})
 }
 
-// wantProved checks that a prune chooses only nodes whose copies have another place, or that have nothing to lose, or that a
-// roll replaces.
+// wantProved checks that a prune or a roll chooses only nodes whose copies have another place, or that have nothing to lose.
 func wantProved(t interface{ Errorf(string, ...any) }, c api.Case, o Outcome) {
 	if c.Places == nil {
 		return
 	}
-	for _, one := range o.Pruned.Choices {
+	for _, one := range slices.Concat(o.Pruned.Choices, o.Rolled) {
 		n := c.Nodes[slices.IndexFunc(c.Nodes, func(n api.Candidate) bool { return n.ID == one.ID })]
-		if !slices.Contains(c.Places.Leave, n.ID) && n.Node.Joined() && !n.Stale && !n.Draining {
+		if !slices.Contains(c.Places.Leave, n.ID) && n.Node.Joined() && !n.Draining {
 			t.Errorf("%s is let go, and its copies have no other place", n.ID)
 		}
 	}

@@ -92,12 +92,10 @@ func TestPlaces(t *testing.T) {
 				c.Input.Capacity.Totals[resource.CPUs] = 8 // they offer 1.6 cpus each in the sums, and at most 2
 				c.Places.Offered[resource.CPUs], c.Places.PerWeight["b"] = 8, resource.Vector{resource.CPUs: 2}
 			}, groups: map[string]int{"a": 0, "b": 3}, ends: []string{"b0"}, kept: []api.KeptCause{api.KeptNoPlace, api.KeptSetpoint}},
-		{name: "a marked node is forced by its roll", c: placesCase(0, 5, 4, api.Places{Stays: 4}),
-			change: func(c *api.Case) {
-				c.Nodes[0].Stale = true
-				c.State.Groups["b"] = api.GroupState{Surge: 1}
-				c.Input.Capacity.Target, c.Groups[1].Target, c.Stale = 4, 4, map[string]int{"b": 1}
-			}, groups: map[string]int{"a": 0, "b": 4}, ends: []string{"b0"}},
+		{name: "a marked node needs a proof too", c: placesCase(0, 5, 4, api.Places{Stays: 4}), change: markFirst,
+			groups: map[string]int{"a": 0, "b": 4}, kept: []api.KeptCause{api.KeptNoPlace}},
+		{name: "a marked node with a proof", c: placesCase(0, 5, 4, api.Places{Leave: []string{"b0"}}), change: markFirst,
+			groups: map[string]int{"a": 0, "b": 4}, ends: []string{"b0"}},
 		{name: "a pin does not waive the proof", c: placesCase(0, 4, 4, api.Places{Leave: []string{"b3"}}),
 			change: func(c *api.Case) { c.Input.Pinned = new(2.0) }, groups: map[string]int{"a": 0, "b": 3}, ends: []string{"b3"},
 			kept: []api.KeptCause{api.KeptNoPlace}},
@@ -171,4 +169,12 @@ func TestTakeBackByPlaces(t *testing.T) {
 	if got, want := o.Distribution.Targets(), map[string]int{"a": 2, "b": 3}; !cmp.Equal(got, want) {
 		t.Errorf("targets %v, want %v", got, want)
 	}
+}
+
+// markFirst marks the first node of group b, whose replacement has joined.
+func markFirst(c *api.Case) {
+	c.Nodes[0].Stale = true
+	c.State.Groups["b"] = api.GroupState{Surge: 1}
+	c.Input.Capacity.Target, c.Groups[1].Target, c.Stale = 4, 4, map[string]int{"b": 1}
+	c.Rotation = &api.Rotation{Rolls: c.Stale}
 }

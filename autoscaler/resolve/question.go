@@ -26,7 +26,7 @@ func Question(c api.Case, machines map[string]api.Machine, gone, aside []string)
 		case leave[n.ID]:
 		case n.Instance == api.InstanceTerminating:
 			q.Gone = append(q.Gone, n.ID)
-		case n.Stale || n.Unhealthy || n.Repairing:
+		case n.Unhealthy || n.Repairing:
 			q.Aside = append(q.Aside, n.ID)
 		}
 	}
@@ -40,7 +40,7 @@ func candidates(c api.Case) []string {
 	scaled := make(map[string]bool, len(c.Groups))
 	for _, g := range c.Groups {
 		atMin := byCost(c) && g.Target <= g.Min // the others come first
-		scaled[g.ID] = !g.Stale && !keepsNodes(c, g.ID) && !atMin
+		scaled[g.ID] = !keepsNodes(c, g.ID) && !atMin
 	}
 	nodes := make(map[string]*api.Candidate, len(c.Nodes))
 	for i := range c.Nodes {
@@ -54,7 +54,7 @@ func candidates(c api.Case) []string {
 	turns := map[string]int{}
 	for _, id := range plan.Order(c.Nodes, c.Limits) {
 		n := nodes[id]
-		if !scaled[n.Group] || !n.Node.Joined() || n.Stale || n.Draining && !n.CordonedByOther {
+		if !scaled[n.Group] || !n.Node.Joined() || n.Draining && !n.CordonedByOther {
 			continue
 		}
 		all = append(all, candidate{id, turns[n.Group]})

@@ -37,7 +37,7 @@ func TestQuestion(t *testing.T) {
 			{Group: "e", Unknown: true, Weight: 1, Level: 3, Why: "is not changed now: instance refresh"},
 			{Group: "f", Resources: one, Weight: 1, Room: maxMachines},
 		},
-		Gone: []string{"x1", "b9"}, Aside: []string{"x2", "a2", "b0"}, Leave: []string{"b3", "a0", "b2"}, Most: api.MaxPlacesLeave,
+		Gone: []string{"x1", "b9"}, Aside: []string{"x2", "a2"}, Leave: []string{"b3", "a0", "b0", "b2"}, Most: api.MaxPlacesLeave,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the question (-want +got):\n%s", diff)

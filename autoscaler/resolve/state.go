@@ -64,8 +64,26 @@ func Conclude(c api.Case, o Outcome, d Done) api.PoolState {
 		of.Surge = d.Surge[group]
 		s.Groups[group] = of
 	}
+	s.Rotation = afterRotation(c, s, d)
 	s.DecisionState = afterChanges(c, s.DecisionState, d, max(0, after-before))
 	return s
+}
+
+// afterRotation returns the state of the rotations with the marked machines that were chosen to leave.
+func afterRotation(c api.Case, s api.PoolState, d Done) *api.RotationState {
+	stale, n := StaleNodes(c), 0
+	for _, one := range slices.Concat(d.Pruned, d.Replaced) {
+		if stale[one.ID] {
+			n++
+		}
+	}
+	if s.Rotation == nil || n == 0 {
+		return s.Rotation
+	}
+	out := *s.Rotation
+	out.Replaced += n
+	out.Ended = append(slices.Clone(out.Ended), api.RotationEnd{At: s.Clock, Machines: n})
+	return &out
 }
 
 // poolTarget returns the target of the pool before this tick, with the offset that it has.

@@ -2,6 +2,7 @@ package resolve
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -12,17 +13,28 @@ import (
 
 // surgeOf returns by how much each group is raised beyond its share, so that its marked instances can
 // be removed after their replacements joined. The sum is at most the wanted weight that is neither
-// fresh nor ordered. It is also at most what the limits of one period leave after the need.
+// fresh nor ordered. It is also at most what the limits of one period leave after the need, and what the rotation may begin.
 func surgeOf(c api.Case, s api.DecisionState, d api.Distribution, targets map[string]int, held map[string]api.GroupBackoff) map[string]int {
+	if c.Rotation == nil {
+		return nil
+	}
 	room := Whole(decide.Beside(s, c.Input.Policy, poolTarget(c)) - max(0, float64(d.Sum)-poolTarget(c)))
 	room = min(room, missingCapacity(c, d.Want, targets))
-	shares := d.Targets()
+	shares, left := d.Targets(), math.MaxInt
+	if c.Rotation.Begin != nil {
+		left = *c.Rotation.Begin
+	}
 	var surge map[string]int
 	for _, g := range groupsToRoll(c, held) {
-		more := min(c.Stale[g.ID]-c.State.Groups[g.ID].Surge, g.Max-max(g.Target, shares[g.ID]), room)
+		one := staleMachine(c, g.ID)
+		more := min(c.Rotation.Rolls[g.ID]-c.State.Groups[g.ID].Surge, g.Max-max(g.Target, shares[g.ID]), room)
+		if left < maxMachines {
+			more = min(more, left*one)
+		}
 		if more <= 0 {
 			continue
 		}
+		left -= (more + one - 1) / one
 		if surge == nil {
 			surge = map[string]int{}
 		}
@@ -37,12 +49,23 @@ func groupsToRoll(c api.Case, held map[string]api.GroupBackoff) []api.GroupTarge
 	var out []api.GroupTarget
 	for _, g := range c.Groups {
 		_, inBackoff := held[g.ID]
-		if c.Closed[api.WorkRoll] == "" && c.Stale[g.ID] > 0 && !g.Stale && !inBackoff && !keepsNodes(c, g.ID) {
+		if c.Rotation.Rolls[g.ID] > 0 && !g.Stale && !inBackoff && !keepsNodes(c, g.ID) {
 			out = append(out, g)
 		}
 	}
 	slices.SortFunc(out, func(a, b api.GroupTarget) int { return cmp.Compare(a.ID, b.ID) })
 	return out
+}
+
+// staleMachine returns the weight of the heaviest marked machine of a group, at least 1.
+func staleMachine(c api.Case, group string) int {
+	one := 1
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Stale && n.Group == group {
+			one = max(one, Whole(n.Weight))
+		}
+	}
+	return one
 }
 
 // missingCapacity returns the part of want that only marked instances serve, when the groups have these
@@ -58,6 +81,9 @@ func missingCapacity(c api.Case, want int, targets map[string]int) int {
 // is at its maximum. It chooses one only if no other node goes and no weight is missing, so that
 // the next one waits for the replacement. The need of the pool must be known.
 func rollFullGroups(c api.Case, o *Outcome, held map[string]api.GroupBackoff) {
+	if c.Rotation == nil {
+		return
+	}
 	shares, waits := o.Distribution.Targets(), ""
 	switch {
 	case o.Refused != "":
@@ -79,7 +105,7 @@ func rollFullGroups(c api.Case, o *Outcome, held map[string]api.GroupBackoff) {
 				o.Rolled = append(o.Rolled, one)
 				continue
 			}
-			why = "no marked instance may be removed within the limits"
+			why = "no marked instance may be removed within the limits, with another place for each of its copies"
 		}
 		if why == "" {
 			continue
@@ -91,13 +117,13 @@ func rollFullGroups(c api.Case, o *Outcome, held map[string]api.GroupBackoff) {
 	}
 }
 
-// fitWeight returns the weight of the joined nodes, without unhealthy nodes and nodes under in-place
-// repair.
+// fitWeight returns the weight of the joined nodes, without unhealthy nodes, nodes under in-place
+// repair and new machines on trial.
 func fitWeight(c api.Case) float64 {
 	sum := c.Joined
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		if (n.Unhealthy || n.Repairing) && n.Node.Joined() {
+		if (n.Unhealthy || n.Repairing || n.Trial) && n.Node.Joined() {
 			sum -= n.Weight
 		}
 	}

@@ -173,18 +173,6 @@ func (s *Snapshot) Weights(ids []string) []float64 {
 	return out
 }
 
-// LaunchedBefore returns the instances of a group that were launched before that time and are not
-// terminating.
-func (s *Snapshot) LaunchedBefore(group string, at time.Time) []pools.Instance {
-	var out []pools.Instance
-	for _, n := range s.Nodes {
-		if i := n.Instance; i.Group == group && i.State != api.InstanceTerminating && i.Launched.Before(at) {
-			out = append(out, i)
-		}
-	}
-	return out
-}
-
 // joinedInstances returns all instances that may have joined.
 func (s *Snapshot) joinedInstances() map[string]bool {
 	ids := map[string]bool{}

@@ -142,6 +142,38 @@ func TestSignalWhere(t *testing.T) {
 	}
 }
 
+// A rotation is ordered by a condition, shown, stopped and resumed.
+func TestPoolRotate(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b := openBus(t, data)
+	storeTick(t, b, "web", decidedTick("web", time.Now().UTC().Add(-time.Minute)))
+	run := inData(data)
+	for _, step := range []struct {
+		line string
+		code int
+		want string
+	}{
+		{"pool rotate web --status", 0, "no machine of pool local/web is to be replaced"},
+		{"pool rotate web --stop", 0, "No resources found: no operator ordered a rotation"},
+		{"pool rotate web --where age>20d,zone=a --why kernel", 0, "the machines that match age>20d,zone=a now are replaced from the next tick on"},
+		{"pool rotate web --status", 0, "rotation of age>20d,zone=a, ordered by "},
+		{"pool rotate web --status --output json", 0, `"waits": "waits for the next tick"`},
+		{"pool roll web --status", 0, "No resources found"},
+		{"pool rotate web --where image!=ami-2", 0, "in place of the rotation of age>20d,zone=a by "},
+		{"pool rotate web --resume --why corrected", 0, "the rotations go on at the next tick"},
+		{"pool rotate web --stop", 0, "the rotation of image!=ami-2 is stopped"},
+		{"pool rotate web --where image!=ami-2 --dry-run", 1, "no autoscaler"},
+		{"pool rotate web --where age=3", 2, "want age> and a duration"},
+		{"pool rotate web --where age>3d --status", 2, "give one of them"},
+	} {
+		r := run(strings.Fields(step.line)...)
+		if r.code != step.code || !strings.Contains(r.stdout+r.stderr, step.want) {
+			t.Errorf("weir %s: %+v, want code %d and %q", step.line, r, step.code, step.want)
+		}
+	}
+}
+
 // A roll marks groups, shows the rest of it, and can be stopped.
 func TestPoolRoll(t *testing.T) {
 	t.Parallel()

@@ -88,7 +88,7 @@ func shortForms() []string {
 func busCommands() map[string][]string {
 	all := map[string][]string{
 		"status": nil, "explain": nil, "plan": nil, "diff": {"last", "last"}, "cost": nil, "events": {"--since", "1h"}, "pause": {"--why", "x", "--for", "1h"}, "resume": nil, "offset": {"2"},
-		"pool target": {"3"}, "pool mark-stale": {"g"}, "pool groups": nil, "pool list": nil, "pool accept": nil, "pool roll": {"--dry-run"}, "signal where": {"shop/none"},
+		"pool target": {"3"}, "pool mark-stale": {"g"}, "pool groups": nil, "pool list": nil, "pool accept": nil, "pool roll": {"--dry-run"}, "pool rotate": {"--status"}, "signal where": {"shop/none"},
 		"pool decide": {"--set", "scaling_limits.max_capacity=40", "--since", "1h"}, "simulate init": {"/proc/none.yaml"},
 		"app set": {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
 		"app explain": {"web"}, "app crashes": {"web"}, "app retry": {"web"}, "app logs": {"web"}, "app history": {"web"},

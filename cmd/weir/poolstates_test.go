@@ -77,6 +77,7 @@ func stateRows() map[string]stateRow {
 		"pool groups":     {"0 red    local  1       1          1    4", noTickYet, noTickYet, noHolder},
 		"pool list":       {"0 paused  ", "0 default  no tick", "0 default  no tick", "0 default  "},
 		"pool roll":       {"0 would replace", noTickYet, noTickYet, noHolder},
+		"pool rotate":     {"0 roll of red: 1 of 1 machines are left", noTickYet, noTickYet, noHolder},
 		"signal where":    {"0 No resources found", "0 No resources found", "0 No resources found", "0 No resources found"},
 		"pool drain":      {`2 pool local/default has no node "n1", or it leaves already (it has i-`, noTickYet, noTickYet, noHolder},
 		"pool accept":     {"0 nothing that left or changed", noTickYet, noTickYet, "0 nothing that left or changed"},

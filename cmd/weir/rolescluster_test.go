@@ -216,7 +216,7 @@ func readingRows(node string) []roleRow {
 		{"app diff -f testdata/apps-web.yaml", 1, "job: would be created"},
 		{"state check", 0, "no damage is reported"}, {"signal ps", 0, "running"}, {"signal shadow", 0, ""},
 		{"metrics get --app web load", 0, "web,load"}, {"metrics try", 0, "cpus_allocated"}, {"signal try forecast --app web --metric none", 1, "no complete slot of 5m"}, {"decide --help", 0, "Recompute"},
-		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: web: copy "},
+		{"pool list", 0, rolesPoolName}, {"signal where shop/none", 0, "No resources found"}, {"pool roll --status", 0, ""}, {"pool rotate --status", 0, "No resources found"}, {"events --since 1h", 0, ""}, {"events --since 1h --kind harmonizer", 0, "harmonizer start: web: copy "},
 		{"diff last last", 0, "ticks of"}, {"cost --since 1h", 1, "no machine-hour has a price"}, {"pool decide --set scaling_limits.max_capacity=40 --since 1h", 0, "otherwise"},
 		{"simulate init /proc/none.yaml", 1, ""}, // it reads the ledger, and cannot write there
 	}
@@ -234,7 +234,7 @@ func orderRows(node string) []roleRow {
 		{"offset 1 --for 1h", 0, "offset of +1"}, {"offset 0", 0, ""},
 		{"pool target 2", 0, "from its next tick on"}, {"pool target --clear", 0, ""}, {"pool mark-stale g", 0, ""}, {"pool accept", 0, ""},
 		{"node pause " + node, 0, ""}, {"node resume " + node, 0, ""}, {"node release " + node, 1, ""}, {"node recover " + node + " --why test", 0, ""}, {"node check", 0, "AGENT_HEARTBEAT"},
-		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool roll --dry-run", 0, ""}, {"pool drain " + node, 0, ""},
+		{"signal logs web", 0, "started"}, {"signal restart web", 0, "is being restarted"}, {"pool roll --dry-run", 0, ""}, {"pool rotate --where age>99d", 0, "are replaced"}, {"pool drain " + node, 0, ""},
 		{"release forget shop/rps@v1", 0, "the next fetch accepts"},
 		{"state accept apps --reason x", 1, "reports no damage"}, {"app delete api", 0, "api: deleted"},
 		{"pause --for 1h --why test", 0, "is paused"}, {"resume", 0, "continues"}, // last: node health reads the end of a pause later

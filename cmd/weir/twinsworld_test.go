@@ -44,6 +44,7 @@ import (
 
 // twinFile is the pool file of twins. A machine has 10 cpus, and all of them count.
 const twinFile = `resource_groups: [{asg: {tag: "weir:pool"}}]
+rotation: {health_gate: {wait: 0s}}
 scaling_limits: {min_capacity: 1, max_capacity: 40, max_weight_to_add: 40, max_weight_to_remove: 40, max_tasks_to_kill: inf}
 autoscaling: {tick: 400ms, lease: %v, setpoint: 1, target_capacity_margin: 0, default_signal_role: %[2]s}
 autoscale_signals: [{app: web, namespace: %[2]s, name: wish, version: v1, period: 200ms, required_metrics: [{name: load, type: app_metrics, range: 10m}]}]

@@ -133,7 +133,7 @@ func TestPoolAlertsFireAndEnd(t *testing.T) {
 	lintPage(t, url+"/metrics")
 	// A local group never refuses, and the pool has no repairs. The tests of the rules alone make these fire.
 	fired := map[string]bool{
-		"WeirGroupBackoff": true, "WeirMachinesNeverJoin": true, "WeirPartUnknown": true, "WeirBreakerOpen": true, "WeirNodesUnhealthy": true, "WeirRepairsFail": true,
+		"WeirGroupBackoff": true, "WeirMachinesNeverJoin": true, "WeirRotationStopped": true, "WeirPartUnknown": true, "WeirBreakerOpen": true, "WeirNodesUnhealthy": true, "WeirRepairsFail": true,
 	}
 	for _, fault := range []struct {
 		name   string

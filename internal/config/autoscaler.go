@@ -64,6 +64,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		FailedBoots:  orElse(either(s, p, func(a Autoscaling) *int { return a.FailedBoots }), defaultFailedBoots),
 		Headroom:     p.headroom(),
 		Windows:      p.Windows.Calendar(),
+		Rotation:     p.Rotation.autoscaler(time.Duration(orphan) * time.Second),
 		Grace:        orElse(either(s, p, func(a Autoscaling) *time.Duration { return a.ConfigurationGrace }), defaultGrace),
 		IgnorePlaces: !orElse(either(s, p, func(a Autoscaling) *bool { return a.Places }), true),
 		Default: ask.Signal{

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/rotate"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -46,7 +47,7 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 			Limits: api.TargetLimits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 10 * time.Minute,
 		},
 		Prune: api.PruneLimits{MaxWeight: 1},
-		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute, FailedBoots: 3, Grace: 5 * time.Minute,
+		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute, FailedBoots: 3, Rotation: rotation(20 * time.Minute), Grace: 5 * time.Minute,
 		Default: ask.Signal{
 			App: "__default__", Namespace: "weir", Name: "default", Period: 10 * time.Minute,
 			Windows:  []ask.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
@@ -102,7 +103,7 @@ autoscale_signals:
 			LossLimit: true, LossThreshold: 2, Distribution: api.DistributeCheapest, MaxShare: 0.5, InterruptedWork: 10 * time.Minute,
 		},
 		Prune: api.PruneLimits{MaxWeight: 1, MaxTasks: api.Unbounded, MinUptime: 90 * time.Second},
-		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct, FailedBoots: 5, IgnorePlaces: true, Grace: 90 * time.Second,
+		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct, FailedBoots: 5, Rotation: rotation(30 * time.Minute), IgnorePlaces: true, Grace: 90 * time.Second,
 		Machines: map[string]resource.Vector{"blue": {resource.CPUs: 0.9, resource.Mem: 1000}},
 		Default: ask.Signal{
 			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second, TimeLimit: 25 * time.Second,
@@ -262,4 +263,9 @@ func TestDecodeRequestSpec(t *testing.T) {
 	if q, err := DecodeRequestSpec("{"); err == nil {
 		t.Errorf("DecodeRequestSpec of half a text = %v, want an error", q)
 	}
+}
+
+// rotation is that of a file without a rotation.
+func rotation(within time.Duration) autoscaler.Rotation {
+	return autoscaler.Rotation{Policy: rotate.Policy{Gate: rotate.Gate{Wait: 2 * time.Minute, Within: within}}}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-const topKeys = "autoscale_signal, autoscale_signals, autoscaling, autoscaling_signal, draining, headroom, health, ledger, machines, resource_groups, scaling_limits, windows"
+const topKeys = "autoscale_signal, autoscale_signals, autoscaling, autoscaling_signal, draining, headroom, health, ledger, machines, node_migration, resource_groups, rotation, scaling_limits, windows"
 
 const nothingThere = `FILE: scaling_limits.min_capacity: is missing: want ` + weights + `
 FILE: scaling_limits.max_capacity: is missing: want ` + weights + `
@@ -30,8 +30,8 @@ func TestWrongForm(t *testing.T) {
 		{"bracket left open", goodPool + "autoscaling: {tick: 5s\n", "FILE:4: could not find flow mapping end token '}'"},
 		{"key inside a value", goodPool + "autoscaling: tick: 5s\n", "FILE:4: mapping value is not allowed in this context"},
 		{"tab", goodPool + "autoscaling:\n\ttick: 5s\n", "FILE:5: found character '\t' that cannot start any token"},
-		{"list at the top", "- a\n", "FILE:1: is a list: want a map of resource_groups, scaling_limits, autoscaling, autoscale_signals, autoscale_signal, autoscaling_signal, draining, health, machines, headroom, windows, ledger"},
-		{"text at the top", "hello\n", `FILE:1: is "hello": want a map of resource_groups, scaling_limits, autoscaling, autoscale_signals, autoscale_signal, autoscaling_signal, draining, health, machines, headroom, windows, ledger`},
+		{"list at the top", "- a\n", "FILE:1: is a list: want a map of resource_groups, scaling_limits, autoscaling, autoscale_signals, autoscale_signal, autoscaling_signal, draining, health, machines, headroom, windows, rotation, node_migration, ledger"},
+		{"text at the top", "hello\n", `FILE:1: is "hello": want a map of resource_groups, scaling_limits, autoscaling, autoscale_signals, autoscale_signal, autoscaling_signal, draining, health, machines, headroom, windows, rotation, node_migration, ledger`},
 		{"not UTF-8", goodPool + "# \xff\n", "FILE: is not text in UTF-8: save it as UTF-8"},
 		{"too long", "#" + strings.Repeat("x", maxFile), "FILE: is longer than 1048576 bytes: want a shorter file"},
 		{"just not too long", goodPool + "#" + strings.Repeat("x", maxFile-len(goodPool)-1), ""},

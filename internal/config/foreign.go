@@ -30,7 +30,7 @@ func ignoredKeys(t reflect.Type) map[string]string {
 			"alert_on_max_capacity": noAlerts, "sensu_config": noAlerts,
 			"exclude_daemonset_pods": noKubernetes, "node_label_key": noKubernetes, "pool_label_key": noKubernetes,
 			"safe_to_evict_key": noKubernetes, "non_batch_framework_prefixes": noKubernetes,
-			"draining_enabled": alwaysDrains, "node_migration": "is ignored: use weir pool mark-stale",
+			"draining_enabled": alwaysDrains,
 		}
 	case reflect.TypeFor[Draining]():
 		return map[string]string{"redraining_delay_seconds": "is ignored: each tick checks every drain"}

@@ -172,3 +172,20 @@ func TestClaims(t *testing.T) {
 		t.Errorf("Claims of no cluster = %v", err)
 	}
 }
+
+// The node migration of Clusterman becomes a rotation, and each of its other keys is a warning.
+func TestNodeMigration(t *testing.T) {
+	const migration = "node_migration:\n  trigger: {max_uptime: 90d, event: true}\n  strategy: {rate: 3, prescaling: 1, precedence: highest_uptime, bootstrap_wait: 3m, bootstrap_timeout: 10m}\n  disable_autoscaling: false\n"
+	_, p := load(t, "", goodPool+migration)
+	got := Autoscaler(Service{Autoscaling: Autoscaling{Setpoint: new(0.7), Margin: new(0.1)}}, p).Rotation
+	if len(got.Rules) != 1 || got.Rules[0].Where != "age>90d" || got.Gate.Wait != 3*time.Minute || got.Gate.Within != 10*time.Minute {
+		t.Errorf("rotation %+v", got)
+	}
+	if n := len(p.document.warnings); n != 5 {
+		t.Errorf("%d warnings, want 5: %v", n, p.document.warnings)
+	}
+	_, p = load(t, "", goodPool+migration+"rotation: {max_age: 30d, health_gate: {wait: 10m}}\n")
+	if r := p.Rotation; r.MaxAge != Age(30*24*time.Hour) || *r.Gate.Wait != 10*time.Minute || p.Migration != nil {
+		t.Errorf("rotation %+v beside a migration", r)
+	}
+}

@@ -35,7 +35,10 @@ type Pool struct {
 	Machines map[string]Amounts `yaml:"machines"`
 	Headroom []Headroom         `yaml:"headroom"`
 	Windows  Windows            `yaml:"windows"`
-	Ledger   Ledger             `yaml:"ledger"`
+	Rotation Rotation           `yaml:"rotation"`
+	// Migration is Clusterman's form of a rotation. It is nil after loading.
+	Migration *Migration `yaml:"node_migration"`
+	Ledger    Ledger     `yaml:"ledger"`
 
 	document document
 }
@@ -135,6 +138,7 @@ func (p Pool) withDefaults() Pool {
 	if p.Draining.ThresholdS == 0 && !p.document.given("draining.draining_time_threshold_seconds") {
 		p.Draining.ThresholdS = int((30 * time.Minute).Seconds())
 	}
+	p.Rotation, p.Migration = p.Migration.rotation(p.Rotation), nil
 	p.Signals = slices.Clone(p.Signals)
 	for _, one := range []*Signal{p.Signal, p.OldSignal} {
 		if one == nil {
@@ -230,6 +234,7 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.signalProblems()...)
 	ps = append(ps, p.healthProblems()...)
 	ps = append(ps, p.headroomProblems()...)
+	ps = append(ps, p.Rotation.problems(p.document)...)
 	ps = append(ps, p.Windows.problems(d)...)
 	ps = append(ps, p.Ledger.problems(d)...)
 	for _, group := range slices.Sorted(maps.Keys(p.Machines)) {

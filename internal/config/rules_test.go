@@ -177,11 +177,20 @@ func TestSignals(t *testing.T) {
 				"FILE:4: headroom[2].limits.cpus: is 0.5, less than one place of 1: want at least that"},
 		{"headroom without places", goodPool + "autoscaling: {places: false}\nheadroom: [{name: a, app: web, count: 1}]\n",
 			"FILE:5: headroom: conflicts with autoscaling.places: false: the scheduler finds the free places; remove one of them"},
-		{"windows", goodPool + "windows: [{name: nights, days: mon-fri, from: '22:00', to: '05:00', time_zone: Europe/Berlin, allow: [roll, scale_in, repair]}]\n", ""},
-		{"wrong windows", goodPool + "windows:\n- {name: nights, days: daily, from: '22:00', to: '05:00', time_zone: Europe/Bonn, allow: [roll]}\n- {name: b, days: daily, from: 'x', to: '05:00', time_zone: UTC, allow: [rotate]}\n",
+		{"windows", goodPool + "windows: [{name: nights, days: mon-fri, from: '22:00', to: '05:00', time_zone: Europe/Berlin, allow: [roll, rotate, scale_in, repair]}]\n", ""},
+		{"wrong windows", goodPool + "windows:\n- {name: nights, days: daily, from: '22:00', to: '05:00', time_zone: Europe/Bonn, allow: [roll]}\n- {name: b, days: daily, from: 'x', to: '05:00', time_zone: UTC, allow: [drain]}\n",
 			"FILE:5: windows[0].time_zone: no time zone has the name \"Europe/Bonn\": want a name of the IANA database, such as Europe/Berlin\n" +
-				"FILE:6: windows[1].allow: has \"rotate\": want some of roll, scale_in, repair\n" +
+				"FILE:6: windows[1].allow: has \"drain\": want some of roll, rotate, scale_in, repair\n" +
 				"FILE:6: windows[1].from: is \"x\": want a time of the clock with two digits each, such as \"08:00\""},
+		{"rotation", goodPool + "rotation: {max_age: 30d, when: [image != ami-2, type in m4.large m4.xlarge], rate: {machines: 4, within: 1h}, health_gate: {wait: 10m, within: 20m, checks: [disk]}, stop_after: 2}\n", ""},
+		{"wrong rotation", goodPool + "rotation:\n  max_age: 10m\n  when: [size=3, age>soon]\n  rate: {machines: 4}\n  health_gate: {wait: -1s, checks: ['']}\n  stop_after: 0\n",
+			"FILE:5: rotation.max_age: is 10m: want 1h to 8760h\n" +
+				"FILE:6: rotation.when[0]: \"size=3\": want age>20d, or one of group, image, market, template, type and zone with =, != or in, such as \"type in m4.large m4.xlarge\"\n" +
+				"FILE:6: rotation.when[1]: \"age>soon\": \"soon\": want a duration such as 30d or 12h\n" +
+				"FILE:7: rotation.rate.within: is missing: want a duration such as 1h\n" +
+				"FILE:8: rotation.health_gate.wait: is -1s: want 0s to 8760h\n" +
+				"FILE:8: rotation.health_gate.checks[0]: is \"\": want the name of a condition of a node, such as ReadonlyFilesystem\n" +
+				"FILE:9: rotation.stop_after: is 0: want 1 to 100"},
 		{"windows that overlap", goodPool + "windows:\n- {name: a, days: daily, from: '22:00', to: '05:00', time_zone: UTC, allow: [roll]}\n- {name: b, days: sun, from: '04:00', to: '06:00', time_zone: UTC, allow: [roll]}\n",
 			"FILE:6: windows[1]: is open at the same time as windows[0], \"a\", and both allow roll, for example at Sun 2026-01-04 04:00 UTC: want separate times, or one window"},
 		{"a machine with another resource", goodPool + "machines: {blue: {cores: 1}}\n", "FILE:4: machines.blue.cores: no such key (allowed: cpus, disk, gpus, mem)"},

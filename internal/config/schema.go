@@ -115,6 +115,7 @@ func ignoredSchemas(t reflect.Type) (keys Section) {
 // Patterns of texts.
 const (
 	durationPattern = `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$|^\+?0$`
+	agePattern      = durationPattern + `|^[0-9]+(\.[0-9]+)?d$`
 	sizePattern     = `^[0-9]+ *(KiB|MiB|GiB|kB|MB|GB|B)$`
 	percentPattern  = `^ *[0-9]+(\.[0-9]+)? *%$`
 )
@@ -140,6 +141,8 @@ func leafSchema(t reflect.Type) (Section, bool) {
 		return either(whole, Section{{"type", "string"}})
 	case reflect.TypeFor[Seconds](), reflect.TypeFor[judge.Duration]():
 		return either(Section{{"type", "number"}, {"minimum", 0}}, duration)
+	case reflect.TypeFor[Age]():
+		return Section{{"description", "a duration such as 30d or 12h"}, {"type", "string"}, {"pattern", agePattern}}, true
 	case reflect.TypeFor[Number]():
 		return either(whole, Section{{"type", "string"}, {"pattern", "^-?[0-9]+$"}})
 	case reflect.TypeFor[Size]():

@@ -143,6 +143,7 @@ func completePool(p Pool) Pool {
 		p.Health = &health
 	}
 	p.Draining.Spot = new(p.Draining.FollowsWarnings())
+	p.Rotation.Gate.Wait, p.Rotation.StopAfter = new(orElse(p.Rotation.Gate.Wait, defaultGateWait)), firstOf(p.Rotation.StopAfter, 1)
 	p.Ledger.MaxAge = firstOf(p.Ledger.MaxAge, streams.LedgerAge)
 	p.Ledger.MaxBytes = firstOf(p.Ledger.MaxBytes, Size(streams.LedgerBytes))
 	p.Ledger.Summaries.MaxAge = firstOf(p.Ledger.Summaries.MaxAge, streams.SummaryAge)
@@ -258,6 +259,8 @@ func shownLeaf(v any) (shown any, ok bool) {
 	switch x := v.(type) {
 	case time.Duration:
 		return seconds.Short(x), true
+	case Age:
+		return ageText(time.Duration(x)), true
 	case Seconds:
 		return seconds.Short(time.Duration(x)), true
 	case judge.Duration:

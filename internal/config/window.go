@@ -14,7 +14,7 @@ type Window struct {
 	From     string   `yaml:"from"`
 	To       string   `yaml:"to"`
 	TimeZone string   `yaml:"time_zone"` // of the IANA database
-	Allow    []string `yaml:"allow"`     // of roll, scale_in and repair
+	Allow    []string `yaml:"allow"`     // of roll, rotate, scale_in and repair
 }
 
 // Windows are the windows of a pool.

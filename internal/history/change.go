@@ -11,6 +11,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 )
 
+// rotationEntry is the entry of the rotations.
+const rotationEntry = "rotation"
+
 // entry is one named value of a summary. order is the kind of an order of an operator; empty: it is not one.
 type entry struct {
 	what, value string
@@ -110,6 +113,13 @@ func decidedEntries(s api.Summary) []entry {
 		for _, advisor := range a.Raise {
 			out = append(out, entry{"advisor " + advisor.Name, cmp.Or(string(advisor.Verdict), string(api.VerdictValue)), ""})
 		}
+	}
+	if r := s.Rotation; r != nil {
+		text := "in progress"
+		if len(r.Alarms) > 0 {
+			text = strings.Join(r.Alarms, "; ")
+		}
+		out = append(out, entry{rotationEntry, text, ""})
 	}
 	for _, g := range s.Groups {
 		text := strconv.Itoa(g.Target)

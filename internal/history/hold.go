@@ -241,8 +241,10 @@ func (h *holds) addGroups() {
 	for _, group := range slices.Sorted(maps.Keys(c.Stuck)) {
 		h.addHold(api.DirectionUp, api.HoldBoot, group, c.Stuck[group])
 	}
-	if why := explain.ClosedWindow(h.r, api.WorkRoll); why != "" {
-		h.addHold(api.DirectionUp, api.HoldWindow, string(api.WorkRoll), why)
+	for _, work := range []api.Work{api.WorkRoll, api.WorkRotate} {
+		if why := explain.ClosedWindow(h.r, work); why != "" {
+			h.addHold(api.DirectionUp, api.HoldWindow, string(work), why)
+		}
 	}
 	for _, q := range plan.Held(h.r.State.Backoffs, h.r.State.Clock) {
 		if explain.SameCause(c.Stuck[q.Group], q) {
@@ -287,10 +289,10 @@ func (h *holds) addKeptNodes() {
 				continue
 			}
 			name = string(k.Why)
-		case api.KeptWindow:
-			kind, name = api.HoldWindow, string(api.WorkRoll)
-			h.addHold(api.DirectionDown, kind, name, h.r.Case.Closed[api.WorkRoll])
-			continue
+		case api.KeptRotation:
+			if h.addRotation() {
+				continue
+			}
 		case api.KeptNoScaleIn:
 			if why := explain.ClosedWindow(h.r, api.WorkScaleIn); why != "" {
 				h.addHold(api.DirectionDown, api.HoldWindow, string(api.WorkScaleIn), why)
@@ -301,6 +303,17 @@ func (h *holds) addKeptNodes() {
 		}
 		h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))
 	}
+}
+
+// addRotation adds the windows for which marked nodes wait, and reports whether there are any.
+func (h *holds) addRotation() (waits bool) {
+	for _, work := range []api.Work{api.WorkRoll, api.WorkRotate} {
+		if why := explain.ClosedWindow(h.r, work); why != "" {
+			h.addHold(api.DirectionDown, api.HoldWindow, string(work), why)
+			waits = true
+		}
+	}
+	return waits
 }
 
 // addFailedActions adds the requests to the provider that failed.

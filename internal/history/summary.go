@@ -2,6 +2,7 @@ package history
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -80,6 +81,7 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 	s.Rule, s.Why, s.Request = step.Rule, decide.OneLine(step.Why), new(requestSummary(r.Detail.Request))
 	s.Offered, s.Setpoint = new(requestSummary(resource.Of(in.Capacity.Totals))), in.Policy.Setpoint
 	s.Disruption, s.DisruptionLimit = r.Case.Disruption, r.Case.DisruptionLimit
+	s.Rotation = rotationSummary(r.Case.Rotation)
 	addApps(s, r)
 	exists, held := map[string]float64{}, plan.InBackoff(r.State.Backoffs, r.State.Clock)
 	for _, g := range r.Snapshot.Groups {
@@ -93,6 +95,31 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 		}
 		s.Groups = append(s.Groups, g)
 	}
+}
+
+// maxRotations bounds the rules in the text of a rotation, and its alarms.
+const maxRotations = 3
+
+func rotationSummary(r *api.Rotation) *api.RotationSummary {
+	if r == nil {
+		return nil
+	}
+	s := &api.RotationSummary{Left: r.Left, Replaced: r.Replaced, Trials: r.Trials}
+	for _, line := range r.Alarms() {
+		s.Alarms = append(s.Alarms, decide.OneLine(line))
+	}
+	s.Alarms = s.Alarms[:min(len(s.Alarms), maxRotations)]
+	var parts []string
+	for _, rule := range r.Rules {
+		if rule.Left > 0 && rule.Refused == "" && len(parts) < maxRotations {
+			parts = append(parts, decide.OneLine(r.Text(rule)))
+		}
+	}
+	if r.Waits != "" {
+		parts = append(parts, decide.OneLine(r.Waits))
+	}
+	s.Text = strings.Join(parts, "; ")
+	return s
 }
 
 // addApps adds the request and the signal of each app.

@@ -158,7 +158,8 @@ func TestEachHoldIsNamed(t *testing.T) {
 		}, want: "down window scale_in", reason: "scale_in waits for window nights"},
 		{name: "a roll without a window", need: enough, edit: func(c *api.Case) {
 			c.Closed, c.Stale = map[api.Work]string{api.WorkRoll: "roll waits for window nights"}, map[string]int{"blue": 1}
-			c.Nodes[0].Stale = true
+			c.Nodes[0].Stale, c.Nodes[0].Held = true, true
+			c.Rotation = &api.Rotation{Rules: []api.RotationRule{{Left: 1, Waits: "roll waits for window nights"}}}
 		}, want: "up window roll", reason: "roll waits for window nights"},
 		{name: "no room for headroom", need: enough, edit: answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
 			Headroom: []api.PlacesHeadroom{{Name: "spare", Wanted: 3, Free: 1, Short: 2, Why: "group blue is at its maximum"}}}),

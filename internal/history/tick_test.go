@@ -78,3 +78,32 @@ func TestRepeatedTickHasNoEvents(t *testing.T) {
 		}
 	}
 }
+
+// The begin, the halt and the end of a rotation are changes of a decision. Its progress is none, and a halt is a warning.
+func TestRotationEvents(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var q sequence
+	tick := func(r *api.RotationSummary) []api.Event {
+		at = at.Add(time.Minute)
+		return q.next(api.Summary{Pool: "web", At: at, Target: new(4.0), Rotation: r}).Events()
+	}
+	tick(nil)
+	for _, c := range []struct {
+		rotation *api.RotationSummary
+		text     string // empty: no event
+		severity api.Severity
+	}{
+		{&api.RotationSummary{Left: 4}, "rotation none -> in progress", api.SeverityInfo},
+		{&api.RotationSummary{Left: 3, Replaced: 1}, "", ""},
+		{&api.RotationSummary{Left: 3, Alarms: []string{"rotation halted: a bad image"}}, "rotation in progress -> rotation halted: a bad image", api.SeverityWarning},
+		{nil, "rotation rotation halted: a bad image -> none", api.SeverityInfo},
+	} {
+		events := tick(c.rotation)
+		if c.text == "" && len(events) == 0 {
+			continue
+		}
+		if len(events) != 1 || events[0].Text != c.text || events[0].Severity != c.severity {
+			t.Errorf("%+v, want %q of severity %s", events, c.text, c.severity)
+		}
+	}
+}

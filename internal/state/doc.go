@@ -33,7 +33,9 @@
 //	order.offset                a api.Offset
 //	order.pin                   a api.Pin
 //	order.remove.NODE           a api.Removal
-//	order.stale.GROUP           a api.StaleMark
+//	order.stale.GROUP           a api.StaleMark of a group
+//	order.rotate                a api.StaleMark with a condition
+//	order.resume                the api.Note of a resumption of the rotations
 //	accept.damage               an integrity.Acceptance: an operator accepts these problems
 //	accept.seen.SOURCE.DIGEST   a release.Seen of the next generation: an operator accepts other content of the release
 //	aside.REVISION.KEY          a value that an operator has set aside: an Aside in one line of JSON, then the value, unchanged

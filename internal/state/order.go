@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
+	"github.com/weirkeeper/weirkeeper/pools/rotate"
 )
 
 // order is one of a pool's orders.
@@ -34,6 +35,10 @@ func decodeOrder(name string, value []byte) (order, error) {
 		o, err = decodeOffset(value)
 	case name == "pin":
 		o, err = decodePin(value)
+	case name == rotateOrder:
+		o, err = decodeRotate(value)
+	case name == resumeOrder:
+		o, err = decodeResume(value)
 	case name == acceptanceOrder:
 		o, err = decodeAcceptance(value)
 	case kind == "remove":
@@ -110,8 +115,33 @@ func decodeStale(token string, value []byte) (order, error) {
 		if of, err = GroupToken(m.Group); err == nil && of != token {
 			err = fmt.Errorf("it belongs to group %.80q", m.Group)
 		}
+		if err == nil && m.Where != "" {
+			err = fmt.Errorf("where %.80q: a roll has no condition", m.Where)
+		}
 	}
 	return order{note: m.Note, add: func(all *api.Orders) { all.Stale = append(all.Stale, m) }}, err
+}
+
+func decodeRotate(value []byte) (order, error) {
+	var m api.StaleMark
+	err := strictjson.Decode(value, &m)
+	switch {
+	case err != nil:
+	case m.Group != "":
+		err = fmt.Errorf("group %.80q: want it in the condition", m.Group)
+	default:
+		_, err = rotate.Parse(m.Where)
+	}
+	return order{note: m.Note, add: func(all *api.Orders) { all.Stale = append(all.Stale, m) }}, err
+}
+
+func decodeResume(value []byte) (order, error) {
+	var n api.Note
+	err := strictjson.Decode(value, &n)
+	if err == nil && n.Until.IsZero() {
+		err = errors.New("until is missing")
+	}
+	return order{note: n, add: func(all *api.Orders) { all.Resume = &n }}, err
 }
 
 func checkNote(n api.Note) error {

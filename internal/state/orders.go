@@ -190,8 +190,27 @@ func (o *Orders) MarkStale(ctx context.Context, m api.StaleMark) error {
 	return o.set(ctx, "stale."+token, m)
 }
 
+// Names of the order of a rotation, and of its resumption.
+const (
+	rotateOrder = "rotate"
+	resumeOrder = "resume"
+)
+
+// Rotate orders a rotation of the machines that match a condition. It replaces an earlier one.
+func (o *Orders) Rotate(ctx context.Context, m api.StaleMark) error {
+	return o.set(ctx, rotateOrder, m)
+}
+
+// ResumeRotation resumes the rotations after one has halted, and follows the rules again that were refused. It has an end.
+func (o *Orders) ResumeRotation(ctx context.Context, n api.Note) error {
+	return o.set(ctx, resumeOrder, n)
+}
+
 // Rolled implements pools.OrderStore.
 func (o *Orders) Rolled(ctx context.Context, group string) error {
+	if group == "" {
+		return o.clear(ctx, rotateOrder)
+	}
 	token, err := GroupToken(group)
 	if err != nil {
 		return fmt.Errorf("strike a mark: %w", err)

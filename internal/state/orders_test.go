@@ -42,13 +42,13 @@ func give(t *testing.T, o *state.Orders, n api.Note) api.Orders {
 		Offset:   &api.Offset{Note: n, Weight: -2.5},
 		Pin:      &api.Pin{Note: n, Bound: "max"},
 		Removals: []api.Removal{{Note: n, Node: "i-1"}, {Note: n, Node: "ip-10-0-0-1.ec2.internal"}},
-		Stale:    []api.StaleMark{{Note: n, Group: "=odd"}, {Note: n, Group: "blue"}, {Note: n, Group: "größe 1/*.>"}},
+		Stale:    []api.StaleMark{{Note: n, Where: "age>20d,zone=a"}, {Note: n, Group: "=odd"}, {Note: n, Group: "blue"}, {Note: n, Group: "größe 1/*.>"}},
 	}
 	ctx := t.Context()
 	err := errors.Join(
 		o.Pause(ctx, n), o.SetOffset(ctx, *all.Offset), o.SetPin(ctx, *all.Pin),
 		o.Remove(ctx, all.Removals[1]), o.Remove(ctx, all.Removals[0]),
-		o.MarkStale(ctx, all.Stale[2]), o.MarkStale(ctx, all.Stale[1]), o.MarkStale(ctx, all.Stale[0]),
+		o.MarkStale(ctx, all.Stale[3]), o.MarkStale(ctx, all.Stale[2]), o.MarkStale(ctx, all.Stale[1]), o.Rotate(ctx, all.Stale[0]),
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -86,13 +86,13 @@ func TestOrders(t *testing.T) {
 	for range 2 { // the second time it is missing
 		ctx := t.Context()
 		if err := errors.Join(
-			o.Resume(ctx), o.ClearOffset(ctx), o.ClearPin(ctx), o.Removed(ctx, "i-1"), o.Rolled(ctx, "größe 1/*.>"),
+			o.Resume(ctx), o.ClearOffset(ctx), o.ClearPin(ctx), o.Removed(ctx, "i-1"), o.Rolled(ctx, "größe 1/*.>"), o.Rolled(ctx, ""),
 		); err != nil {
 			t.Fatal(err)
 		}
-		wantOrders(t, o, noon, api.Orders{Removals: all.Removals[1:], Stale: all.Stale[:2]})
+		wantOrders(t, o, noon, api.Orders{Removals: all.Removals[1:], Stale: all.Stale[1:3]})
 	}
-	if n := len(contents(t, js)); n != 1+3+5 {
+	if n := len(contents(t, js)); n != 1+3+6 {
 		t.Errorf("%d keys, want the schema, three orders, and the delete markers of the others", n)
 	}
 }
@@ -163,7 +163,12 @@ func TestInvalidOrders(t *testing.T) {
 		"no group":             o.MarkStale(ctx, api.StaleMark{Note: n}),
 		"a long group":         o.MarkStale(ctx, api.StaleMark{Note: n, Group: strings.Repeat("ä", 200)}),
 		"a strange node":       o.Removed(ctx, "*"),
-		"a strange group":      o.Rolled(ctx, ""),
+		"a strange group":      o.Rolled(ctx, strings.Repeat("ä", 200)),
+		"no condition":         o.Rotate(ctx, api.StaleMark{Note: n}),
+		"a wrong condition":    o.Rotate(ctx, api.StaleMark{Note: n, Where: "size=3"}),
+		"a rotated group":      o.Rotate(ctx, api.StaleMark{Note: n, Where: "age>1d", Group: "blue"}),
+		"a roll by condition":  o.MarkStale(ctx, api.StaleMark{Note: n, Where: "age>1d", Group: "blue"}),
+		"an endless resume":    o.ResumeRotation(ctx, n),
 	} {
 		if err == nil {
 			t.Errorf("%s: nil, want an error", name)

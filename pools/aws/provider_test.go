@@ -37,7 +37,7 @@ func TestRequestsPerRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, i := range snapshot.Instances {
-			if i.Launched.IsZero() || i.Market.Zone == "" {
+			if i.Launched.IsZero() || i.Market.Zone == "" || i.Image == "" {
 				t.Errorf("%+v: want when and where it was launched", i)
 			}
 		}

@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,8 @@ type facts struct {
 	launched     time.Time // the first launch time at EC2, before any restart in place; zero: unknown
 	kind         string    // instance type
 	zone, subnet string
+	image        string
+	template     string        // of the instance's tags
 	address      pools.Address // empty: unknown
 	spot         bool
 }
@@ -109,13 +112,31 @@ func weight(w float64) (float64, error) {
 }
 
 func factsOf(i ec2types.Instance) facts {
-	f := facts{launched: aws.ToTime(i.LaunchTime), kind: string(i.InstanceType), subnet: aws.ToString(i.SubnetId)}
+	f := facts{launched: aws.ToTime(i.LaunchTime), kind: string(i.InstanceType), subnet: aws.ToString(i.SubnetId), image: aws.ToString(i.ImageId)}
+	var id, version string
+	for _, t := range i.Tags { // AWS sets them
+		switch aws.ToString(t.Key) {
+		case "aws:ec2launchtemplate:id":
+			id = aws.ToString(t.Value)
+		case "aws:ec2launchtemplate:version":
+			version = aws.ToString(t.Value)
+		}
+	}
+	f.template = templateOf(id, version)
 	if i.Placement != nil {
 		f.zone = aws.ToString(i.Placement.AvailabilityZone)
 	}
 	f.spot = i.InstanceLifecycle == ec2types.InstanceLifecycleTypeSpot
 	f.address = pools.Address{IP: aws.ToString(i.PrivateIpAddress), Name: aws.ToString(i.PrivateDnsName)}
 	return f
+}
+
+// templateOf returns a launch template with its version, or an empty string.
+func templateOf(name, version string) string {
+	if name == "" || version == "" {
+		return ""
+	}
+	return name + ":" + version
 }
 
 func stateOf(i ec2types.Instance) ec2types.InstanceStateName {
@@ -168,7 +189,7 @@ func (i *instance) settle(now time.Time) {
 	if i.Launched.IsZero() {
 		i.Launched = now
 	}
-	i.Market.Spot = i.spot
+	i.Market.Spot, i.Image, i.Template = i.spot, i.image, cmp.Or(i.Template, i.template)
 	if i.kind != "" {
 		i.Market.InstanceType = i.kind
 	}

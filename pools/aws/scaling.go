@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,10 +217,13 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 		if err != nil {
 			return nil, fmt.Errorf("instance %s: %w", aws.ToString(i.InstanceId), err)
 		}
-		guarded := aws.ToBool(i.ProtectedFromScaleIn)
+		guarded, template := aws.ToBool(i.ProtectedFromScaleIn), ""
+		if t := i.LaunchTemplate; t != nil {
+			template = templateOf(cmp.Or(aws.ToString(t.LaunchTemplateName), aws.ToString(t.LaunchTemplateId)), aws.ToString(t.Version))
+		}
 		err = r.addInstance(instance{guarded: guarded, Instance: pools.Instance{
 			ID: aws.ToString(i.InstanceId), State: state, Weight: w, Protected: guarded && !all,
-			Market: pools.Market{InstanceType: aws.ToString(i.InstanceType), Zone: aws.ToString(i.AvailabilityZone)},
+			Market: pools.Market{InstanceType: aws.ToString(i.InstanceType), Zone: aws.ToString(i.AvailabilityZone)}, Template: template,
 		}})
 		if err != nil {
 			return nil, err

@@ -40,6 +40,8 @@ type cloud struct {
 	short      string    // why the latest launch was incomplete
 	shortAt    time.Time // time of that launch
 	busy       string
+	image      string // of the instances that are launched
+	template   string
 	launched   int            // number of launches, for the ids of instances
 	named      map[string]int // with Config.Launch: the numbers of all instances by id
 	instances  []instance     // in order of launch
@@ -220,6 +222,11 @@ func (g *Group) Quota(weight float64) { g.outside(func(c *cloud) { c.quota = wei
 // ends that.
 func (g *Group) Busy(why string) { g.outside(func(c *cloud) { c.busy = why }) }
 
+// Launches sets the image and the template of the instances that are launched from now on.
+func (g *Group) Launches(image, template string) {
+	g.outside(func(c *cloud) { c.image, c.template = image, template })
+}
+
 // Refuse lets an operation fail with err, without a change. nil ends that.
 func (g *Group) Refuse(op Operation, err error) {
 	g.outside(func(c *cloud) { c.refuse[op] = err })
@@ -330,7 +337,7 @@ func (c *cloud) launchLocked() {
 		exist += next.Weight - offer.Weight
 		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(next.Join), Instance: pools.Instance{
 			ID: next.ID, Group: c.config.ID, Market: offer.Market, Weight: next.Weight,
-			State: api.InstancePending, Launched: c.now,
+			State: api.InstancePending, Launched: c.now, Image: c.image, Template: c.template,
 		}, boots: 1})
 	}
 }

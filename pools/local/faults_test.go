@@ -40,7 +40,7 @@ func (threeMachines) Snapshot(context.Context) (pools.GroupSnapshot, error) {
 
 func factsOf(id string) string {
 	return fmt.Sprintf(`{"id":%q,"pool":"p","group":"g","boot_id":"b","zone":"z","resources":{"cpus":4,"mem":8192,"disk":1000,"gpus":1},`+
-		`"allocated":{"cpus":3,"mem":4096,"disk":100,"gpus":1},"tasks":3,"batch_tasks":1,"draining":false,"cordoned_by":"other","safe_to_evict":true,"priority":2.5,`+
+		`"allocated":{"cpus":3,"mem":4096,"disk":100,"gpus":1},"tasks":3,"batch_tasks":1,"unready":1,"draining":false,"cordoned_by":"other","safe_to_evict":true,"priority":2.5,`+
 		`"blocked":[{"task":"t","why":"w","since":"2026-03-01T12:00:00Z"}],"slots":{"all":10,"used":3},"overhead":{"cpus":1,"mem":2,"disk":3,"gpus":4},`+
 		`"conditions":[{"type":"DiskFull","failed":false,"unknown":false,"why":"a"},{"type":"KernelDeadlock","failed":true,"unknown":false,"why":"hung"},`+
 		`{"type":"Clock","failed":true,"unknown":false,"why":"c"}],"heartbeat":10000000000,"rival":"r","at":"2026-03-01T12:00:00Z","clock_ahead":0}`, id)
@@ -51,7 +51,7 @@ const blockedText = "a list for people decides nothing"
 // nodeRules are the rules of node facts.
 func nodeRules() jsonfault.Rules {
 	return jsonfault.Rules{
-		Optional: "group zone resources.gpus allocated.gpus batch_tasks draining cordoned_by safe_to_evict priority blocked slots slots.all slots.used overhead overhead.cpus overhead.mem overhead.disk overhead.gpus conditions heartbeat rival at clock_ahead",
+		Optional: "group zone resources.gpus allocated.gpus batch_tasks unready draining cordoned_by safe_to_evict priority blocked slots slots.all slots.used overhead overhead.cpus overhead.mem overhead.disk overhead.gpus conditions heartbeat rival at clock_ahead",
 		Except: []jsonfault.Except{
 			{Field: "priority", Faults: []jsonfault.Fault{jsonfault.Huge}, Values: "99999999999999999999 1e300 9000000000000000000", Usable: true, Why: "an order of the nodes only"},
 			{Field: "heartbeat", Faults: []jsonfault.Fault{jsonfault.Huge}, Values: "9000000000000000000", Usable: true, Why: "package liveness bounds it"},

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -28,9 +29,9 @@ type PruneInput struct {
 	// OnlyStale: the pool must not shrink now. Only stale instances go, because their replacements
 	// exist.
 	OnlyStale bool `json:"only_stale,omitempty"`
-	// KeepStale: stale instances are not replaced now. One goes only as any other does, if its group has too much without the
-	// replacement.
-	KeepStale bool `json:"keep_stale,omitempty"`
+	// Rolls is how many stale instances may go for a replacement; nil: any number. A stale instance that is held, or beyond Rolls, goes only
+	// as any other does, if its group has too much without the replacement.
+	Rolls *int `json:"rolls,omitempty"`
 	// Disruption is how many more nodes may be taken out of service now. nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
 	// Places, if not nil, is where the copies of the nodes fit.
@@ -39,8 +40,7 @@ type PruneInput struct {
 
 // PrunePlaces are further limits of a prune, for a pool whose scheduler proves places.
 type PrunePlaces struct {
-	// Proved are the nodes whose copies have another place, all at the same time. Another joined node goes only if it is stale:
-	// a roll forces that.
+	// Proved are the nodes whose copies have another place, all at the same time. Another joined node does not go.
 	Proved map[string]bool `json:"proved"`
 	// Offered is what all joined nodes offer, and Needed what the rest must still offer. A kind of 0 in Needed has no limit.
 	Offered resource.Vector `json:"offered,omitzero"`
@@ -177,6 +177,8 @@ type pruning struct {
 	fulfilled float64
 	joined    float64
 	fit       float64 // of the joined nodes
+	trial     float64 // the part of fit that cannot replace a stale instance yet
+	rolls     int     // stale instances that may go for a replacement
 	offered   resource.Vector
 	out       Pruned
 }
@@ -185,7 +187,10 @@ type pruning struct {
 type room struct{ fulfilled, target, surge float64 }
 
 func newPruning(in PruneInput) *pruning {
-	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, fit: in.Joined, groups: make(map[string]*room, len(in.Targets))}
+	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, fit: in.Joined, groups: make(map[string]*room, len(in.Targets)), rolls: math.MaxInt}
+	if in.Rolls != nil {
+		p.rolls = *in.Rolls
+	}
 	if in.Places != nil {
 		p.offered = in.Places.Offered
 	}
@@ -195,8 +200,12 @@ func newPruning(in PruneInput) *pruning {
 	for i := range in.Nodes {
 		if c := &in.Nodes[i]; exists(c) {
 			p.fulfilled += c.Weight
-			if isUnfit(c) && hasJoined(c) {
+			switch {
+			case !hasJoined(c):
+			case isUnfit(c):
 				p.fit -= c.Weight
+			case c.Trial:
+				p.trial += c.Weight
 			}
 			if g := p.groups[c.Group]; g != nil {
 				g.fulfilled += c.Weight
@@ -226,34 +235,48 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 	if isUnfit(c) {
 		rest = p.joined - c.Weight
 	}
+	if c.Stale {
+		rest -= p.trial
+	}
+	held := c.Stale && (c.Held || p.rolls <= 0)
 	switch {
-	case p.in.OnlyStale && (!c.Stale || p.in.KeepStale):
+	case p.in.OnlyStale && !c.Stale:
 		return api.KeptNoScaleIn
+	case p.in.OnlyStale && held:
+		return api.KeptRotation
 	case g == nil:
 		return api.KeptUnknownGroup
 	case over == api.KeptOverWeight:
 		return over
-	case p.in.Places != nil && !c.Stale && c.Node != api.NodeOrphaned && !p.in.Places.Proved[c.ID]:
+	case p.in.Places != nil && c.Node != api.NodeOrphaned && !p.in.Places.Proved[c.ID]:
 		return api.KeptNoPlace // its group may be kept at its target for the same copies
 	case !(g.fulfilled-c.Weight >= g.target-resource.Slack):
 		return api.KeptGroupAtTarget
 	case over != "":
 		return over
-	case p.in.KeepStale && c.Stale && !(g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack):
-		return api.KeptWindow
-	case canReplace(c) && !(g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack):
+	case held && !p.spare(g, c):
+		return api.KeptRotation
+	case canReplace(c) && !p.spare(g, c):
 		return api.KeptReplacement
 	case c.Node != api.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
 		return api.KeptUnderTarget
-	case p.in.Places != nil && !c.Stale && c.Node != api.NodeOrphaned && !p.in.Places.spares(p.offered, c):
+	case p.in.Places != nil && c.Node != api.NodeOrphaned && !p.in.Places.spares(p.offered, c):
 		return api.KeptSetpoint
 	}
 	return ""
 }
 
+// spare reports whether the group has more than its target and its surge without the machine.
+func (p *pruning) spare(g *room, c *api.Candidate) bool {
+	return g.fulfilled-c.Weight >= g.target+g.surge-resource.Slack
+}
+
 func (p *pruning) pruneCandidate(c *api.Candidate) {
-	p.fulfilled -= c.Weight
 	g := p.groups[c.Group]
+	if c.Stale && !p.spare(g, c) {
+		p.rolls--
+	}
+	p.fulfilled -= c.Weight
 	g.fulfilled -= c.Weight
 	if c.Stale {
 		g.surge = max(0, g.surge-c.Weight)
@@ -265,6 +288,9 @@ func (p *pruning) pruneCandidate(c *api.Candidate) {
 		p.joined -= c.Weight
 		if !isUnfit(c) {
 			p.fit -= c.Weight
+			if c.Trial {
+				p.trial -= c.Weight
+			}
 		}
 	}
 	p.left.subtract(c)

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -43,25 +44,29 @@ func TestFirstStale(t *testing.T) {
 	}
 }
 
-// While no window allows a roll, a stale instance stays although its replacement exists. A group with too much loses it all the same.
-func TestKeepStale(t *testing.T) {
+// While its rotation waits, a stale instance stays although its replacement exists. A group with too much loses it all the same.
+func TestHeldStale(t *testing.T) {
 	t.Parallel()
 	fresh := aStale("f", "a", 0)
 	fresh.Stale = false
 	in := plan.PruneInput{
 		Nodes: []api.Candidate{fresh, aStale("s", "a", 3)}, Targets: map[string]int{"a": 1}, Target: 1, Joined: 2, Surge: map[string]int{"a": 1},
-		Limits: api.PruneLimits{MaxWeight: 9, MaxTasks: api.Unbounded}, KeepStale: true,
+		Limits: api.PruneLimits{MaxWeight: 9, MaxTasks: api.Unbounded},
 	}
+	held, gate := slices.Clone(in.Nodes), slices.Clone(in.Nodes)
+	held[1].Held, gate[0].Trial = true, true
 	for _, c := range []struct {
 		name   string
 		change func(*plan.PruneInput)
 		chosen int
 		kept   api.KeptCause
 	}{
-		{"no window", func(*plan.PruneInput) {}, 0, api.KeptWindow},
-		{"a window", func(in *plan.PruneInput) { in.KeepStale = false }, 1, ""},
-		{"too much without the replacement", func(in *plan.PruneInput) { in.Surge = nil }, 1, ""},
-		{"no window for a scale-in either", func(in *plan.PruneInput) { in.Surge, in.OnlyStale = nil, true }, 0, api.KeptNoScaleIn},
+		{"it waits", func(in *plan.PruneInput) { in.Nodes = held }, 0, api.KeptRotation},
+		{"it does not", func(*plan.PruneInput) {}, 1, ""},
+		{"the rate is used up", func(in *plan.PruneInput) { in.Rolls = new(0) }, 0, api.KeptRotation},
+		{"the replacement is on trial", func(in *plan.PruneInput) { in.Nodes = gate }, 0, api.KeptUnderTarget},
+		{"too much without the replacement", func(in *plan.PruneInput) { in.Nodes, in.Surge = held, nil }, 1, ""},
+		{"no scale-in either", func(in *plan.PruneInput) { in.Nodes, in.Surge, in.OnlyStale = held, nil, true }, 0, api.KeptRotation},
 	} {
 		in := in
 		c.change(&in)

@@ -40,7 +40,7 @@ func verbs() map[string]verb {
 	all := map[string]verb{
 		"apply": one("app apply"), "logs": one("app logs"), "log": one("app logs"), "drain": one("pool drain"), "node drain": one("pool drain"),
 		"stop": one("app stop"), "start": one("app start"), "rollback": one("app rollback"), "retry": one("app retry"), "crashes": one("app crashes"),
-		"target": one("pool target"), "roll": anyOf("pool roll"), "groups": one("pool groups"),
+		"target": one("pool target"), "roll": anyOf("pool roll"), "rotate": anyOf("pool rotate"), "groups": one("pool groups"),
 
 		"top": anyOf("status --watch", "node list --watch", "app status --watch"), "ps": anyOf("app status", "signal ps", "node list"),
 		"scale": anyOf("app scale", "pool target", "offset"), "restart": anyOf("app restart", "signal restart", "node recover"),
@@ -48,7 +48,7 @@ func verbs() map[string]verb {
 		"edit": change, "set": change, "update": change, "create": change, "add": change, "new": anyOf("app set", "signal init"), "use": anyOf("context use"),
 		"exec": noShell, "ssh": noShell, "attach": noShell, "app exec": noShell, "app ssh": noShell, "node ssh": noShell, "node exec": noShell,
 		"cordon": cordon, "uncordon": cordon, "node cordon": cordon, "node uncordon": cordon,
-		"kill": anyOf("app stop", "pool drain"), "terminate": end, "reboot": repair, "replace": anyOf("node recover", "pool roll"), "repair": repair, "heal": repair,
+		"kill": anyOf("app stop", "pool drain"), "terminate": end, "reboot": repair, "replace": anyOf("node recover", "pool roll", "pool rotate"), "repair": repair, "heal": repair,
 		"health": anyOf("node status", "doctor"), "info": anyOf("status", "doctor"), "check": anyOf("doctor", "config validate", "node check", "state check"),
 		"watch": anyOf("status --watch", "events --follow"), "monitor": anyOf("status --watch", "web"), "dashboard": anyOf("web"), "ui": anyOf("web"),
 		"history": anyOf("explain --since 24h --changed", "events --since 24h", "app history", "node history"), "why": anyOf("explain"), "problems": anyOf("status", "doctor"),

@@ -144,10 +144,11 @@ func (cli *commands) rollCommand() *cobra.Command {
 		Use:   "roll [POOL]",
 		Short: "Replace the present machines of a pool, group by group or all",
 		Long: `Replace the present machines of a pool, for example after a change of the image: new
-machines start beside the old ones. As they join, the old ones are drained and
-terminated, within the step limits and the disruption budget of the pool. It is the
-order of "weir pool mark-stale". Machines that start later stay. If the pool file has
-windows for a roll, the roll waits for them.
+machines start beside the old ones. As they pass the health gate, the old ones are
+drained and terminated, within the step limits and the disruption budget of the pool.
+If a new machine fails, the roll halts. It is the order of "weir pool mark-stale", and
+the rotation ("weir pool rotate") of all machines of a group. Machines that start later
+stay. If the pool file has windows for a roll, the roll waits for them.
 
 --status shows how many machines are left. --stop withdraws the order: machines that
 were not drained yet stay. --dry-run shows how many machines would be replaced.`,
@@ -245,7 +246,10 @@ func rollStates(r api.TickRecord, groups []string, marks []api.StaleMark, all bo
 			s.Since, s.By, s.Why, before = marks[i].At, marks[i].By, marks[i].Why, marks[i].At
 		}
 		if r.Case != nil {
-			s.Waits = cmp.Or(r.Case.Stuck[group], r.Case.Closed[api.WorkRoll])
+			if r.Case.Rotation != nil {
+				s.Waits = r.Case.Rotation.Halted
+			}
+			s.Waits = cmp.Or(s.Waits, r.Case.Stuck[group], r.Case.Closed[api.WorkRoll])
 			for _, n := range r.Case.Nodes {
 				if n.Group != group {
 					continue

@@ -27,8 +27,8 @@ func (cli *commands) markStaleCommand() *cobra.Command {
 		Use:   "mark-stale [POOL] (GROUP... | --all)",
 		Short: "Replace all present machines of groups",
 		Long: `Replace all present machines of groups, for example after a change of the image. New
-machines start beside the old ones. As they join, the old ones are drained and
-terminated, within the step limits of the pool. Machines that start later stay.` + fmt.Sprintf(connect.PoolFirst, "groups"),
+machines start beside the old ones. As they pass the health gate, the old ones are drained
+and terminated, within the step limits of the pool. Machines that start later stay.` + fmt.Sprintf(connect.PoolFirst, "groups"),
 		Example: `  weir pool mark-stale web blue --why "kernel 6.18"
   weir pool mark-stale web --all`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -69,7 +69,7 @@ after "weir pool".`,
 		cmd.AddCommand(short)
 	}
 	cmd.AddCommand(cli.listCommand(), cli.targetCommand(), cli.drainCommand(), cli.acceptCommand(),
-		cli.markStaleCommand(), cli.rollCommand(), cli.groupsCommand(), (&tickCommands{c}).redecideCommand())
+		cli.markStaleCommand(), cli.rollCommand(), rotations{cli}.rotateCommand(), cli.groupsCommand(), (&tickCommands{c}).redecideCommand())
 	return cmd
 }
 

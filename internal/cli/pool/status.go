@@ -104,7 +104,7 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 			fmt.Fprintln(cli.Stdout, h.Text())
 		}
 	}
-	for _, line := range explain.WindowLines(*r) {
+	for _, line := range slices.Concat(explain.RotationLines(*r), explain.WindowLines(*r)) {
 		fmt.Fprintln(cli.Stdout, line)
 	}
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {

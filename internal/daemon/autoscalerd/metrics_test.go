@@ -50,7 +50,7 @@ func bigTick(nodes, apps int) api.TickRecord {
 			Groups: []api.GroupSnapshot{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true}},
 			Nodes:  map[string]int{"running": nodes - 1, "pending": 1}, Target: float64(nodes), Fulfilled: float64(nodes), Joined: float64(nodes - 1),
 		},
-		Case: &api.Case{Disruption: new(3), Markets: []api.GroupMarket{{Group: "a", PerHour: new(0.25), Interruptions: 0.01}, {Group: "b", Why: "no price"}}, Places: &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Name: "spare", Wanted: 3, Free: 2, Ordered: 1}}}}, Input: api.DecisionInput{
+		Case: &api.Case{Disruption: new(3), Rotation: &api.Rotation{Left: 4, Replaced: 2, Halted: "a bad image"}, Markets: []api.GroupMarket{{Group: "a", PerHour: new(0.25), Interruptions: 0.01}, {Group: "b", Why: "no price"}}, Places: &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Name: "spare", Wanted: 3, Free: 2, Ordered: 1}}}}, Input: api.DecisionInput{
 			Now: at, Policy: api.DecisionPolicy{Limits: api.TargetLimits{Min: 1, Max: api.Unlimited}},
 			Default: api.Opinion{Signal: "weir/default", Verdict: api.VerdictValue, Request: request, At: at},
 		}},
@@ -102,6 +102,7 @@ func TestMetricsOfATick(t *testing.T) {
 		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
 		"boot_seconds{a,all,50}": 90, "boot_seconds{a,m5.large eu-1a,95}": 120, "failed_boots{a}": 2, "failed_boots{b}": 0,
 		"group_price{a}": 0.25, "group_interruptions{a}": 0.01, "group_price_missing{a}": 0, "group_price_missing{b}": 1,
+		"rotation_machines{left}": 4, "rotation_machines{replaced}": 2, "rotation_machines{trial}": 0, "rotation_stopped{}": 1,
 		"headroom_places{spare,wanted}": 3, "headroom_places{spare,free}": 2, "headroom_places{spare,short}": 0,
 		"weir_pool_cost_per_hour{serving,a,on-demand m5 in z}": 1.25, "weir_pool_cost_per_hour{held by cooldown,a,on-demand m5 in z}": 0.25,
 		"weir_pool_machines_without_price{a,spot c5 in z}": 3,

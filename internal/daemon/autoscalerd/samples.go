@@ -209,6 +209,12 @@ func (s *samples) decision(c api.Case, result api.CaseResult, d api.TickDetail) 
 	if c.Disruption != nil {
 		s.add("disruption_budget_left", float64(*c.Disruption))
 	}
+	s.flag("rotation_stopped", len(c.Rotation.Alarms()) > 0)
+	if r := c.Rotation; r != nil {
+		for state, n := range map[string]int{"left": r.Left, "replaced": r.Replaced, "trial": r.Trials} {
+			s.add("rotation_machines", float64(n), state)
+		}
+	}
 	if c.Places != nil {
 		for _, h := range c.Places.Headroom {
 			for state, n := range map[string]int{"wanted": h.Wanted, "free": h.Free, "ordered": h.Ordered, "short": h.Short} {

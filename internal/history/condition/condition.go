@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -207,10 +208,29 @@ func (c *list) tick(s api.Summary, f Facts) {
 			c.add(Condition{Rank: Degraded, Word: "Provider refuses", Key: "provider/" + h.Name, Why: h.Why})
 		}
 	}
+	c.rotation(s.Rotation)
 	for i, p := range s.Problems {
 		c.add(Condition{Rank: Degraded, Word: "Problem", Key: fmt.Sprint("problem/", i), Why: p})
 	}
 	c.nodes(s, f)
+}
+
+// rotation adds what is replaced, and why that does not go on.
+func (c *list) rotation(r *api.RotationSummary) {
+	if r == nil {
+		return
+	}
+	for i, line := range r.Alarms {
+		why, halted := strings.CutPrefix(line, "rotation halted: ")
+		one := Condition{Rank: Degraded, Word: "Rotation halted", Key: fmt.Sprint("rotation/", i), Why: why}
+		if !halted {
+			one.Word, one.Why = "Rotation refused", strings.Replace(line, " is refused: ", ": ", 1)
+		}
+		c.add(one)
+	}
+	if len(r.Alarms) == 0 && r.Left > 0 {
+		c.add(Condition{Rank: Changing, Word: "Rotating", Key: "rotation", Why: r.Text})
+	}
 }
 
 // nodes adds the nodes that do not serve. Facts has more about those of node health.

@@ -18,8 +18,10 @@ func ClosedWindow(r api.TickRecord, work api.Work) string {
 	}
 	var waits bool
 	switch work {
-	case api.WorkRoll:
-		waits = len(r.Case.Stale) > 0
+	case api.WorkRoll, api.WorkRotate:
+		waits = r.Case.Rotation != nil && slices.ContainsFunc(r.Case.Rotation.Rules, func(rule api.RotationRule) bool {
+			return rule.Left > 0 && rule.Refused == "" && rule.Waits != "" && rule.Waits == r.Case.Closed[work]
+		})
 	case api.WorkScaleIn:
 		barred := slices.ContainsFunc(r.Detail.Kept, func(k api.KeptNode) bool { return k.Why == api.KeptNoScaleIn })
 		waits = barred && r.Detail.Refused == "" && r.Detail.Excess > surge(r)+resource.Slack
@@ -43,12 +45,20 @@ func surge(r api.TickRecord) (sum float64) {
 
 // WindowLines returns one line for each kind of work of a tick that waits for a window.
 func WindowLines(r api.TickRecord) (lines []string) {
-	for _, work := range []api.Work{api.WorkRoll, api.WorkScaleIn} {
+	for _, work := range []api.Work{api.WorkRoll, api.WorkRotate, api.WorkScaleIn} {
 		if why := ClosedWindow(r, work); why != "" {
 			lines = append(lines, why)
 		}
 	}
 	return lines
+}
+
+// RotationLines returns what the rotations of a tick do, and what they wait for.
+func RotationLines(r api.TickRecord) []string {
+	if r.Case == nil || r.Case.Rotation == nil {
+		return nil
+	}
+	return r.Case.Rotation.Lines()
 }
 
 // NeverJoin returns one line for each group whose machines never join, in order of group. It leaves out a group in backoff for

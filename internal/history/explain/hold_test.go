@@ -14,6 +14,7 @@ import (
 func TestWindowLines(t *testing.T) {
 	const roll, scaleIn = "roll waits for window nights", "scale_in waits for window nights"
 	kept := []api.KeptNode{{Why: api.KeptNoScaleIn, Nodes: 2}}
+	rolls := &api.Rotation{Rules: []api.RotationRule{{Left: 1, Waits: roll}}}
 	for _, c := range []struct {
 		name string
 		edit func(*api.TickRecord)
@@ -22,14 +23,14 @@ func TestWindowLines(t *testing.T) {
 		{"nothing to do", func(*api.TickRecord) {}, nil},
 		{"a machine too many", func(r *api.TickRecord) { r.Detail.Kept, r.Detail.Excess = kept, 1 }, []string{scaleIn}},
 		{"a replacement of a marked machine", func(r *api.TickRecord) {
-			r.Detail.Kept, r.Detail.Excess, r.Case.Stale = kept, 1, map[string]int{"a": 1}
+			r.Detail.Kept, r.Detail.Excess, r.Case.Rotation = kept, 1, rolls
 			r.Case.State.Groups = map[string]api.GroupState{"a": {Surge: 1}}
 		}, []string{roll}},
 		{"refused for another cause", func(r *api.TickRecord) {
 			r.Detail.Kept, r.Detail.Excess, r.Detail.Refused = kept, 1, "a node is silent"
 		}, nil},
 		{"both", func(r *api.TickRecord) {
-			r.Detail.Kept, r.Detail.Excess, r.Case.Stale = kept, 1, map[string]int{"a": 1}
+			r.Detail.Kept, r.Detail.Excess, r.Case.Rotation = kept, 1, rolls
 		}, []string{roll, scaleIn}},
 		{"no decision", func(r *api.TickRecord) { r.Detail = nil }, nil},
 	} {

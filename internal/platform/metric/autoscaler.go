@@ -81,6 +81,8 @@ func autoscalerWork() []Metric {
 		{"weir_autoscaler_group_price_missing", Gauge, "groups", list("group"), "1: the prices lack the market of the group. Absent: no price file."},
 		{"weir_autoscaler_group_interruptions", Gauge, "", list("group"), "Expected interruptions of a spot machine of the group in an hour, learned with a half-life of 7 days. Absent: it has no spot machines, or no price file."},
 		{"weir_autoscaler_headroom_places", Gauge, "places", list("headroom", "state"), "Places of a headroom of the pool file: wanted, free on nodes that exist, ordered, or short. Absent: the scheduler does not count them."},
+		{"weir_autoscaler_rotation_machines", Gauge, nodes, list("state"), "Machines of the rotations: left, replaced, or on trial as new machines. Absent: nothing is to be replaced."},
+		{"weir_autoscaler_rotation_stopped", Gauge, "", nil, "1: a rotation halted or was refused, and waits for an operator."},
 		{"weir_autoscaler_nodes", Gauge, nodes, list("state"), "Instances of the pool by the state of their node."},
 		{"weir_autoscaler_drains", Gauge, nodes, list("state"), "Drains in progress, by state."},
 		{"weir_autoscaler_disruption_budget_left", Gauge, nodes, nil, "Nodes that may still be taken out of service. Absent: the pool has no disruption budget."},

@@ -214,6 +214,11 @@ func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
 	for _, line := range explain.OldMarkets(r) {
 		add("%s", line)
 	}
+	if r.Case != nil {
+		for _, line := range r.Case.Rotation.Alarms() {
+			add("%s", line)
+		}
+	}
 	if r.Detail != nil && r.Result != nil && r.Case != nil {
 		warnOfDecision(s, r.At, *r.Case, *r.Result, *r.Detail)
 	}

@@ -64,6 +64,15 @@ func TestStates(t *testing.T) {
 			"Machines never join: group spot-a does not grow for 33 min"},
 		{"headroom short", hold(api.DirectionUp, api.HoldHeadroom, "spare", "headroom spare: 0 of 2 places free"), condition.Facts{}, 0,
 			"Headroom short: headroom spare: 0 of 2 places free for 33 min"},
+		{"a rotation", func(s *api.Summary) {
+			s.Rotation = &api.RotationSummary{Left: 4, Text: "rotation of age>30d: 4 of 10 machines are left"}
+		}, condition.Facts{}, 0, "Rotating: rotation of age>30d: 4 of 10 machines are left"},
+		{"a rotation halted", func(s *api.Summary) {
+			s.Rotation = &api.RotationSummary{Left: 4, Alarms: []string{"rotation halted: the new machine i-1 failed"}}
+		}, condition.Facts{}, 0, "Rotation halted: the new machine i-1 failed for 33 min"},
+		{"a rotation refused", func(s *api.Summary) {
+			s.Rotation = &api.RotationSummary{Alarms: []string{"rotation of image!=ami-2 is refused: i-1 matches too"}}
+		}, condition.Facts{}, 0, "Rotation refused: rotation of image!=ami-2: i-1 matches too for 33 min"},
 		{"a roll waits", hold(api.DirectionUp, api.HoldWindow, "roll", "roll waits for window nights"), condition.Facts{}, 0,
 			"Waits for a window: roll waits for window nights"},
 		{"scale-in blocked", hold(api.DirectionDown, api.HoldBreaker, "node health", "3 nodes are unhealthy"), condition.Facts{}, 0,

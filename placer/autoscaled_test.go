@@ -51,6 +51,8 @@ type autoscaled struct {
 	changed   []string // of the latest tick
 	bySize    bool     // weights are in proportion to sizes
 	joined    int      // machines; on each tenth, another process has a port
+	gpus      bool     // the signal requests GPUs too
+	timed     func(func())
 }
 
 // sizedGroup is a group of the provider with the size of its next machines.
@@ -197,7 +199,11 @@ func (s signalOf) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Respo
 			sum = sum.Add(p.Footprint.Scale(s.w.pending))
 		}
 	}
-	return sigproto.Response{Resources: sigproto.Resources{CPUs: new(sum[0]), Mem: new(sum[1])}, Verdict: sigproto.VerdictValue}, nil
+	requested := sigproto.Resources{CPUs: new(sum[0]), Mem: new(sum[1])}
+	if s.w.gpus {
+		requested.GPUs = new(sum[resource.GPUs])
+	}
+	return sigproto.Response{Resources: requested, Verdict: sigproto.VerdictValue}, nil
 }
 func (signalOf) Close() error { return nil }
 
@@ -263,9 +269,11 @@ func (w *autoscaled) step() {
 		w.publishSized()
 		w.schedule()
 	}
-	if err := w.loop.Tick(context.Background(), w.now); err != nil {
-		w.problem("%v", err)
-	}
+	w.measured(func() {
+		if err := w.loop.Tick(context.Background(), w.now); err != nil {
+			w.problem("%v", err)
+		}
+	})
 	for _, a := range w.last.Actions {
 		if n := w.nodes[a.Node]; a.Op == api.OpRemove && n != nil && len(n.copies) > 0 && w.last.State.PlacesAnswered && (w.silent || !slices.Contains(w.last.Case.Places.Leave, a.Node)) {
 			w.problem("node %s is removed, and its %d copies have no other place", a.Node, len(n.copies))
@@ -275,6 +283,15 @@ func (w *autoscaled) step() {
 	if w.last.Failed != "" {
 		w.problem("the tick failed: %s", w.last.Failed)
 	}
+}
+
+// measured runs a step of the placer or the autoscaler.
+func (w *autoscaled) measured(run func()) {
+	if w.timed == nil {
+		run()
+		return
+	}
+	w.timed(run)
 }
 
 // move advances the machines. A machine that ends has no copies, except after a crash, or if it is forced at its deadline and the
@@ -345,7 +362,8 @@ func (w *autoscaled) publishSized() {
 
 // schedule carries out what the placer requests.
 func (w *autoscaled) schedule() {
-	actions := w.c.act(w.now)
+	var actions []action
+	w.measured(func() { actions = w.c.act(w.now) })
 	for _, a := range (durable{w.c}).takeChanged() {
 		if w.sim.saved[a.App] = a; a.Empty() {
 			delete(w.sim.saved, a.App)

@@ -203,3 +203,18 @@ func TestStoppedApplication(t *testing.T) {
 		t.Errorf("printed\n%s\nwant that it is stopped", out.String())
 	}
 }
+
+// A row that no harmonizer reads is written with one warning.
+func TestWarnsWithoutHarmonizer(t *testing.T) {
+	t.Parallel()
+	cli, b, _ := newFiles(t)
+	var warned strings.Builder
+	cli.Stderr = &warned
+	row := api.App{Name: "web", Pool: "p", Instances: 1, Command: "run"}
+	pools := readPools(t.Context(), b, cli.commands)
+	pools.warn(row, false)
+	pools.warn(row, false)
+	if got := strings.Count(warned.String(), "weir: warning: no harmonizer runs: nothing starts"); got != 1 {
+		t.Errorf("warned\n%s\nwant one line that no harmonizer runs", warned.String())
+	}
+}

@@ -52,7 +52,9 @@ type PoolStatus struct {
 	// Health is the first page of "weir node status", if the pool has a policy.
 	Health *HealthStatus `json:"health,omitempty"`
 
-	Unknown error `json:"-"` // the cluster has no such pool
+	// Stopped are the applications of Counts that are stopped by their row, as far as the harmonizer reports them.
+	Stopped []string `json:"-"`
+	Unknown error    `json:"-"` // the cluster has no such pool
 }
 
 // Newest returns the tick with the newest known size of the pool; nil without one.

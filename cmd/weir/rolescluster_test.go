@@ -228,7 +228,7 @@ func orderRows(node string) []roleRow {
 		{"app set api --instances 1 --command true", 0, "api: 1 instance "}, {"app logs web", 0, "begun"}, {"app retry web", 0, "web"},
 		{"app scale api 1", 0, "api: 1 instance "}, {"app restart api", 0, "api: 1 instance "}, {"app rollback api", 0, "api: 1 instance "},
 		{"app apply -f testdata/apps-web.yaml", 0, "job: created"}, {"app delete job", 0, "job: deleted"},
-		{"app stop api", 0, "api: 1 instance "}, {"app start api", 0, "api: 1 instance "},
+		{"app stop api", 0, "api: stopped "}, {"app start api", 0, "api: 1 instance "},
 		{"harmonizer release", 0, "nothing is held"}, {"metrics put --app web load=3", 0, "1 values written"},
 		{"metrics import testdata/metrics.lp", 0, "values written"},
 		{"offset 1 --for 1h", 0, "offset of +1"}, {"offset 0", 0, ""},

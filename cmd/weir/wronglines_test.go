@@ -54,6 +54,7 @@ func wrongFlags() []wrongInput {
 		{"status --log-format xml", nil, 2, `"xml"`, "--log-format", "want text or json"},
 		{"node policy check --from heat", map[string]string{"local/default.yaml": ""}, 2, `"heat"`, "--from", "want weir or senlin"},
 		{"pool target 5 --clear", nil, 2, "give a target, or --clear", "weir pool target", "give"},
+		{"pool offset 5 --clear", nil, 2, "give a weight, or --clear", "weir pool offset", "give"},
 		{"pool mark-stale red --all", nil, 2, "requires groups", "weir pool mark-stale", "or --all"},
 		{"pool roll --stop --status", nil, 2, "two of", "--status", "give one of them"},
 		{"pool roll --stop --dry-run", nil, 2, "two of", "--dry-run", "give one of them"},

@@ -36,7 +36,7 @@ func (b *bus) complete() (bool, string) {
 	case !b.up:
 		return false, "known state: the bus is down"
 	case !b.fresh:
-		return false, "known state: the bus is up for less than a heartbeat period"
+		return false, "known state: the harmonizer is on the bus for less than a heartbeat period"
 	case len(b.awaited) > 0:
 		return false, fmt.Sprintf("known state: %d earlier nodes have not sent a heartbeat yet", len(b.awaited))
 	}

@@ -123,7 +123,7 @@ func (c *Client) request(ctx context.Context, subject string, data []byte) ([]by
 		return nil, fmt.Errorf("%w (cluster %s)", ErrNoStore, c.cluster)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the metrics store does not answer in time: %w; check its process (\"weir metrics serve\") and at its log: it starts, hangs or is halted", err)
+		return nil, fmt.Errorf("the metrics store does not answer in time: %w; check its process (\"weir metrics serve\") and its log: it starts, hangs or is halted", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("request to the metrics store: %w", err)

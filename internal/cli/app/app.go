@@ -133,7 +133,7 @@ writes.`,
 	f.StringVar(&want.Release, "release", "", "NAMESPACE/NAME@VERSION in the bucket, whose files the command finds in $WEIR_RELEASE_DIR; empty: none")
 	f.BoolVar(&checks.strict, "strict", false, "write nothing if no machine of the pool can hold an instance")
 	checks.bind(cmd)
-	f.BoolVar(&wait, "wait", false, "show the update until all instances are ready, or it halts")
+	f.BoolVar(&wait, "wait", false, "show the update until all instances are ready, or have ended if it is stopped, or it halts")
 	flags.bind(f)
 	return cmd
 }
@@ -312,7 +312,11 @@ func (cli *commands) workOf(ctx context.Context, b *bus.Bus, rows []api.App) map
 func (cli *commands) printApps(rows []api.App, work map[string]string) {
 	var out [][]string
 	for _, r := range rows {
-		out = append(out, []string{r.Name, r.Pool, cmp.Or(work[r.Name], fmt.Sprint(r.Instances)), explain.Quantity(r.CPUs),
+		instances := cmp.Or(work[r.Name], fmt.Sprint(r.Instances))
+		if r.State == api.AppStopped {
+			instances += ", stopped"
+		}
+		out = append(out, []string{r.Name, r.Pool, instances, explain.Quantity(r.CPUs),
 			explain.Quantity(r.Mem), explain.Quantity(r.Disk), r.Version, r.Command})
 	}
 	cli.PrintTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)

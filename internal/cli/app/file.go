@@ -265,7 +265,10 @@ func (c appChange) line() string {
 	return fmt.Sprintf("%s: %s", c.App, c.Change)
 }
 
-// instancesLine returns "2 instances of version 1a9c03f2 in pool default".
+// instancesLine returns "2 instances of version 1a9c03f2 in pool default", or that the application is stopped.
 func instancesLine(row api.App) string {
+	if row.State == api.AppStopped {
+		return fmt.Sprintf("stopped (%s of version %s in pool %s when started)", condition.Count(row.Instances, "instance"), row.Version, row.Pool)
+	}
 	return fmt.Sprintf("%s of version %s in pool %s", condition.Count(row.Instances, "instance"), row.Version, row.Pool)
 }

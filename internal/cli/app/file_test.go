@@ -172,3 +172,49 @@ func TestAppliedRow(t *testing.T) {
 		})
 	}
 }
+
+// A stopped application is named as such, and has ended when no instance is left.
+func TestStoppedApplication(t *testing.T) {
+	row := api.App{Name: "web", Pool: "p", Instances: 2, Version: "v1", State: api.AppStopped}
+	if got, want := instancesLine(row), "stopped (2 instances of version v1 in pool p when started)"; got != want {
+		t.Errorf("instancesLine = %q, want %q", got, want)
+	}
+	e := api.AppExplanation{AppSummary: api.AppSummary{Name: "web", Pool: "p", State: api.AppStarted, Count: api.AppCount{Expected: 2}}}
+	for _, tt := range []struct {
+		state api.AppState
+		extra int
+		line  string
+		ended bool
+	}{
+		{api.AppStarted, 0, "web: stopped, 0 instances left", false}, // the harmonizer has not read the row
+		{api.AppStopped, 1, "web: stopped, 1 instance left", false},
+		{api.AppStopped, 0, "web: stopped, 0 instances left", true},
+	} {
+		e.State, e.Count.Extra = tt.state, tt.extra
+		if line, ended, err := progressOf(e, row); line != tt.line || ended != tt.ended || err != nil {
+			t.Errorf("progressOf = %q, %v, %v, want %q, %v", line, ended, err, tt.line, tt.ended)
+		}
+	}
+	var out strings.Builder
+	cli := &commands{&connect.CLI{Root: &command.Root{Stdout: &out}}}
+	cli.printApps([]api.App{row}, nil)
+	cli.printHead(e.AppSummary)
+	if !strings.Contains(out.String(), " 2, stopped ") || !strings.HasSuffix(out.String(), " 0 extra, stopped\n") {
+		t.Errorf("printed\n%s\nwant that it is stopped", out.String())
+	}
+}
+
+// A row that no harmonizer reads is written with one warning.
+func TestWarnsWithoutHarmonizer(t *testing.T) {
+	t.Parallel()
+	cli, b, _ := newFiles(t)
+	var warned strings.Builder
+	cli.Stderr = &warned
+	row := api.App{Name: "web", Pool: "p", Instances: 1, Command: "run"}
+	pools := readPools(t.Context(), b, cli.commands)
+	pools.warn(row, false)
+	pools.warn(row, false)
+	if got := strings.Count(warned.String(), "weir: warning: no harmonizer runs: nothing starts"); got != 1 {
+		t.Errorf("warned\n%s\nwant one line that no harmonizer runs", warned.String())
+	}
+}

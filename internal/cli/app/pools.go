@@ -22,6 +22,8 @@ type poolFacts struct {
 	pools map[string]pool
 
 	warned map[string]bool // pools
+	// away: no harmonizer reads the rows. The warning is printed once.
+	away bool
 }
 
 // pool is what a command reads of a pool.
@@ -37,6 +39,8 @@ type pool struct {
 }
 
 func readPools(ctx context.Context, b *bus.Bus, cli *commands) *poolFacts {
+	_, err := view.Harmonizer(ctx, b, cli.Cluster, api.HarmonizerQuery{Totals: true})
+	_, away := errors.AsType[*view.AbsentError](err)
 	return &poolFacts{cli, func(name string) pool {
 		pending := cli.pending(ctx, b, name)
 		p := pool{sizes: pending.Sizes}
@@ -56,7 +60,7 @@ func readPools(ctx context.Context, b *bus.Bus, cli *commands) *poolFacts {
 			p.kinds, p.unknown = kindsOf(last)
 		}
 		return p
-	}, map[string]pool{}, map[string]bool{}}
+	}, map[string]pool{}, map[string]bool{}, away}
 }
 
 // of returns the facts of a pool.
@@ -95,9 +99,14 @@ func (f *poolFacts) refuses(row api.App) string {
 	return ""
 }
 
-// warn prints why no machine of its pool can hold an instance of the application, and the unknown facts of the pool.
+// warn prints why no machine of its pool can hold an instance of the application, that no harmonizer runs, and the unknown facts of
+// the pool.
 func (f *poolFacts) warn(row api.App, strict bool) {
 	warn := func(format string, args ...any) { fmt.Fprintf(f.Stderr, "weir: warning: "+format+"\n", args...) }
+	if f.away {
+		f.away = false
+		warn("no harmonizer runs: nothing starts or stops; start \"weir harmonizer\", or \"weir up\"")
+	}
 	p := f.of(row.Pool)
 	if !f.warned[row.Pool] {
 		f.warned[row.Pool] = true

@@ -118,7 +118,7 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 			terminal.Problem(cli.Stdout, view.FailedLine(one.Name, n))
 		}
 		rows = append(rows, []string{one.Name, cell.OrDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
-			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), one.Problem})
+			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), cmp.Or(one.Problem, stoppedWord(one.State))})
 		if last := &rows[len(rows)-1]; work {
 			*last = slices.Insert(*last, len(*last)-1, doneCell(one))
 		}
@@ -129,6 +129,14 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 	}
 	cli.PrintTable(head, rows)
 	return nil
+}
+
+// stoppedWord returns "stopped" for an application that should not run.
+func stoppedWord(s api.AppState) string {
+	if s == api.AppStopped {
+		return "stopped"
+	}
+	return ""
 }
 
 // doneCell returns how far the work of an application is; "-" if it has no end.
@@ -218,6 +226,9 @@ func (cli *commands) printHead(s api.AppSummary) {
 		s.Name, n.Expected, n.Running, n.Missing, n.Crashed, n.Flapping, n.Extra)
 	if s.OneShot {
 		fmt.Fprintf(cli.Stdout, ", %s", view.WorkOf(n))
+	}
+	if word := stoppedWord(s.State); word != "" {
+		fmt.Fprintf(cli.Stdout, ", %s", word)
 	}
 	fmt.Fprintln(cli.Stdout)
 	if n.Failed > 0 {

@@ -81,7 +81,7 @@ time, and an instance ends when the new one on its index is ready.`,
 		},
 		{
 			use: "stop NAME", short: "Stop all instances of an application, and keep its row",
-			example: "  weir app stop web", args: name,
+			example: "  weir app stop web --wait", args: name,
 			of: func(_ context.Context, _ *bus.Bus, row *api.App, _ []string) error {
 				row.State = api.AppStopped
 				return nil
@@ -126,14 +126,14 @@ func (cli verbs) changeCommand(c change) *cobra.Command {
 					return err
 				}
 				row = withVersion(old, row, time.Now())
-				if err := cli.write(ctx, b, old, row, revision, checks); err != nil || !wait || row.State == api.AppStopped {
+				if err := cli.write(ctx, b, old, row, revision, checks); err != nil || !wait {
 					return err
 				}
 				return waitReady(cmd.Context(), b, cli.commands, row)
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&wait, "wait", false, "show the progress until all instances are ready, or an update halts")
+	cmd.Flags().BoolVar(&wait, "wait", false, "show the progress until all instances are ready, or have ended if it is stopped, or an update halts")
 	if c.grows {
 		checks.bind(cmd)
 	}

@@ -37,6 +37,7 @@ func verbs() map[string]verb {
 	end := anyOf("pool drain", "node recover")
 	repair := anyOf("node recover")
 	cordon := verb{note: "no command cordons a node without draining it", use: []string{"pool drain", "node pause"}}
+	keepsRunning := verb{note: "bootstrap keeps the signals of the pool file running", use: []string{"signal restart", "config show"}}
 	all := map[string]verb{
 		"apply": one("app apply"), "logs": one("app logs"), "log": one("app logs"), "drain": one("pool drain"), "node drain": one("pool drain"),
 		"stop": one("app stop"), "start": one("app start"), "rollback": one("app rollback"), "retry": one("app retry"), "crashes": one("app crashes"),
@@ -56,13 +57,17 @@ func verbs() map[string]verb {
 		"cluster": anyOf("pool list", "doctor", "context list"), "login": anyOf("context use", "doctor"), "undo": anyOf("app rollback", "resume"),
 		"upgrade": verb{note: "weir does not upgrade itself: its package does", use: []string{"version", "doctor"}},
 
+		"aws": verb{note: "\"weir-local aws\" tries pools on AWS without AWS"},
+
 		"node rm": end, "node delete": end, "node remove": end, "node terminate": end, "node kill": end,
 		"node restart": repair, "node reboot": repair, "node replace": repair, "node repair": repair, "node logs": anyOf("app logs", "node evidence"), "node top": anyOf("node list --watch"),
 		"node add": capacity, "node create": capacity, "node scale": capacity,
 		"pool scale": capacity, "pool resize": capacity, "pool set": capacity, "pool create": poolFile, "pool add": poolFile, "pool edit": poolFile, "pool delete": poolFile, "pool rm": poolFile, "pool remove": poolFile,
 		"pool nodes": anyOf("node list"), "pool restart": anyOf("pool roll"), "pool replace": anyOf("pool roll"),
 		"app edit": anyOf("app set", "app apply"), "app run": anyOf("app set"), "app deploy": anyOf("app set", "app apply"), "app kill": anyOf("app stop", "app restart"), "app pause": anyOf("app stop", "pause"), "app top": anyOf("app status --watch"),
-		"release rm": anyOf("release yank"), "release delete": anyOf("release yank"), "release remove": anyOf("release yank"), "release push": anyOf("release publish"), "release create": anyOf("release publish"), "release pull": anyOf("release fetch"),
+		"signal stop": keepsRunning, "signal kill": keepsRunning, "signal start": keepsRunning,
+		"release unyank": verb{note: "a yank is permanent: publish a new version instead", use: []string{"release publish"}},
+		"release rm":     anyOf("release yank"), "release delete": anyOf("release yank"), "release remove": anyOf("release yank"), "release push": anyOf("release publish"), "release create": anyOf("release publish"), "release pull": anyOf("release fetch"),
 		"config set": poolFile, "config edit": poolFile, "config use-context": anyOf("context use"), "config get-contexts": anyOf("context list"),
 		"context create": anyOf("context show"), "context add": anyOf("context show"), "metrics list": anyOf("metrics get"), "signal create": anyOf("signal init", "release publish"), "signal add": anyOf("signal init", "release publish"),
 	}
@@ -206,7 +211,7 @@ func instead(group *cobra.Command, args []string) error {
 		v.use = []string{v.runs}
 	}
 	if !known {
-		v.use = elsewhere(root, word)
+		v.use = elsewhere(group, word)
 	}
 	var rows []string
 	for _, path := range v.use {
@@ -220,25 +225,32 @@ func instead(group *cobra.Command, args []string) error {
 		}
 		rows = append(rows, fmt.Sprintf("\n  %s: %s", line, c.Short))
 	}
-	if len(rows) == 0 {
+	if len(rows) == 0 && (v.note == "" || len(v.use) > 0) {
 		return nil
 	}
 	text := fmt.Sprintf("%s has no command %q", group.CommandPath(), args[0])
 	if v.note != "" {
 		text += ": " + v.note
 	}
-	if len(rows) == 1 {
+	switch len(rows) {
+	case 0:
+	case 1:
 		text += "; use this command:"
-	} else {
+	default:
 		text += "; use one of these commands:"
 	}
 	return usage.New(fmt.Errorf("%s%s\nSee %q", text, strings.Join(rows, ""), group.CommandPath()+" --help"))
 }
 
-// elsewhere returns the paths of the commands of a name in all groups, or at the root.
-func elsewhere(root *cobra.Command, word string) (paths []string) {
+// elsewhere returns the paths of the commands of a name at the root, or for a word at the root in all groups. After the name of a group the
+// commands of other groups are not meant: "signal stop" is not "app stop".
+func elsewhere(in *cobra.Command, word string) (paths []string) {
+	root := in.Root()
 	if c := below(root, word); c != nil && c.IsAvailableCommand() {
 		return []string{c.Name()}
+	}
+	if in != root {
+		return nil
 	}
 	for _, group := range root.Commands() {
 		if c := below(group, word); c != nil && c.IsAvailableCommand() && group.Name() != "completion" {

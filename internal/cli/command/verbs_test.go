@@ -60,7 +60,7 @@ func TestWordsOfOtherTools(t *testing.T) {
 			t.Errorf("%q is run as %q (%v), want %q", line, got, err, want)
 		}
 	}
-	for _, line := range []string{"scale web 5", "top", "bogus", "node bogus --help"} {
+	for _, line := range []string{"scale web 5", "top", "bogus", "node bogus --help", "pool get", "aws list"} {
 		if got, err := translate(tree(), strings.Fields(line)); err == nil || ExitCode(err) != ExitUsage {
 			t.Errorf("%q is run as %q (%v), want a usage error", line, got, err)
 		}

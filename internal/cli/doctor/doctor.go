@@ -29,6 +29,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
 
@@ -72,6 +73,8 @@ type Site struct {
 	// Status is bootstrap's response; nil without one, then Silent is the error. With Bus, Examine requests it.
 	Status *api.BootstrapStatus
 	Silent error
+	// Late is since when the pool has no tick, or its autoscaler hangs; empty: neither is known. With Bus, Examine reads it.
+	Late string
 }
 
 // Examine runs all checks in order, and calls report with each finding as soon as it is known. Before a check it calls
@@ -111,6 +114,7 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 		s.Silent = errNoServer
 	}
 	run("bootstrap", running)
+	run("ticks", ticking)
 	run("signal users", signalUsers)
 	run("signal limits", signalLimits)
 	run("secret files", secretFiles)
@@ -141,6 +145,7 @@ func (s *Site) overBus(ctx context.Context, x *busExam, report func(Finding), pr
 			status, err := view.Bootstrap(ctx, b, x.Cluster, x.Pool)
 			if s.Silent = err; err == nil {
 				s.Status = &status
+				s.Late = lateOf(ctx, b, x, status)
 			}
 		})
 		for i := range parts {
@@ -225,6 +230,26 @@ func running(s Site) []Finding {
 		return []Finding{{Result: Failed, Detail: "bootstrap rejected the files: " + s.Status.Refused, Fix: "correct the files; bootstrap reloads them after a change"}}
 	}
 	return []Finding{{Result: OK, Detail: fmt.Sprintf("process %d", s.Status.PID)}}
+}
+
+// lateOf returns Site.Late by the last tick of the pool. Without the right to read it, or without a tick, it is empty.
+func lateOf(ctx context.Context, b *bus.Bus, x *busExam, status api.BootstrapStatus) string {
+	if !x.role.may("$JS.API.STREAM.INFO." + names.LedgerStream(x.Cluster, x.Pool)) {
+		return ""
+	}
+	r, err := view.Last(ctx, b, x.Cluster, x.Pool)
+	if err != nil {
+		return ""
+	}
+	return view.Silence(time.Now(), r, &status.Autoscaler)
+}
+
+// ticking reports a pool that nothing controls.
+func ticking(s Site) []Finding {
+	if s.Late == "" {
+		return nil
+	}
+	return []Finding{{Result: Failed, Detail: s.Late, Fix: "see the log of the autoscaler, and end it if it hangs: bootstrap starts it again"}}
 }
 
 // signalUsers reports signals that can read bootstrap's files.

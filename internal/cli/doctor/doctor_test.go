@@ -57,6 +57,7 @@ func TestExamine(t *testing.T) {
 		{"no pool on this host", "configuration", Site{Configs: "/etc/weir", Absent: true, Silent: silent}, Note, "only the host of bootstrap needs", "on that host"},
 		{"nothing on this host", "configuration", Site{Configs: "/etc/weir", Absent: true, Plain: true, Silent: silent}, Failed, "no pool is configured on this host", `"weir up"`},
 		{"no keys on this host", "secret files", Site{Absent: true, Silent: silent}, OK, "no file with keys is named", ""},
+		{"no tick", "ticks", Site{Status: statusOf(own), Late: "no tick since 01:46:35, 1m ago"}, Failed, "no tick since 01:46:35", "the log of the autoscaler"},
 		{"bootstrap runs", "bootstrap", Site{Status: statusOf(own)}, OK, "process 7", ""},
 		{"bootstrap is silent", "bootstrap", Site{Silent: silent}, Failed, "no bootstrap runs here", "weir bootstrap"},
 		{"bootstrap refuses", "bootstrap", Site{Status: &api.BootstrapStatus{Refused: "line 3"}}, Failed, "line 3", "correct the files"},

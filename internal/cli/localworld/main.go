@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -17,8 +18,8 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	command.NameProcess(os.Args[0])
 	root := &command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	top := root.Command()
-	if len(args) > 0 && args[0] == "aws" {
-		top.Use = "weir-local" // people type this name only there
+	if len(args) == 0 || args[0] == "aws" || filepath.Base(os.Args[0]) == "weir-local" {
+		top.Use = "weir-local" // "weir" replaces itself with this program under its own name
 	}
 	metrics := &cobra.Command{Use: "metrics", Short: "Run the embedded metrics store", Args: command.Group, RunE: command.Help}
 	metrics.AddCommand(command.MetricsServe(func(ctx context.Context, o command.MetricsOptions) error { return ServeMetrics(ctx, root, o) }))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 )
 
 func TestTerminalThatIsNotRead(t *testing.T) {
@@ -80,5 +82,16 @@ func TestTickLines(t *testing.T) {
 	wantLive := []string{"04:25:21 1 tick without a change", "04:25:23 2 ticks without a change", "04:25:27 1 tick without a change"}
 	if !slices.Equal(live, wantLive) {
 		t.Errorf("live lines %s, want %s", strings.Join(live, "; "), strings.Join(wantLive, "; "))
+	}
+}
+
+// The line "ready" has what another terminal needs to find the data folder.
+func TestExportOfDataFolder(t *testing.T) {
+	for data, want := range map[string]string{"": "", "it's": `export WEIR_DATA='/tmp/it'\''s'; `} {
+		u := &up{Root: &command.Root{}, data: "/tmp/" + data}
+		u.Data = data
+		if got := u.export(); got != want {
+			t.Errorf("for --data %q: %q, want %q", data, got, want)
+		}
 	}
 }

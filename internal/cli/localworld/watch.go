@@ -45,6 +45,14 @@ func (t *tickLines) tick(line string) {
 // repeat makes the next tick a line of its own.
 func (t *tickLines) repeat() { t.last = "" }
 
+// export returns the command that another terminal needs first, to find a data folder that is not the default one; empty: none.
+func (u *up) export() string {
+	if u.Data == "" {
+		return ""
+	}
+	return "export WEIR_DATA='" + strings.ReplaceAll(u.data, "'", `'\''`) + "'; "
+}
+
 // watch returns the part that prints the ticks. It subscribes at once, so that the first tick is printed.
 func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 	ledger, err := state.OpenLedger(ctx, u.bus.JetStream(), u.Cluster, u.Pool)
@@ -100,8 +108,8 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				silence.Reset(liveness.OverdueAfter(max(r.Every, r.Took)))
 				if !ready && r.Failed == "" {
 					ready = true
-					fmt.Fprintf(u.Stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",
-						time.Since(u.began).Seconds(), u.logFile.path)
+					fmt.Fprintf(u.Stdout, "ready in %.1fs; in another terminal: %sweir status, weir explain, weir app set --help; log in %s\n",
+						time.Since(u.began).Seconds(), u.export(), u.logFile.path)
 				}
 				lines.tick(explain.Line(r, now))
 			}

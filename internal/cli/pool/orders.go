@@ -137,23 +137,35 @@ func (cli *commands) resumeCommand() *cobra.Command {
 
 func (cli *commands) offsetCommand() *cobra.Command {
 	var n noteFlags
+	var clear bool
 	cmd := &cobra.Command{
 		Use:   "offset [POOL] [WEIGHT]",
 		Short: "Add a weight to the target of a pool for a limited time",
 		Long: `Add a weight to the target of a pool for a limited time, for example before an event.
 The weight may be negative (write "--" before it). The limits of the pool apply. When
-the offset ends, exactly the added weight is removed. 0 ends the offset. Without
+the offset ends, exactly the added weight is removed. 0 or --clear ends the offset. Without
 WEIGHT the command shows it.
 
-` + fmt.Sprintf(command.PoolRule, "weight"),
+` + fmt.Sprintf(command.PoolRule, "weight") + ` With --clear it is the pool.`,
 		Example: `  weir offset 20 --for 3h --why "the sale begins"
   weir offset web 20
   weir offset --for 1h -- -5
-  weir offset 0
+  weir offset web --clear
   weir offset`,
-		Args: cli.PoolThen("weight"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if !clear {
+				return cli.PoolThen("weight")(cmd, args)
+			}
+			if len(args) > 1 || len(args) == 1 && isTarget(args[0]) {
+				return usage.New(fmt.Errorf("%s: give a weight, or --clear", cmd.CommandPath()))
+			}
+			return cli.PoolArg(cmd, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args = command.LastOf(args)
+			if clear {
+				args = []string{"0"}
+			}
 			note, err := n.note()
 			if err != nil {
 				return err
@@ -190,6 +202,7 @@ WEIGHT the command shows it.
 	}
 	n.add(cmd, view.OffsetFor)
 	cli.OutputFlag(cmd)
+	cmd.Flags().BoolVar(&clear, "clear", false, "remove the offset")
 	return cmd
 }
 

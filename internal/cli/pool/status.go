@@ -67,7 +67,7 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 	}
 	if s.Counts != nil {
 		fmt.Fprintln(cli.Stdout)
-		cli.printCounts(*s.Counts)
+		cli.printCounts(*s.Counts, s.Stopped)
 	}
 	return nil
 }
@@ -130,11 +130,16 @@ func bound(n int) string {
 	return fmt.Sprint(n)
 }
 
-func (cli *statusCommands) printCounts(c api.InstanceCounts) {
+// printCounts prints the counts of each application, and which ones are stopped.
+func (cli *statusCommands) printCounts(c api.InstanceCounts, stopped []string) {
 	var rows [][]string
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		n := c.Apps[name]
-		rows = append(rows, []string{name, fmt.Sprint(n.Expected), fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
+		expected := fmt.Sprint(n.Expected)
+		if slices.Contains(stopped, name) {
+			expected += ", stopped"
+		}
+		rows = append(rows, []string{name, expected, fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
 	if rows == nil {
 		fmt.Fprintln(cli.Stdout, "No applications yet. Add one: weir app set NAME --instances 1 --command ...")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"aead.dev/minisign"
@@ -15,7 +16,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/progress"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
@@ -60,7 +63,7 @@ The command detects whether a Go program is a plugin. For other programs, set --
 			if _, err := os.Stat(args[1]); err != nil {
 				return usage.New(fmt.Errorf("%w: name a file or a folder", err))
 			}
-			bucket, _, err := cli.Bucket(cmd.Context())
+			bucket, service, err := cli.Bucket(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -79,6 +82,9 @@ The command detects whether a Go program is a plugin. For other programs, set --
 				signed = "signed by key " + keyfile.FormatID(source.Key.ID())
 			}
 			fmt.Fprintf(cli.Stdout, "%s for %s: %s, sha256 %s, %s, at %s\n", ref, p, cell.Bytes(m.Object.Size), m.Object.SHA256, signed, bucket.URL(""))
+			if why := refusedBy(service, source.Key); why != "" {
+				fmt.Fprintf(cli.Stderr, "weir: warning: each host with this weir.yaml refuses the release: %s\n", why)
+			}
 			return nil
 		},
 	}
@@ -88,6 +94,21 @@ The command detects whether a Go program is a plugin. For other programs, set --
 	f.StringVar(&kind, "kind", "", "plugin: the program serves the control protocol (default: detected)")
 	f.StringVar(&platform, "platform", platform, "platform that it runs on, OS-ARCH")
 	return cmd
+}
+
+// refusedBy returns why a host with the service file refuses a release with this signature; nil: without one. It is empty if the host
+// accepts it.
+func refusedBy(service config.Service, key *minisign.PrivateKey) string {
+	trust, err := signalbucket.TrustOf(service)
+	switch {
+	case err != nil:
+		return err.Error()
+	case key == nil && trust.Required:
+		return "releases.trusted_keys requires a signature; publish with --sign-key"
+	case key != nil && len(trust.Keys) > 0 && !slices.ContainsFunc(trust.Keys, func(k minisign.PublicKey) bool { return k.ID() == key.ID() }):
+		return fmt.Sprintf("releases.trusted_keys lacks key %s", keyfile.FormatID(key.ID()))
+	}
+	return ""
 }
 
 // passwordOfEnv reads the password of a private key from the environment, because other

@@ -65,7 +65,8 @@ func (cli *commands) init(ctx context.Context, path string, f flags) error {
 	if err != nil {
 		return err
 	}
-	pool, err := filepath.Abs(filepath.Join(cli.ConfigDir(), cli.Cluster, cli.Pool+".yaml"))
+	configs, _ := cli.RunningConfigs()
+	pool, err := filepath.Abs(filepath.Join(configs, cli.Cluster, cli.Pool+".yaml"))
 	if err != nil {
 		return err
 	}

@@ -90,8 +90,10 @@ func needText(s api.Summary) string {
 // unitOf returns how weights are printed: as machines if each machine of the pool has a weight of 1.
 func unitOf(s api.Summary) func(x float64) string {
 	machines := 0
-	for _, n := range s.NodeCounts {
-		machines += n
+	for state, n := range s.NodeCounts {
+		if state != string(api.InstanceTerminating) { // its weight does not exist any more
+			machines += n
+		}
 	}
 	if len(s.NodeCounts) > 0 && float64(machines) != s.Exists {
 		return func(x float64) string { return "a weight of " + number(x) }

@@ -44,6 +44,7 @@ func TestSentence(t *testing.T) {
 		"from nothing": {tick(3, 0, 3, 2, func(s *api.Summary) { s.Groups = nil }), Facts{}, "Apps need 3 machines: grows from 0 to 3. 2 of 3 joined."},
 		"shrinks":      {tick(2.5, 6, 3, 6, leave), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 3. Next: 2 machines leave (i-1, i-2: scaling down) in 40 s at the latest."},
 		"cooldown":     {tick(2.5, 6, 6, 6, hold(api.DirectionDown, api.HoldCooldown, "down", "changed 20s ago, not lowered for 5m0s")), Facts{}, "Apps need 2.5 machines: stays 6, held: changed 20s ago, not lowered for 5m0s."},
+		"some end":     {tick(3.38, 4, 4, 4, func(s *api.Summary) { s.NodeCounts["terminating"] = 2 }), Facts{}, "Apps need 3.38 machines: stays 4."},
 		"weights":      {tick(8.5, 9, 9, 9, func(s *api.Summary) { s.NodeCounts = map[string]int{"running": 3}; s.Limits.Max = nil }), Facts{}, "Apps need a weight of 8.5: stays 9."},
 		"pinned, held": {tick(5, 5, 5, 5, hold(api.DirectionDown, api.HoldInNodes, "nodes", "web/2 has no other place"), func(s *api.Summary) { s.Pinned = new(3.0) }), Facts{}, "Apps need 5 machines, an operator pinned 3: stays 5, held: web/2 has no other place."},
 		"at minimum":   {tick(0.5, 2, 2, 2, hold(api.DirectionDown, api.HoldInNodes, "nodes", "web/2 has no other place")), Facts{}, "Apps need 0.5 machines, min_capacity keeps 2: stays 2."},

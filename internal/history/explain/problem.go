@@ -60,8 +60,12 @@ func Group(now time.Time, q api.GroupBackoff) string {
 	if q.KeepsTarget {
 		follows = "its target stays as it is until then"
 	}
-	return fmt.Sprintf("group %s is in backoff%s, after %s in a row: %s; it is tried again at %s, in %s, and %s",
-		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, clock(q.Until), Ago(q.Until, now), follows)
+	again := "with the next tick"
+	if q.Until.After(now) {
+		again = fmt.Sprintf("at %s, in %s", clock(q.Until), Ago(q.Until, now))
+	}
+	return fmt.Sprintf("group %s is in backoff%s, after %s in a row: %s; it is tried again %s, and %s",
+		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, again, follows)
 }
 
 // maxCause bounds the cause of a crash, in bytes.
@@ -147,7 +151,7 @@ func Action(now, tick time.Time, a api.Action) string {
 func Waits(now time.Time, c api.PendingCopy, more int, next string) string {
 	text := fmt.Sprintf("%s/%d waits%s: %s%s", c.App, c.Index, since(now, c.Since), cmp.Or(c.Why, "no node has room"), wanted(c))
 	if more > 0 {
-		text += ", as for " + plural(more, "more instance", "more instances")
+		text += " (and " + plural(more, "more instance", "more instances") + ")"
 	}
 	return text + "; " + next
 }

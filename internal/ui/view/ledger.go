@@ -89,6 +89,9 @@ func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 		return err
 	}
 	if len(others) > 0 && !slices.Contains(others, pool) {
+		if is := otherThing(ctx, b, cluster, pool, others); is != "" {
+			return usage.New(&noTickError{fmt.Sprintf("cluster %s has no pool %q: %s", cluster, pool, is)})
+		}
 		return usage.New(&noTickError{fmt.Sprintf("cluster %s has no tick of pool %q, and no bootstrap of it runs%s; a new pool needs \"weir bootstrap --pool %s\"",
 			cluster, pool, spelling.Suggest(pool, others), pool)})
 	}
@@ -103,4 +106,19 @@ func NoTick(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 		}
 	}
 	return &noTickError{fmt.Sprintf("pool %s/%s has not ticked yet: start it with \"weir up\" or \"weir bootstrap\"", cluster, pool)}
+}
+
+// otherThing returns that a name is that of an application or of a node, with its command. It is empty if it is not, or if that is
+// unknown.
+func otherThing(ctx context.Context, b *bus.Bus, cluster, name string, pools []string) string {
+	if h, err := Harmonizer(ctx, b, cluster, api.HarmonizerQuery{App: name}); err == nil && h.App != nil {
+		return fmt.Sprintf("%s is an application: \"weir app explain %s\"", name, name)
+	}
+	for _, pool := range pools {
+		r, err := pastOf(b, cluster, pool).Last(ctx)
+		if err == nil && r.Case != nil && slices.ContainsFunc(r.Case.Nodes, func(n api.Candidate) bool { return n.ID == name }) {
+			return fmt.Sprintf("%s is a node of pool %s: \"weir node show %s %s\"", name, pool, pool, name)
+		}
+	}
+	return ""
 }

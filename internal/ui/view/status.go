@@ -58,6 +58,7 @@ func (p Pool) Status(ctx context.Context) api.PoolStatus {
 	} else {
 		s.Counts = &a.counts.value
 		warnOfApps(&s, a.counts.value, a.crashes)
+		s.Stopped = stoppedApps(a.apps.value.Apps)
 	}
 	warnOfPending(&s, a.pending)
 	p.addStanding(&s, a)
@@ -136,4 +137,14 @@ func (p Pool) addStanding(s *api.PoolStatus, a allParts) {
 // nodeHealth returns a client of the pool's node health.
 func (p Pool) nodeHealth() *events.Client {
 	return events.NewClient(p.Bus.Conn(), p.Cluster, p.Name)
+}
+
+// stoppedApps returns the names of the applications that are stopped by their row.
+func stoppedApps(all []api.AppSummary) (names []string) {
+	for _, one := range all {
+		if one.State == api.AppStopped {
+			names = append(names, one.Name)
+		}
+	}
+	return names
 }

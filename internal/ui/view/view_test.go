@@ -70,9 +70,9 @@ func TestWaitReasons(t *testing.T) {
 	}
 	want := []string{
 		"api/7" + since(1) + "a node rejects its start: no space; the placer tries it again",
-		"web/2" + since(9) + why + ", as for 1 more instance; " + remedy,
+		"web/2" + since(9) + why + " (and 1 more instance); " + remedy,
 		"no machine of the pool can hold a copy of typo: " + never + "; " + remedy,
-		"api/1" + since(9) + full + ", as for 1 more instance; the pool is at its maximum of 20: raise scaling_limits.max_capacity",
+		"api/1" + since(9) + full + " (and 1 more instance); the pool is at its maximum of 20: raise scaling_limits.max_capacity",
 		"new/0" + since(2) + full + "; the next tick counts it",
 	}
 	var got []string

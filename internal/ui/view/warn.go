@@ -144,13 +144,19 @@ func warnOfSilence(s *api.PoolStatus, now time.Time, r api.TickRecord) {
 	if s.Processes != nil {
 		p = &s.Processes.Autoscaler
 	}
+	if text := Silence(now, r, p); text != "" {
+		s.Warnings = slices.Insert(s.Warnings, 0, text)
+	}
+}
+
+// Silence returns since when the pool has no tick, or the autoscaler of this bootstrap hangs, and what happens next. It is empty if
+// neither is so. r is the last tick; p is the autoscaler's process, nil if bootstrap does not answer.
+func Silence(now time.Time, r api.TickRecord, p *api.Process) string {
 	text := explain.Overdue(now, r, p)
 	if text == "" && p != nil && p.Alive != nil && p.Alive.Overdue {
 		text = explain.Silence(now, *p.Alive) // of a standby: another host holds the pool
 	}
-	if text != "" {
-		s.Warnings = slices.Insert(s.Warnings, 0, text)
-	}
+	return text
 }
 
 // silentNodes returns the nodes that the harmonizer reports as silent just now, and that run as of that tick.

@@ -26,7 +26,7 @@ type Case struct {
 	Leaving []Leaver `json:"leaving,omitempty"`
 	// Stale is the weight of marked instances that stay until they are replaced, by group.
 	Stale map[string]int `json:"stale,omitempty"`
-	// Rotation is what is replaced, and how fast; nil: nothing.
+	// Rotation has the machines that are replaced, and how fast; nil: none.
 	Rotation *Rotation   `json:"rotation,omitempty"`
 	Limits   PruneLimits `json:"limits"` // of prunes
 	// OrphansAfter is how long an instance may run before its node joins; 0: no limit.

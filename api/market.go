@@ -54,7 +54,7 @@ type MarketState struct {
 	At            time.Time `json:"at"`                      // of the last reading, by the rules' monotonic clock
 }
 
-// GroupMarket is what a unit of weight of a group costs, as a decision knew it.
+// GroupMarket is what a unit of weight of a group costs, as of a decision.
 type GroupMarket struct {
 	Group  string `json:"group"`
 	Market string `json:"market,omitempty"` // names of its markets; empty: unknown

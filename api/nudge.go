@@ -118,7 +118,7 @@ type PendingCopy struct {
 	Since     time.Time       `json:"since"`
 	Why       string          `json:"why,omitempty"`   // what it waits for, for people
 	Never     bool            `json:"never,omitempty"` // no machine of Pending.Sizes can hold it; Why is that of a PlacesApp
-	// Labels and Zone are what it wants of its node; empty: any node.
+	// Labels and Zone are those that its node must have; empty: any node.
 	Labels map[string]string `json:"labels,omitempty"`
 	Zone   string            `json:"zone,omitempty"`
 }

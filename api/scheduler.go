@@ -71,7 +71,7 @@ func printable(s string) bool {
 	return true
 }
 
-// CordonedBy is who cordoned a node.
+// CordonedBy is the party that cordoned a node.
 type CordonedBy string
 
 // CordonedByOther: another program or a person cordoned the node, not Weirkeeper. Weirkeeper does not prefer it for removal.

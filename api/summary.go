@@ -169,7 +169,7 @@ type Summary struct {
 	Nodes        []UnsteadyNode `json:"nodes,omitempty"`
 	NodesOmitted int            `json:"nodes_omitted,omitempty"` // nodes that are not steady and not listed
 	Holds        []Hold         `json:"holds,omitempty"`         // what kept the pool from growing or shrinking
-	// Rotation is what is replaced; missing: nothing.
+	// Rotation has the machines that are replaced; missing: none.
 	Rotation *RotationSummary `json:"rotation,omitempty"`
 	// Cost is that of the record. Beyond 40 parts, those of a cause are one part.
 	Cost *Cost `json:"cost,omitempty"`

@@ -177,7 +177,7 @@ func TestRotationKilledAnywhere(t *testing.T) {
 	}
 }
 
-// A bad image: the machines never join, or their nodes fail a check. One new machine is lost, and the rotation says so and halts. After
+// A bad image: the machines never join, or their nodes fail a check. One new machine is lost, and the rotation halts with that reason. After
 // an operator resumes, it goes on.
 func TestRotationToABadImage(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-// noRows has the kind of the scheduler of each pool that runs no rows. It stays until a state of the pool's scheduler says otherwise: a
+// noRows has the kind of the scheduler of each pool that runs no rows. It stays until a state of the pool's scheduler differs: a
 // nudge would have no answer.
 type noRows map[string]string
 

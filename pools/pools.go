@@ -30,7 +30,7 @@ type Instance struct {
 	State    api.InstanceState `json:"state"`
 	Launched time.Time         `json:"launched"`
 	Stale    bool              `json:"stale,omitempty"`    // a roll replaces it
-	Image    string            `json:"image,omitempty"`    // from which it was made; empty: the provider does not say
+	Image    string            `json:"image,omitempty"`    // from which it was made; empty: the provider does not report it
 	Template string            `json:"template,omitempty"` // and the template with its version, such as "web:7"
 	// Offers is what the kind of machine has; zero: the provider does not say. A node that reports more is not believed.
 	Offers resource.Vector `json:"offers,omitzero"`

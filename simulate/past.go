@@ -56,6 +56,9 @@ type pair struct {
 // cordonEnd is when the work of a machine ends that was cordoned at that time. After a cordon that was taken back the next one counts.
 type cordonEnd struct{ since, end time.Time }
 
+// providerLag is how late a provider may launch what a target wants: a Spot Fleet does seconds later.
+const providerLag = 10 * time.Second
+
 // never is a time after each run.
 const never = 100 * 365 * 24 * time.Hour
 
@@ -66,6 +69,7 @@ func (p *pairs) take(id string, now time.Time, every time.Duration, twin func(*l
 	if p == nil {
 		return nil
 	}
+	every = max(every, providerLag)
 	best, nearest, owned := -1, time.Duration(0), false
 	for i := p.used; i < len(p.all); i++ {
 		one := &p.all[i]
@@ -433,7 +437,7 @@ func (p *past) places(groupOf func(id string) string, q api.PlacesQuestion) (api
 	return answer, nil
 }
 
-// launch returns what is launched now. A launch of the recording has the id and the weight that it had then, so equal machines leave in
+// launch returns the next launch. A launch of the recording has the id and the weight that it had then, so equal machines leave in
 // the same order. number is that of the launch in its group, from 1.
 func (p *past) launch(g Group, now time.Time, number int, start bool) cloud.Launch {
 	next := cloud.Launch{ID: fmt.Sprintf("%s-replayed-%d", g.ID, number), Join: never}

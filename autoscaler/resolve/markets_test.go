@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// The rate of a market is that of its interruptions by machine-hours. It forgets with the half-life, and begins with the prior.
+// The rate of a market is that of its interruptions by machine-hours. It decays with the half-life, and begins with the prior.
 func TestInterruptionsAreLearnedWithDecay(t *testing.T) {
 	const market = "spot m5 in z"
 	clock := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

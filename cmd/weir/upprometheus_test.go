@@ -118,7 +118,7 @@ func heldWithout(t *testing.T, u *upProcess, source string, n float64) {
 // shopKeys are the keys of the AWS of a test.
 const shopKeys = `{"accessKeyId": "AKIATEST", "secretAccessKey": "secret"}`
 
-// A pool follows a metric of CloudWatch. While the process may not read it the need is unknown: the pool says so and does not
+// A pool follows a metric of CloudWatch. While the process may not read it the need is unknown: the status names it, and the pool does not
 // shrink, though the load has ended. When it may again, the pool goes on.
 func TestPoolFollowsCloudWatch(t *testing.T) {
 	t.Parallel()

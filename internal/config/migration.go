@@ -42,7 +42,7 @@ func (MigrationStrategy) Ignored() map[string]string {
 	}
 }
 
-// rotation returns the rotation with the values of a migration, where it has none.
+// rotation returns the rotation with the values of a migration, where its own are missing.
 func (m *Migration) rotation(r Rotation) Rotation {
 	if m == nil {
 		return r

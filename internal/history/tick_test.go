@@ -79,7 +79,7 @@ func TestRepeatedTickHasNoEvents(t *testing.T) {
 	}
 }
 
-// The begin, the halt and the end of a rotation are changes of a decision. Its progress is none, and a halt is a warning.
+// The begin, the halt and the end of a rotation are changes of a decision. Its progress is no change, and a halt is a warning.
 func TestRotationEvents(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	var q sequence

@@ -48,7 +48,7 @@ type call []*asked
 type class struct {
 	aligned int64  // the begin is a multiple of this, in seconds
 	age     int    // index in ages
-	alone   string // key of a metric because of which AWS rejected a call
+	alone   string // key of a metric that made AWS reject a call
 }
 
 // classOf returns the class of a window.

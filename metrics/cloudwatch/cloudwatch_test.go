@@ -297,7 +297,7 @@ func TestConsecutiveTicks(t *testing.T) {
 	}
 }
 
-// What is no complete answer is an error of that metric alone, with its name.
+// An answer that is not complete is an error of that metric alone, with its name.
 func TestAnswersThatAreNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault awsfake.MetricFault
@@ -351,7 +351,7 @@ func TestUnknownMetricIsEmpty(t *testing.T) {
 	}
 }
 
-// A metric because of which AWS rejects calls is alone in the end, and the others are read. At the next tick it has a call of
+// A metric that makes AWS reject calls is alone in the end, and the others are read. At the next tick it has a call of
 // its own from the begin.
 func TestRejectedMetricIsAlone(t *testing.T) {
 	virtual(t, rejectedMetricIsAlone)
@@ -435,7 +435,7 @@ func throttledCallsPause(t *testing.T, server *awsfake.Server, s source.Source, 
 	}
 }
 
-// An error says what to do.
+// An error names the remedy.
 func TestErrorsSayWhatToDo(t *testing.T) {
 	m := orders()
 	server, s, now := begin(t)

@@ -34,7 +34,7 @@ type server struct {
 	mu      sync.Mutex
 	pending *batch            // gathers windows; nil: no window waits
 	answers map[string]points // newest of each metric, by its key
-	alone   map[string]bool   // keys of metrics because of which AWS rejected a call
+	alone   map[string]bool   // keys of metrics that made AWS reject a call
 	pause   pause
 }
 

@@ -83,7 +83,7 @@ func (k *kit) awaitState(what string, ok func(api.SchedulerState) bool) (s api.S
 	return s
 }
 
-// awaitFacts waits until the facts of a node are as ok wants them.
+// awaitFacts waits until the facts of a node satisfy ok.
 func (k *kit) awaitFacts(what, node string, ok func(api.NodeFacts) bool) {
 	k.Helper()
 	k.until(what, func() bool {

@@ -91,7 +91,7 @@ func newCheapest(sorted []api.GroupTarget, want int, markets []api.GroupMarket, 
 	return c
 }
 
-// raise adds what is left, first within the limits of the markets.
+// raise adds the rest, first within the limits of the markets.
 func (c *cheapest) raise() {
 	for _, limited := range []bool{true, false} {
 		for t, tier := range c.tiers {
@@ -113,7 +113,7 @@ func (c *cheapest) raise() {
 	}
 }
 
-// lower removes what is too much, first from the markets beyond their share of the lower target.
+// lower removes the excess, first from the markets beyond their share of the lower target.
 func (c *cheapest) lower() {
 	c.last = len(c.tiers)
 	for _, beyond := range []bool{true, false} {
@@ -144,7 +144,7 @@ func (c *cheapest) of(market string) (sum int) {
 	return sum
 }
 
-// pour changes the groups of a tier towards a common level, by at most what is left, and by at most what room and most allow. It
+// pour changes the groups of a tier towards a common level, by at most the rest, and by at most what room and most allow. It
 // returns by how much. A market whose groups would change by more gets what it may have, and the others the rest.
 func (c *cheapest) pour(tier []int, room func(group int) int, most func(market string) int) (given int) {
 	for rest := slices.Clone(tier); given < c.left && len(rest) > 0; {

@@ -27,7 +27,7 @@ func TestConditions(t *testing.T) {
 		{"image != ami-1", false, true},
 		{"type in m4.large m4.xlarge", true, true},
 		{"type in (m4.xlarge|m5.large)", false, true},
-		{"template!=web:7", false, false}, // nobody knows its template
+		{"template!=web:7", false, false}, // its template is unknown
 		{"template!=web:7,zone=b", false, true},
 		{"market=spot,group=blue", true, true},
 	} {
@@ -138,7 +138,7 @@ func TestStepBounds(t *testing.T) {
 	}
 }
 
-// A new machine must be fit without a break, and one that leaves for another reason says nothing about the image.
+// A new machine must be fit without a break, and one that leaves for another reason is no sign of a bad image.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	fresh := func(change func(*Machine)) Machine {

@@ -68,7 +68,7 @@ func (r *Rule) matches(now time.Time, m *Machine) (match, known bool) {
 type Machine struct {
 	pools.Instance
 	Joined bool
-	// Silent: its node has joined, or may have, and does not report. Starting: nothing can be said about it now.
+	// Silent: its node has joined, or may have, and does not report. Starting: its state is unknown now.
 	Silent, Starting bool
 	Unfit            string          // why it does not serve; empty: it does
 	Leaves           api.DrainReason // empty: it stays
@@ -146,7 +146,7 @@ type step struct {
 	refused int
 }
 
-// resume forgets what failed before an operator resumed. Machines that were launched before then are not new.
+// resume drops the failures before an operator resumed. Machines that were launched before then are not new.
 func (s *step) resume() {
 	if !s.state.Since.IsZero() && s.Resumed.After(s.state.Since) {
 		s.state = api.RotationState{Since: s.Resumed, Replaced: s.state.Replaced, Ended: s.state.Ended}

@@ -167,7 +167,7 @@ func inPlaceOf(before *api.StaleMark) string {
 	return fmt.Sprintf(", in place of the %s by %s", before.Name(), before.By)
 }
 
-// rotationOrder returns the order of a rotation; nil: there is none.
+// rotationOrder returns the order of a rotation; nil: no order.
 func rotationOrder(ctx context.Context, orders *state.Orders) (*api.StaleMark, error) {
 	current, err := orders.List(ctx)
 	if err != nil {

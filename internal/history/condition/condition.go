@@ -215,7 +215,7 @@ func (c *list) tick(s api.Summary, f Facts) {
 	c.nodes(s, f)
 }
 
-// rotation adds what is replaced, and why that does not go on.
+// rotation adds the machines that are replaced, and why that does not go on.
 func (c *list) rotation(r *api.RotationSummary) {
 	if r == nil {
 		return

@@ -28,7 +28,7 @@ func Agents(facts []api.NodeFacts) (lines []string) {
 	return lines
 }
 
-// Tasks returns what the scheduler of a node reports beside its resources: who cordoned it, its slots, its overhead, and the tasks that
+// Tasks returns what the scheduler of a node reports beside its resources: the party that cordoned it, its slots, its overhead, and the tasks that
 // its drain cannot move.
 func Tasks(now time.Time, f api.NodeFacts) (lines []string) {
 	if f.Draining && f.CordonedBy == api.CordonedByOther {

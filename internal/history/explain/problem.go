@@ -156,7 +156,7 @@ func Waits(now time.Time, c api.PendingCopy, more int, next string) string {
 	return text + "; " + next
 }
 
-// wanted returns what an instance wants of its node beside room: " (it wants a node with disk=ssd in zone eu-1a)".
+// wanted returns the requirements of an instance beside room: " (it wants a node with disk=ssd in zone eu-1a)".
 func wanted(c api.PendingCopy) (text string) {
 	for i, key := range slices.Sorted(maps.Keys(c.Labels)) {
 		if i == maxWanted {

@@ -23,7 +23,7 @@ func (e *explained) Error() string { return e.text }
 // Unwrap returns the error of the SDK.
 func (e *explained) Unwrap() error { return e.err }
 
-// Explain returns an error of the SDK with what was attempted, the words of AWS, and what to do. right is the action of the
+// Explain returns an error of the SDK with the attempt, the words of AWS, and what to do. right is the action of the
 // request in a policy. The text is equal for equal causes: it has no id of a request.
 func Explain(what, right string, err error) error {
 	text, remedy := what+": "+words(err), Remedy(err)

@@ -117,7 +117,7 @@ func otherThing(ctx context.Context, b *bus.Bus, cluster, name string, pools []s
 	for _, pool := range pools {
 		r, err := pastOf(b, cluster, pool).Last(ctx)
 		if err == nil && r.Case != nil && slices.ContainsFunc(r.Case.Nodes, func(n api.Candidate) bool { return n.ID == name }) {
-			return fmt.Sprintf("%s is a node of pool %s: \"weir node show %s %s\"", name, pool, pool, name)
+			return fmt.Sprintf("%s is a node of pool %s: \"weir node status %s %s\"", name, pool, pool, name)
 		}
 	}
 	return ""

@@ -49,7 +49,7 @@ type sample struct {
 	value float64
 }
 
-// MetricFault is what is wrong with the answers about a metric.
+// MetricFault is a fault of the answers about a metric.
 type MetricFault struct {
 	Status  string // PartialData, InternalError or Forbidden; empty: Complete
 	Message string
@@ -75,7 +75,7 @@ func (s *metricControls) SetLevel(m Metric, value float64) {
 	s.do(func(c *cloud) { c.watch.level(m, value) })
 }
 
-// SpoilMetric sets what is wrong with the answers about a metric; the zero value ends it.
+// SpoilMetric sets the fault of the answers about a metric; the zero value ends it.
 func (s *metricControls) SpoilMetric(m Metric, f MetricFault) {
 	s.do(func(c *cloud) { c.watch.of(m).spoiled = f })
 }

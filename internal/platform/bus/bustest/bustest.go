@@ -80,7 +80,7 @@ func Connect(tb testing.TB, url string, options ...nats.Option) *nats.Conn {
 	return nc
 }
 
-// Subscribe calls handle for each message on subject until the test ends. When it returns, the server knows of the
+// Subscribe calls handle for each message on subject until the test ends. When it returns, the server has the
 // subscription, so a message of any connection reaches it.
 func Subscribe(tb testing.TB, nc *nats.Conn, subject string, handle nats.MsgHandler) {
 	tb.Helper()
@@ -88,7 +88,7 @@ func Subscribe(tb testing.TB, nc *nats.Conn, subject string, handle nats.MsgHand
 	known(tb, nc, sub, err)
 }
 
-// SubscribeSync returns a subscription of subject that ends with the test. When it returns, the server knows of it.
+// SubscribeSync returns a subscription of subject that ends with the test. When it returns, the server has it.
 func SubscribeSync(tb testing.TB, nc *nats.Conn, subject string) *nats.Subscription {
 	tb.Helper()
 	sub, err := nc.SubscribeSync(subject)
@@ -96,7 +96,7 @@ func SubscribeSync(tb testing.TB, nc *nats.Conn, subject string) *nats.Subscript
 	return sub
 }
 
-// known waits until the server knows of a subscription.
+// known waits until the server has a subscription.
 func known(tb testing.TB, nc *nats.Conn, sub *nats.Subscription, err error) {
 	tb.Helper()
 	if err == nil {

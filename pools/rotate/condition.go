@@ -58,8 +58,12 @@ func Parse(text string) (Condition, error) {
 }
 
 func parseTerm(text string) (t term, err error) {
-	if age, is := strings.CutPrefix(text, "age"); is {
-		limit, is := strings.CutPrefix(strings.TrimSpace(age), ">")
+	end := strings.IndexAny(text, " =!<>")
+	if end < 0 {
+		end = len(text)
+	}
+	if text[:end] == "age" {
+		limit, is := strings.CutPrefix(strings.TrimSpace(text[end:]), ">")
 		if !is {
 			return t, fmt.Errorf("%.80q: want age> and a duration, such as age>20d", text)
 		}
@@ -68,8 +72,7 @@ func parseTerm(text string) (t term, err error) {
 		}
 		return term{key: "age", age: t.age}, nil
 	}
-	end := strings.IndexAny(text, " =!")
-	if end < 0 || !slices.Contains(keys, text[:end]) {
+	if !slices.Contains(keys, text[:end]) {
 		return t, fmt.Errorf("%.80q: %s", text, wantTerm)
 	}
 	t.key, text = text[:end], strings.TrimSpace(text[end:])

@@ -43,6 +43,7 @@ func TestConditions(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "want age>20d",
 		"age=3d":                                 "want age>",
+		"agee>3d":                                "or one of group, image",
 		"age>soon":                               `"soon": want a duration`,
 		"age>-1h":                                "want an age of 0",
 		"age>1e9d":                               "want a duration",

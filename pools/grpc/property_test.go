@@ -190,7 +190,7 @@ func TestNoCallOvershoots(t *testing.T) {
 			},
 			"terminate": func(t *rapid.T) {
 				if len(m.nodes) == 0 {
-					t.Skip()
+					return
 				}
 				id, _ := nodeID(rapid.SampledFrom(m.nodes).Draw(t, "node"))
 				m.fault, m.delay = faults.Draw(t, "fault"), time.Duration(rapid.IntRange(0, 29).Draw(t, "delay"))*time.Second
@@ -198,10 +198,9 @@ func TestNoCallOvershoots(t *testing.T) {
 			},
 			"pass": func(t *rapid.T) { m.pass(time.Duration(rapid.IntRange(1, 90).Draw(t, "seconds")) * time.Second) },
 			"restart": func(t *rapid.T) {
-				if !m.checks && !m.quiet() {
-					t.Skip()
+				if m.checks || m.quiet() {
+					g = m.open()
 				}
-				g = m.open()
 			},
 		})
 		m.fault = good

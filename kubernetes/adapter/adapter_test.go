@@ -48,9 +48,9 @@ type world struct {
 
 	mu      sync.Mutex
 	changed chan struct{}
-	facts   map[string]nodeFacts
+	facts   map[string]api.NodeFacts
 	beats   map[string]int
-	state   schedulerState
+	state   api.SchedulerState
 	samples map[string]float64
 	number  uint64
 	bad     []string
@@ -62,7 +62,7 @@ func start(t *testing.T, change ...func(*Config)) *world {
 	nats := bustest.Serve(t, server.Options{})
 	w := &world{
 		T: t, server: kubetest.Serve(t), nc: bustest.Connect(t, nats.ClientURL()), changed: make(chan struct{}),
-		facts: map[string]nodeFacts{}, beats: map[string]int{}, samples: map[string]float64{},
+		facts: map[string]api.NodeFacts{}, beats: map[string]int{}, samples: map[string]float64{},
 	}
 	w.agents = wire.NewClient(w.nc, "c", "p")
 	for _, subject := range []string{"weir.c.node.p.*", "weir.c.heartbeat.p.*", "weir.c.placer.p.state"} {
@@ -118,7 +118,7 @@ func (w *world) receive(m *nats.Msg) {
 		var err error
 		switch kind {
 		case message.SubjectFacts:
-			var f nodeFacts
+			var f api.NodeFacts
 			if _, err = wire.FactsOf(node, m.Data); err == nil {
 				err = json.Unmarshal(m.Data, &f)
 				w.facts[node.Name] = f
@@ -162,7 +162,7 @@ func (w *world) until(what string, ok func() bool) {
 }
 
 // untilFacts waits for facts of a machine that fulfill ok.
-func (w *world) untilFacts(id string, ok func(f nodeFacts) bool) {
+func (w *world) untilFacts(id string, ok func(f api.NodeFacts) bool) {
 	w.Helper()
 	w.until("facts of "+id, func() bool { f, is := w.facts[id]; return is && ok(f) })
 }
@@ -181,16 +181,16 @@ func (w *world) cordon(id string, on bool) error {
 func TestPublishes(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("t", "a"))
-	w.untilFacts("i-a", func(f nodeFacts) bool {
+	w.untilFacts("i-a", func(f api.NodeFacts) bool {
 		return f.Tasks == 1 && f.Allocated == resource.Vector{1, 1024} && f.Resources == resource.Vector{4, 8192, 20480} && f.BootID == "boot-a" && f.SafeToEvict &&
-			f.Heartbeat == 300*time.Millisecond && *f.Slots == slots{110, 1}
+			f.Heartbeat == 300*time.Millisecond && *f.Slots == api.Slots{All: 110, Used: 1}
 	})
 	w.until("heartbeats", func() bool { return w.beats["i-a"] >= 3 })
 	w.until("the state", func() bool {
 		return w.state.Fresh && !w.state.Rows && w.state.Nodes == 1 && w.state.Kind == "kubernetes"
 	})
 	w.server.Delete(kube.Pods, "default", "t")
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Tasks == 0 })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Tasks == 0 })
 	w.until("samples", func() bool { v, ok := w.samples["cpus_pending"]; return ok && v == 0 })
 }
 
@@ -198,7 +198,7 @@ func TestPublishes(t *testing.T) {
 func TestAnnouncement(t *testing.T) {
 	w := start(t, func(c *Config) { c.Period = time.Minute })
 	w.server.Put(kubetest.Node("a", "p"))
-	w.untilFacts("i-a", func(nodeFacts) bool { return true })
+	w.untilFacts("i-a", func(api.NodeFacts) bool { return true })
 	w.set(func() { clear(w.facts); clear(w.beats) })
 	if err := w.nc.Publish("weir.c.announce", nil); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestAnnouncement(t *testing.T) {
 func TestAPIServerIsAway(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("t", "a"))
-	w.untilFacts("i-a", func(nodeFacts) bool { return true })
+	w.untilFacts("i-a", func(api.NodeFacts) bool { return true })
 	for _, resource := range []string{kube.Nodes, kube.Pods} {
 		w.server.Fail(http.StatusServiceUnavailable, resource)
 		w.untilFresh(false)
@@ -219,7 +219,7 @@ func TestAPIServerIsAway(t *testing.T) {
 		}
 		w.set(func() { clear(w.facts); clear(w.beats) })
 		for range 3 {
-			w.set(func() { w.state = schedulerState{} })
+			w.set(func() { w.state = api.SchedulerState{} })
 			w.untilFresh(false)
 		}
 		if len(w.facts)+len(w.beats) > 0 {
@@ -229,7 +229,7 @@ func TestAPIServerIsAway(t *testing.T) {
 			t.Errorf("cordon: %v, want that it is busy", err)
 		}
 		w.server.Fail(0, resource)
-		w.untilFacts("i-a", func(f nodeFacts) bool { return f.Tasks == 1 })
+		w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Tasks == 1 })
 		w.untilFresh(true)
 	}
 	if why := w.adapter.Ready(time.Now()); why != "" {
@@ -242,7 +242,7 @@ func TestPending(t *testing.T) {
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("w", ""), kubetest.Pod("large", "", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = kubetest.Requests("10000", "1Gi") }),
 		kubetest.Pod("other", "", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }))
 	w.until("samples without the pod that no machine can hold", func() bool { return w.samples["cpus_pending"] == 1 && w.samples["mem_pending"] == 1024 })
-	var r pendingReply
+	var r api.Pending
 	if err := call.Request(t.Context(), w.nc, "weir.c.placer.p.pending", nil, &r); err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +266,7 @@ func TestDrain(t *testing.T) {
 	w := start(t)
 	daemon := kubetest.Pod("d", "a", func(p *corev1.Pod) { p.OwnerReferences[0].Kind = "DaemonSet" })
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Node("b", "p"), daemon, kubetest.Pod("t1", "a"), kubetest.Pod("t2", "a"), kubetest.Pod("t3", "b"))
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Tasks == 2 })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Tasks == 2 })
 	var mu sync.Mutex
 	refusals := 0
 	w.server.OnEvict(func(p *corev1.Pod) *metav1.Status { // a budget that allows t1 after three attempts
@@ -284,17 +284,17 @@ func TestDrain(t *testing.T) {
 	if !n.Spec.Unschedulable || len(n.Spec.Taints) != 1 || n.Spec.Taints[0].Key != core.DrainTaint || !strings.Contains(n.Annotations[core.CordonAnnotation], `"epoch":1,"number":1,"on":true,"before":false`) {
 		t.Errorf("node %+v %+v", n.Spec, n.Annotations)
 	}
-	w.untilFacts("i-a", func(f nodeFacts) bool {
+	w.untilFacts("i-a", func(f api.NodeFacts) bool {
 		return f.Draining && len(f.Blocked) == 1 && f.Blocked[0].Task == "default/t1" && strings.Contains(f.Blocked[0].Why, "disruption budget") && f.CordonedBy == ""
 	})
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Draining && f.Tasks == 0 && len(f.Blocked) == 0 })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Draining && f.Tasks == 0 && len(f.Blocked) == 0 })
 	if w.server.Node("b").Spec.Unschedulable || w.facts["i-b"].Tasks != 1 {
 		t.Errorf("node b %+v", w.facts["i-b"])
 	}
 	if err := w.cordon("i-a", false); err != nil {
 		t.Fatal(err)
 	}
-	w.untilFacts("i-a", func(f nodeFacts) bool { return !f.Draining && f.SafeToEvict })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return !f.Draining && f.SafeToEvict })
 	if n := w.server.Node("a"); n.Spec.Unschedulable || len(n.Spec.Taints) > 0 {
 		t.Errorf("node %+v", n.Spec)
 	}
@@ -312,11 +312,11 @@ func TestBudgetThatNeverAllows(t *testing.T) {
 		return &metav1.Status{Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."}
 	})
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("t", "a"))
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Tasks == 1 })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Tasks == 1 })
 	if err := w.cordon("i-a", true); err != nil {
 		t.Fatal(err)
 	}
-	w.untilFacts("i-a", func(f nodeFacts) bool {
+	w.untilFacts("i-a", func(f api.NodeFacts) bool {
 		return len(f.Blocked) == 1 && strings.Contains(f.Blocked[0].Why, "more than one PodDisruptionBudget")
 	})
 	if b := w.adapter.Status(time.Now()).Blocked; len(b) != 1 || b[0].Node != "a" {
@@ -325,18 +325,18 @@ func TestBudgetThatNeverAllows(t *testing.T) {
 	if err := w.cordon("i-a", false); err != nil {
 		t.Fatal(err)
 	}
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Tasks == 1 && !f.Draining && len(f.Blocked) == 0 })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Tasks == 1 && !f.Draining && len(f.Blocked) == 0 })
 }
 
 // What an operator cordoned stays cordoned, and a late request changes nothing, also after a restart.
 func TestCordonOfAnOperator(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p", func(n *corev1.Node) { n.Spec.Unschedulable = true }))
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.CordonedBy == "other" && f.Draining && !f.SafeToEvict })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.CordonedBy == "other" && f.Draining && !f.SafeToEvict })
 	if err := w.agents.Cordon(t.Context(), "i-a", true, pools.Sequence{Epoch: 2, Number: 5}); err != nil {
 		t.Fatal(err)
 	}
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.CordonedBy == "" && f.Draining })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.CordonedBy == "" && f.Draining })
 	if err := w.agents.Cordon(t.Context(), "i-a", false, pools.Sequence{Epoch: 1, Number: 9}); err == nil || !strings.Contains(err.Error(), "request is late") {
 		t.Errorf("late request: %v", err)
 	}
@@ -347,7 +347,7 @@ func TestCordonOfAnOperator(t *testing.T) {
 	if n := w.server.Node("a"); !n.Spec.Unschedulable || len(n.Spec.Taints) > 0 {
 		t.Errorf("node %+v, want that it is still unschedulable", n.Spec)
 	}
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.CordonedBy == "other" })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.CordonedBy == "other" })
 }
 
 // Before the end of a spot machine, a pod has less than its own grace period.
@@ -355,11 +355,11 @@ func TestSpotInterruption(t *testing.T) {
 	w := start(t)
 	long := func(p *corev1.Pod) { p.Spec.TerminationGracePeriodSeconds = new(int64(3600)) }
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("long", "a", long), kubetest.Pod("short", "a"))
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Tasks == 2 })
-	if err := call.Request(t.Context(), w.nc, "weir.c.agent.p.i-a.cordon", cordonRequest{On: true, Reason: string(api.DrainSpot), Deadline: time.Now().Add(30 * time.Minute)}, nil); err != nil {
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Tasks == 2 })
+	if err := call.Request(t.Context(), w.nc, "weir.c.agent.p.i-a.cordon", wire.CordonRequest{On: true, Reason: api.DrainSpot, Deadline: time.Now().Add(30 * time.Minute)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	w.untilFacts("i-a", func(f nodeFacts) bool { return f.Draining && f.Tasks == 0 })
+	w.untilFacts("i-a", func(f api.NodeFacts) bool { return f.Draining && f.Tasks == 0 })
 	graces := map[string]string{}
 	for _, r := range w.server.Requests() {
 		if path, is := strings.CutPrefix(r, "POST /api/v1/namespaces/default/pods/"); is {
@@ -375,7 +375,7 @@ func TestSpotInterruption(t *testing.T) {
 func TestRefusedCordons(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p"))
-	w.untilFacts("i-a", func(nodeFacts) bool { return true })
+	w.untilFacts("i-a", func(api.NodeFacts) bool { return true })
 	if err := w.cordon("i-b", true); !errors.Is(err, wire.ErrInvalid) {
 		t.Errorf("unknown machine: %v", err)
 	}
@@ -393,7 +393,7 @@ func TestRefusedCordons(t *testing.T) {
 func TestGone(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Node("b", "p"))
-	w.untilFacts("i-b", func(nodeFacts) bool { return true })
+	w.untilFacts("i-b", func(api.NodeFacts) bool { return true })
 	for _, m := range []string{`{"node":"i-b","pool":"p"}`, `{"node":"i-a","pool":"x"}`, `{`} {
 		if err := w.nc.Publish("weir.c.agent.p.i-a.gone", []byte(m)); err != nil {
 			t.Fatal(err)

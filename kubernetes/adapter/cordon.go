@@ -40,7 +40,7 @@ type cordonMark struct {
 
 // cordonPatch returns the merge patch that cordons a node, or takes the cordon back; nil: nothing changes. Without Weirkeeper's taint
 // nothing is taken back: then another program or a person has undone the cordon.
-func cordonPatch(n *corev1.Node, r cordonRequest, at pools.Sequence, now time.Time) ([]byte, error) {
+func cordonPatch(n *corev1.Node, r wire.CordonRequest, at pools.Sequence, now time.Time) ([]byte, error) {
 	on := r.On
 	var mark cordonMark
 	marked := json.Unmarshal([]byte(n.Annotations[core.CordonAnnotation]), &mark) == nil
@@ -55,7 +55,7 @@ func cordonPatch(n *corev1.Node, r cordonRequest, at pools.Sequence, now time.Ti
 	}
 	next := cordonMark{Epoch: at.Epoch, Number: at.Number, On: on, Before: n.Spec.Unschedulable, At: now.UTC().Truncate(time.Second)}
 	if on {
-		next.Reason, next.Deadline = r.Reason, r.Deadline
+		next.Reason, next.Deadline = string(r.Reason), r.Deadline
 	}
 	if at == (pools.Sequence{}) {
 		next.Epoch, next.Number = mark.Epoch, mark.Number
@@ -88,7 +88,7 @@ func cordonPatch(n *corev1.Node, r cordonRequest, at pools.Sequence, now time.Ti
 }
 
 // cordon cordons the node of a machine, or takes the cordon back. Its errors are those of an agent: late, busy and invalid.
-func (a *Adapter) cordon(ctx context.Context, pool, id string, r cordonRequest, at pools.Sequence) error {
+func (a *Adapter) cordon(ctx context.Context, pool, id string, r wire.CordonRequest, at pools.Sequence) error {
 	ctx, cancel := context.WithTimeout(ctx, cordonTimeout)
 	defer cancel()
 	if s := a.mirror.State(time.Now()); !s.Fresh {
@@ -110,7 +110,7 @@ func (a *Adapter) cordon(ctx context.Context, pool, id string, r cordonRequest, 
 }
 
 // cordonOnce makes one attempt. After a conflict its error is that of the API server.
-func (a *Adapter) cordonOnce(ctx context.Context, name, id string, r cordonRequest, at pools.Sequence) error {
+func (a *Adapter) cordonOnce(ctx context.Context, name, id string, r wire.CordonRequest, at pools.Sequence) error {
 	n, err := a.api.Node(ctx, name)
 	if err != nil {
 		return apiError("read", name, err)

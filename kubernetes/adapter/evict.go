@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
 )
 
@@ -148,15 +149,15 @@ func refusal(err error) string {
 }
 
 // blocked returns the pods of a node whose eviction is refused, the longest first.
-func (e *evictions) blocked(node string) (list []blockedTask) {
+func (e *evictions) blocked(node string) (list []api.BlockedTask) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, p := range e.pods {
 		if p.node == node && p.why != "" {
-			list = append(list, blockedTask{p.Namespace + "/" + p.Name, p.why, p.since})
+			list = append(list, api.BlockedTask{Task: p.Namespace + "/" + p.Name, Why: p.why, Since: p.since})
 		}
 	}
-	slices.SortFunc(list, func(a, b blockedTask) int {
+	slices.SortFunc(list, func(a, b api.BlockedTask) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Task, b.Task))
 	})
 	return list

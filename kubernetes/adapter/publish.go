@@ -156,6 +156,6 @@ func (p *publisher) publishStates(now time.Time, state mirror.State) {
 		if !p.leads(pool) {
 			continue
 		}
-		p.put(pool, stateSubject(p.cfg.Cluster, pool), p.stateOf(pool, state))
+		p.put(pool, message.StateSubject(p.cfg.Cluster, pool), p.stateOf(pool, state))
 	}
 }

@@ -69,7 +69,7 @@ func TestCordonPatch(t *testing.T) {
 			for _, f := range tt.change {
 				f(n)
 			}
-			patch, err := cordonPatch(n, cordonRequest{On: tt.on}, tt.at, began)
+			patch, err := cordonPatch(n, wire.CordonRequest{On: tt.on}, tt.at, began)
 			var refusal *call.Error
 			if late := errors.As(err, &refusal) && refusal.Code == wire.CodeLate; late != tt.late || err != nil && !late {
 				t.Fatalf("error %v, want late %v", err, tt.late)
@@ -100,7 +100,7 @@ func TestCordonPatch(t *testing.T) {
 
 // The reason and the deadline of a cordon are in its mark until it is taken back.
 func TestDeadlineOfACordon(t *testing.T) {
-	spot := cordonRequest{On: true, Reason: "spot interruption", Deadline: began.Add(2 * time.Minute)}
+	spot := wire.CordonRequest{On: true, Reason: "spot interruption", Deadline: began.Add(2 * time.Minute)}
 	for on, want := range map[bool]string{
 		true:  `{"epoch":1,"number":1,"on":true,"before":false,"at":"2027-01-15T08:00:00Z","reason":"spot interruption","deadline":"2027-01-15T08:02:00Z"}`,
 		false: `{"epoch":1,"number":1,"on":false,"before":false,"at":"2027-01-15T08:00:00Z"}`,

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
@@ -37,7 +38,7 @@ func (a *Adapter) serve(ctx context.Context, p *Pool) error {
 	connected := p.Conn.StatusChanged(nats.CONNECTED)
 	defer p.Conn.RemoveStatusListener(connected)
 	in, err := bus.Receive(p.Conn, bus.InboxConfig{
-		Events:   []string{message.AnnounceSubject(a.cfg.Cluster), goneSubject(a.cfg.Cluster, p.Name)},
+		Events:   []string{message.AnnounceSubject(a.cfg.Cluster), message.GoneSubject(a.cfg.Cluster, message.Node{Pool: p.Name, Name: "*"})},
 		Requests: []string{wire.Subject(a.cfg.Cluster, p.Name, "*", wire.OpCordon), pendingSubject(a.cfg.Cluster, p.Name)},
 		Messages: inbox, Log: a.cfg.Log,
 	})
@@ -96,7 +97,7 @@ func (a *Adapter) order(ctx context.Context, p *Pool, m *nats.Msg, token string)
 }
 
 func (a *Adapter) answerCordon(ctx context.Context, pool, id string, m *nats.Msg) error {
-	var r cordonRequest
+	var r wire.CordonRequest
 	if err := call.Decode(m.Data, wire.MaxRequest, &r); err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (a *Adapter) answerCordon(ctx context.Context, pool, id string, m *nats.Msg
 	if !a.leads(pool) {
 		return busy("the lease of pool %s is not held: another adapter may have it", pool)
 	}
-	if len(r.Reason) > maxReason || !wire.IsPrintable(r.Reason) {
+	if len(r.Reason) > maxReason || !wire.IsPrintable(string(r.Reason)) {
 		return call.Invalid("reason: want at most %d printable bytes", maxReason)
 	}
 	return a.cordon(ctx, pool, id, r, at)
@@ -120,7 +121,7 @@ func (a *Adapter) answerCordon(ctx context.Context, pool, id string, m *nats.Msg
 
 // gone deletes the Node object of a machine that has ended.
 func (a *Adapter) gone(ctx context.Context, pool, id string, data []byte) {
-	var g nodeGone
+	var g api.NodeGone
 	if !a.cfg.DeleteEnded || !a.leads(pool) || json.Unmarshal(data, &g) != nil || g.Node != id || g.Pool != pool || !a.mirror.State(time.Now()).Fresh {
 		return
 	}
@@ -158,10 +159,10 @@ func (a *Adapter) respond(p *Pool, m *nats.Msg, body any, err error) {
 }
 
 // stateOf returns the state message of a pool.
-func (a *Adapter) stateOf(pool string, s mirror.State) schedulerState {
+func (a *Adapter) stateOf(pool string, s mirror.State) api.SchedulerState {
 	nodes := 0
 	a.mirror.Read(func(c *core.Cluster) { nodes = c.NodesOf(pool) })
-	return schedulerState{Pool: pool, Kind: kindKubernetes, Fresh: s.Fresh, AsOf: s.AsOf, Period: a.cfg.Period, Nodes: nodes, Accepts: []string{"reason", "deadline"}, Why: strictyaml.Cut(s.Why, maxText/4)}
+	return api.SchedulerState{Pool: pool, Kind: kindKubernetes, Fresh: s.Fresh, AsOf: s.AsOf, Period: a.cfg.Period, Nodes: nodes, Accepts: []string{api.AcceptsReason, api.AcceptsDeadline}, Why: strictyaml.Cut(s.Why, maxText/4)}
 }
 
 // writeMetrics writes what waits to the metrics store of each pool, in each period.

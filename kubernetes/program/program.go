@@ -31,9 +31,6 @@ import (
 
 const name = "weir-kubernetes"
 
-// roleScheduler is the role of a scheduler that speaks for all nodes of its pool.
-const roleScheduler roles.Role = "scheduler"
-
 // garbage is the percentage of garbage that the process allows. Most of its memory is the trimmed objects, which stay, and a list of
 // all objects makes much garbage.
 const garbage = 40
@@ -198,7 +195,7 @@ func holder() string {
 // connect connects to NATS as the scheduler of a pool. It waits while no server is reached.
 func connect(ctx context.Context, f file, pool string, log *slog.Logger) (*bus.Bus, error) {
 	return bus.Find(ctx, bus.Config{
-		NATS: f.NATS, Name: name + " " + pool, User: roles.User{Role: roleScheduler, Cluster: f.Cluster, Pool: pool}, Wait: true, Log: log.With("pool", pool),
+		NATS: f.NATS, Name: name + " " + pool, User: roles.User{Role: roles.Scheduler, Cluster: f.Cluster, Pool: pool}, Wait: true, Log: log.With("pool", pool),
 	})
 }
 

@@ -67,7 +67,7 @@ func (m *mover) moveAll(n *Node, at int) (left *Copy) {
 	m.moves = m.moves[:0]
 	lost := m.mayTake(n.Copies)
 	for i := range len(n.Copies) + len(reserved) + len(lost) {
-		if c := copyAt(n.Copies, reserved, lost, i); !m.move(c, at) {
+		if c := m.leaving(copyAt(n.Copies, reserved, lost, i), n, i-len(n.Copies), len(reserved)); !m.move(c, at) {
 			m.undo()
 			if at >= 0 {
 				m.tree.set(at, own)

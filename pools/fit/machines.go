@@ -20,6 +20,7 @@ type machines struct {
 	steps int
 	costs bool // the cost of a kind counts
 	rules Rules
+	kept  []kept // by the rules
 	move  func(to api.PlacesMove, copies ...*Copy)
 }
 
@@ -34,6 +35,7 @@ type kind struct {
 // machinesOf returns as many machines of each kind of known size as n returns.
 func (s *solver) machinesOf(n func(api.PlacesKind) int) *machines {
 	m := &machines{move: s.move, rules: s.rules}
+	s.filled = append(s.filled, m)
 	for _, k := range s.Question.Kinds {
 		if !k.Unknown && n(k) > 0 {
 			m.kinds = append(m.kinds, &kind{PlacesKind: k, left: n(k)})

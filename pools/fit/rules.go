@@ -94,6 +94,22 @@ func (m *machines) keepByRules(group string, what load) {
 	for _, p := range what.parts {
 		for _, one := range p.class.copies[:p.n] {
 			m.rules.Put(on, one)
+			m.kept = append(m.kept, kept{on, one})
+		}
+	}
+}
+
+// kept is a copy on a new machine.
+type kept struct {
+	on   *Node
+	copy *Copy
+}
+
+// dropMachines takes back what new machines hold: a node is emptied without them.
+func (s *solver) dropMachines() {
+	for _, m := range s.filled {
+		for _, k := range m.kept {
+			s.rules.Remove(k.on, k.copy)
 		}
 	}
 }
@@ -120,4 +136,15 @@ func (s *solver) keep(n *Node) {
 	if s.rules != nil {
 		s.rules.Keep(n)
 	}
+}
+
+// leaving returns a copy that leaves a candidate. One that the plan has put there, the i-th of so many, comes from there now: the rules
+// count it in both places, because the candidate may stay.
+func (s *solver) leaving(c *Copy, n *Node, i, reserved int) *Copy {
+	if s.rules == nil || i < 0 || i >= reserved {
+		return c
+	}
+	moved := *c
+	moved.Leaves = n.ID
+	return &moved
 }

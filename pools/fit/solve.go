@@ -26,6 +26,7 @@ type solver struct {
 	has        []map[Held]int  // what the plan puts on each node of line, besides Node.Has
 	reserved   [][]*Copy       // copies that the plan puts on each node of line
 	rules      Rules           // of this plan; nil: none
+	filled     []*machines
 	answer     api.Places
 }
 
@@ -45,6 +46,7 @@ func (s *solver) solve() {
 	s.probe(rest.classes)
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Ordered = h.Wanted - h.Free - h.Short - left })
 	s.short(rest)
+	s.dropMachines()
 	s.empty()
 	s.keepHeadroom()
 }

@@ -40,7 +40,7 @@ func (c *Cluster) Places(now time.Time, in PlacesInput) (w fit.World, held resou
 		sum = sum.add(f.Allocated)
 		leaves := gone[f.ID] || f.Draining
 		n := &fit.Node{ID: f.ID, Group: f.Group, Size: f.Resources.Resources(), Room: f.Resources.sub(f.Allocated).Resources()}
-		n.Closed = leaves || f.CordonedByOther || s.Ready != ReadyTrue || c.pools[b.pool].startupTaint(s.Taints) != "" || len(c.ids[s.ID]) > 1
+		n.Closed = leaves || f.CordonedByOther || s.Ready != ReadyTrue || c.pools[b.pool].startupTaint(s.Taints) != "" || len(c.ids[s.ID]) > 1 || s.Cut
 		w.Nodes = append(w.Nodes, n)
 		b.plan.add(n, s, leaves)
 		switch {
@@ -178,7 +178,7 @@ func (b *builder) stays(s *nodeState, f Facts) string {
 		return "an annotation of the node forbids to remove it"
 	case s.Ready != ReadyTrue:
 		return "it is not Ready"
-	case len(twins) > 0 || s.also >= 0:
+	case len(twins) > 0 || s.also >= 0 || s.Cut:
 		return b.problem(s)
 	case f.Tasks >= maxTasks:
 		return "it has too many pods"

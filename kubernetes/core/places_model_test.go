@@ -253,18 +253,20 @@ func labelled(app string) func(map[string]string) bool {
 func (a *modelApp) rulesOf() *Rules {
 	r := &Rules{
 		Namespace: "ns", Labels: map[string]string{"app": a.name},
-		Selects: func(_ string, labels map[string]string) string {
-			if a.disk != "" && labels["disk"] != a.disk {
-				return "it selects disk=" + a.disk
-			}
-			return ""
-		},
 		Tolerates: func(taints []Taint) string {
 			if slices.ContainsFunc(taints, func(t Taint) bool { return t.Key != "gpu" || !a.gpu }) {
 				return "it does not tolerate a taint"
 			}
 			return ""
 		},
+	}
+	if a.disk != "" {
+		r.Selects = func(_ string, labels map[string]string) string {
+			if labels["disk"] != a.disk {
+				return "it selects disk=" + a.disk
+			}
+			return ""
+		}
 	}
 	if a.affinity {
 		r.Unknown = "pod affinity"

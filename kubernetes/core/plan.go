@@ -67,13 +67,15 @@ type apart struct {
 type spread struct {
 	Spread
 	rules    *Rules
-	self     bool // the pod counts itself
-	up, low  map[string]int
-	histo    map[int]int // how many domains have a value in low
-	least    int         // value in low
-	existing map[string]bool
-	received map[string]int // pods with the constraint that the plan has put there
-	most     int            // value in up of a domain in received
+	self     bool            // the pod counts itself
+	up, low  map[string]int  // 0: none
+	histo    map[int]int     // how many domains have a value in low
+	least    int             // value in low
+	existing map[string]bool // domains of nodes; shared, and not changed
+	added    int             // domains of new machines
+	all      bool            // all nodes with the label count
+	received map[string]int  // pods with the constraint that the plan has put there
+	most     int             // value in up of a domain in received
 }
 
 // budget is a Budget with the evictions that are left.
@@ -191,7 +193,7 @@ func domainOf(topology string, labels map[string]string, name string) string {
 
 // link connects the rules of all pods: with the terms of anti-affinity, the constraints of spread, and the budgets that match them.
 func (p *plan) link(all map[*Rules]bool) {
-	terms, in := map[string]*apart{}, map[string][]*spread{}
+	terms, in, shared := map[string]*apart{}, map[string][]*spread{}, map[string]map[string]bool{}
 	var list []*apart
 	for r := range all {
 		l := &links{}
@@ -205,8 +207,8 @@ func (p *plan) link(all map[*Rules]bool) {
 			l.carries = append(l.carries, t)
 		}
 		for _, one := range r.Spread {
-			t := &spread{Spread: one, rules: r, self: one.Matches(r.Labels), up: map[string]int{}, low: map[string]int{}, histo: map[int]int{}, existing: map[string]bool{}, received: map[string]int{}}
-			t.begin(p.cluster)
+			t := &spread{Spread: one, rules: r, self: one.Matches(r.Labels), up: map[string]int{}, low: map[string]int{}, histo: map[int]int{}, received: map[string]int{}}
+			t.begin(p.cluster, shared)
 			l.spreads, in[r.Namespace] = append(l.spreads, t), append(in[r.Namespace], t)
 		}
 	}
@@ -234,22 +236,28 @@ func (p *plan) link(all map[*Rules]bool) {
 	}
 }
 
-// begin finds the domains of a constraint: those of the nodes that count.
-func (t *spread) begin(c *Cluster) {
-	for name, s := range c.nodes {
-		if s.Node == nil || !t.eligible(s.Node) {
-			continue
+// begin finds the domains of a constraint: those of the nodes that count. shared has those of all nodes, by topology.
+func (t *spread) begin(c *Cluster, shared map[string]map[string]bool) {
+	t.all = !t.Tolerated && (t.AllNodes || t.rules.Selects == nil) && !slices.ContainsFunc(t.rules.Spread, func(s Spread) bool { return s.Topology != t.Topology })
+	if t.existing = shared[t.Topology]; t.existing == nil || !t.all {
+		t.existing = map[string]bool{}
+		for name, s := range c.nodes {
+			if s.Node != nil && t.eligible(s.Node) {
+				t.existing[domainOf(t.Topology, s.Labels, name)] = true
+			}
 		}
-		if d := domainOf(t.Topology, s.Labels, name); !t.existing[d] {
-			t.existing[d] = true
-			t.histo[0]++
-			t.low[d] = 0
+		if t.all {
+			shared[t.Topology] = t.existing
 		}
 	}
+	t.histo[0] = len(t.existing)
 }
 
 // eligible reports whether a node counts.
 func (t *spread) eligible(n *Node) bool {
+	if t.all {
+		return domainOf(t.Topology, n.Labels, n.Name) != ""
+	}
 	for _, one := range t.rules.Spread {
 		if domainOf(one.Topology, n.Labels, n.Name) == "" {
 			return false
@@ -261,18 +269,34 @@ func (t *spread) eligible(n *Node) bool {
 	return !t.Tolerated || t.rules.Tolerates == nil || t.rules.Tolerates(n.Taints) == ""
 }
 
+// known reports whether a domain counts: it has a node, or pods on new machines.
+func (t *spread) known(d string) bool {
+	_, has := t.low[d]
+	return has || t.existing[d]
+}
+
 // raise adds n to the least number of pods of a domain. A domain of new machines begins with its first pod, and ends with its last one.
 func (t *spread) raise(d string, n int) {
-	was, known := t.low[d]
-	if known {
+	was := t.low[d]
+	if t.known(d) {
 		t.histo[was]--
-	}
-	if t.low[d] = was + n; t.low[d] == 0 && !t.existing[d] {
-		delete(t.low, d)
 	} else {
-		t.histo[was+n]++
+		t.added++
 	}
-	if t.least = min(t.least, was+n); len(t.low) == 0 {
+	switch now := was + n; {
+	case now != 0:
+		t.low[d] = now
+		t.histo[now]++
+		t.least = min(t.least, now)
+	case t.existing[d]:
+		delete(t.low, d)
+		t.histo[0]++
+		t.least = min(t.least, 0)
+	default:
+		delete(t.low, d)
+		t.added--
+	}
+	if t.domains() == 0 {
 		t.least = 0
 		return
 	}
@@ -280,6 +304,9 @@ func (t *spread) raise(d string, n int) {
 		t.least++
 	}
 }
+
+// domains returns how many domains count.
+func (t *spread) domains() int { return len(t.existing) + t.added }
 
 // fresh returns a copy of the plan without anything that a solution has put.
 func (p *plan) fresh() *plan {
@@ -475,7 +502,7 @@ func (t *spread) refuses(d string, from *place, has, counts bool) string {
 		return "the node has no label " + t.Topology
 	}
 	least, src := t.least, ""
-	if _, known := t.low[d]; !known && has {
+	if has && !t.known(d) {
 		least = min(least, 0)
 	}
 	if from != nil && t.eligible(from.Node) {
@@ -484,7 +511,7 @@ func (t *spread) refuses(d string, from *place, has, counts bool) string {
 	if counts && src != "" && src != d && !from.leaves {
 		least = min(least, t.low[src]-1)
 	}
-	if few := len(t.low) < t.MinDomains; few || from != nil && t.Tolerated && t.MinDomains > 1 { // drained nodes may not count
+	if few := t.domains() < t.MinDomains; few || from != nil && t.Tolerated && t.MinDomains > 1 { // drained nodes may not count
 		least = min(least, 0)
 	}
 	most := t.most

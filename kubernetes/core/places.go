@@ -202,3 +202,41 @@ func (b *builder) stays(s *nodeState, f Facts) string {
 	}
 	return why
 }
+
+// PutBudget adds or changes a budget.
+func (c *Cluster) PutBudget(b Budget) { c.budgets[b.UID] = &b }
+
+// PutVolume adds or changes the bound volume of a claim.
+func (c *Cluster) PutVolume(v Volume) {
+	c.DeleteVolume(v.UID)
+	c.volumes[v.UID], c.claims[v.Claim] = &v, &v
+}
+
+// DeleteBudget removes a budget.
+func (c *Cluster) DeleteBudget(uid string) { delete(c.budgets, uid) }
+
+// DeleteVolume removes a volume.
+func (c *Cluster) DeleteVolume(uid string) {
+	if v := c.volumes[uid]; v != nil && c.claims[v.Claim] == v {
+		delete(c.claims, v.Claim)
+	}
+	delete(c.volumes, uid)
+}
+
+// KeepBudgets removes all budgets but those with these uids.
+func (c *Cluster) KeepBudgets(uids map[string]bool) {
+	for uid := range c.budgets {
+		if !uids[uid] {
+			c.DeleteBudget(uid)
+		}
+	}
+}
+
+// KeepVolumes removes all volumes but those with these uids.
+func (c *Cluster) KeepVolumes(uids map[string]bool) {
+	for uid := range c.volumes {
+		if !uids[uid] {
+			c.DeleteVolume(uid)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +21,31 @@ type PlacesInput struct {
 	Budgets, Volumes string
 }
 
+// Snapshot returns a copy for Places, which another goroutine may use. What both share does not change.
+func (c *Cluster) Snapshot() *Cluster {
+	c.learn()
+	next := *c
+	next.nodes, next.ids, next.waiting = make(map[string]*nodeState, len(c.nodes)), make(map[string][]string, len(c.ids)), make(map[string]*waiting, len(c.waiting))
+	for name, s := range c.nodes {
+		own := *s
+		own.pods = maps.Clone(s.pods)
+		next.nodes[name] = &own
+	}
+	for id, names := range c.ids {
+		next.ids[id] = slices.Clone(names)
+	}
+	for uid, w := range c.waiting {
+		own := *w
+		next.waiting[uid] = &own
+	}
+	next.budgets, next.volumes, next.claims = maps.Clone(c.budgets), maps.Clone(c.volumes), maps.Clone(c.claims)
+	next.shapes.of = slices.Clone(c.shapes.of)
+	next.pods, next.dirty = nil, nil
+	return &next
+}
+
 // Places returns the world of a pool for package fit, and what all pods of the pool take. It keeps no part of the cluster that may
-// change, so it may be solved without the cluster.
+// change, so it may be solved later.
 func (c *Cluster) Places(now time.Time, in PlacesInput) (w fit.World, held resource.Vector) {
 	b := builder{Cluster: c, now: now, in: in, pool: slices.IndexFunc(c.pools, func(p Pool) bool { return p.Name == in.Pool }), indices: map[string]int{}, shared: map[*Rules]*requirements{}}
 	w.Question = in.Question

@@ -110,8 +110,13 @@ func (p *plan) machines(shapes []Shape) {
 // count counts the pods of the whole cluster for the rules about other pods, and for the budgets.
 func (p *plan) count() {
 	all := map[*Rules]bool{}
-	for _, pod := range p.cluster.pods {
-		all[pod.rules()] = true
+	for _, s := range p.cluster.nodes {
+		for _, pod := range s.pods {
+			all[pod.rules()] = true
+		}
+	}
+	for _, one := range p.cluster.waiting {
+		all[one.rules()] = true
 	}
 	p.link(all)
 	for _, at := range p.byID {

@@ -259,7 +259,7 @@ func TestMemory(t *testing.T) {
 //	steady_core_%    processor time in the steady state                   (limit: 7)
 //	list_s           from the start of the program to its fresh state
 //	list_cpu_s       processor time until then
-//	places_ms        to answer where the pods fit, in the steady state
+//	places_ms        to answer where the pods fit, meanwhile
 //	change_p50_ms    from a change to the facts, at the median            (limit: 200)
 //	change_p99_ms    at the 99th percentile                               (limit: 1000)
 func BenchmarkCluster(b *testing.B) {
@@ -271,6 +271,8 @@ func BenchmarkCluster(b *testing.B) {
 		ctx, stop := context.WithCancel(b.Context())
 		go func() { defer close(done); w.load(ctx) }()
 		began, used := time.Now(), w.processor()
+		asked := make(chan time.Duration, 1)
+		go func() { asked <- w.places() }()
 		var took []time.Duration
 		for i := range 150 {
 			changed := time.Now()
@@ -278,7 +280,7 @@ func BenchmarkCluster(b *testing.B) {
 			w.untilFacts(id, tasks)
 			took = append(took, time.Since(changed))
 		}
-		b.ReportMetric(float64(w.places().Milliseconds()), "places_ms")
+		b.ReportMetric(float64((<-asked).Milliseconds()), "places_ms")
 		rest := time.NewTimer(max(0, 40*time.Second-time.Since(began)))
 		<-rest.C
 		b.ReportMetric(100*(w.processor()-used).Seconds()/time.Since(began).Seconds(), "steady_core_%")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -128,6 +129,9 @@ func (d *rotationDay) wantReplaced(when string) {
 // machine is replaced once, never more than the budget is out of service, and the need is always met.
 func TestRotationOfAHundredMachines(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	d := newRotationDay(t, 100, 3)
 	d.loop.Close()
 	d.window(30 * time.Minute)
@@ -159,6 +163,9 @@ func TestRotationOfAHundredMachines(t *testing.T) {
 // The process dies before each of its calls, in a rotation of a few machines.
 func TestRotationKilledAnywhere(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	fuse := 0
 	for died := true; died; fuse++ {
 		d := newRotationDay(t, 3, 1)

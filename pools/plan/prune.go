@@ -18,6 +18,9 @@ type PruneInput struct {
 	Targets map[string]int  `json:"targets"` // by group; a node of another group is never chosen
 	Target  float64         `json:"target"`  // of the pool
 	// Surge is the weight of each group, beyond Targets, that replaces stale instances. It goes with
+	// Most is the largest possible target of a group, in the terms of Targets; a group that it lacks has no limit. Weight beyond it does
+	// not count: a removal lowers the target of its group.
+	Most map[string]int `json:"most,omitempty"`
 	// them: a replacement that is not stale is kept, also before its node joins.
 	Surge map[string]int `json:"surge,omitempty"`
 	// Joined is the weight of running instances whose node has joined, unhealthy and repaired ones
@@ -215,6 +218,11 @@ func newPruning(in PruneInput) *pruning {
 	return p
 }
 
+	for id, most := range in.Most {
+		if g := p.groups[id]; g != nil {
+			g.fulfilled = min(g.fulfilled, float64(max(0, most))+g.surge)
+		}
+	}
 func (p *pruning) result() Pruned {
 	if p.above() {
 		p.out.Excess = p.fulfilled - p.in.Target

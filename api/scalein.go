@@ -1,0 +1,65 @@
+package api
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// MaxUndone bounds ScaleIns.Undone.
+const MaxUndone = 8
+
+// ScaleIns are the scale-ins of a pool since the need of its copies changed. A scale-in has a proof that each copy has another
+// place. But the scheduler may put the copies elsewhere, and then one of them needs the machine again. The same nodes with the same
+// copies would give the same proof.
+type ScaleIns struct {
+	Held   resource.Vector `json:"held"`             // what all copies and free places need
+	Last   *ScaleIn        `json:"last,omitempty"`   // the latest one; nil: it was undone
+	Undone []ScaleIn       `json:"undone,omitempty"` // the oldest first, at most MaxUndone
+}
+
+// ScaleIn is a removal of nodes whose copies had another place by a proof.
+type ScaleIn struct {
+	At      time.Time          `json:"at"`
+	Target  float64            `json:"target"`          // of the pool, a whole number
+	Nodes   map[string]float64 `json:"nodes,omitempty"` // the weight of the nodes before it, by group
+	Offered resource.Vector    `json:"offered,omitzero"`
+	// Undone is when the pool took nodes back, or grew, because copies needed a machine after all; zero: it did not.
+	Undone time.Time `json:"undone,omitzero"`
+}
+
+// Repeats reports whether s would repeat a scale-in that was undone: the nodes are the same, and its target is not lower.
+func (s ScaleIn) Repeats(undone ScaleIn) bool {
+	near := func(a, b float64) bool { return a-b <= resource.Slack*max(1, b) && b-a <= resource.Slack*max(1, b) }
+	for k := range s.Offered {
+		if !near(s.Offered[k], undone.Offered[k]) {
+			return false
+		}
+	}
+	return s.Target >= undone.Target && maps.EqualFunc(s.Nodes, undone.Nodes, near)
+}
+
+// WhenUndone returns when a scale-in was undone that s would repeat, the last time; zero: never.
+func (all *ScaleIns) WhenUndone(held resource.Vector, s ScaleIn) time.Time {
+	if all == nil || all.Held != held {
+		return time.Time{}
+	}
+	for _, one := range slices.Backward(all.Undone) {
+		if s.Repeats(one) {
+			return one.Undone
+		}
+	}
+	return time.Time{}
+}
+
+// Text returns what the instances are kept for, with their number and the first one, for people.
+func (k KeptNode) Text() string {
+	why := string(k.Why)
+	if !k.Undone.IsZero() {
+		why = fmt.Sprintf("%s at %s, and nothing has changed since", why, k.Undone.UTC().Format(time.TimeOnly))
+	}
+	return fmt.Sprintf("%s (%s first)", why, k.First)
+}

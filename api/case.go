@@ -377,5 +377,6 @@ const (
 	ShareAtKept  ShareBound = "kept"  // nodes that cannot be removed prevent a lower target
 	// ShareAtMaxShare: its market has the share of the target that it may have.
 	ShareAtMaxShare ShareBound = "max_share"
-	ShareOnTrial    ShareBound = "trial" // its market had no capacity lately, so it grows by one machine
+	ShareWithout    ShareBound = "without" // it has little or nothing of the resource for which the pool grows
+	ShareOnTrial    ShareBound = "trial"   // its market had no capacity lately, so it grows by one machine
 )

@@ -42,7 +42,7 @@ func Resolve(c api.Case) Outcome {
 	in := c.Input
 	in.State = c.State.DecisionState
 	if c.Places != nil {
-		in.Places, in.Staying = &c.Places.Places, stayingWeight(c)
+		in.Places, in.Staying, in.Even = &c.Places.Places, stayingWeight(c), evenness(c)
 	}
 	o := Outcome{Decision: decide.Decide(in)}
 	groups, has := takenBack(c, &o)

@@ -182,7 +182,7 @@ func (a anyCase) places(t *rapid.T) *api.CasePlaces {
 			Nodes: 5, Waiting: rapid.IntRange(0, 2).Draw(t, "waiting"), Leave: ids.Draw(t, "leave"), Back: []string{"l1"},
 			Coming: a.needs(t, "coming"), New: a.needs(t, "new"), Probe: a.needs(t, "probe"),
 		},
-		Offered: resource.Vector{a.number(t, "offered")}, PerWeight: map[string]resource.Vector{"a": {a.number(t, "per weight")}},
+		Offered: resource.Vector{a.number(t, "offered")}, PerWeight: map[string]resource.Vector{"a": {a.number(t, "per weight")}, "b": {1, 1}},
 	}
 	if rapid.Bool().Draw(t, "never") {
 		p.Never, p.NeverCopies = []api.PlacesApp{{App: "large", Copies: 1, Why: "why"}}, 1

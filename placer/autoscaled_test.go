@@ -645,6 +645,37 @@ func TestWorldsThatFailed(t *testing.T) {
 	}
 }
 
+// A pool of two kinds of machines starts from zero although neither the provider nor the configuration has their sizes: one machine
+// shows each size that is needed.
+func TestScaleFromZero(t *testing.T) {
+	t.Parallel()
+	w := newAutoscaled(2)
+	defer func() { w.loop.Close() }()
+	w.config.Headroom, w.groups, w.bySize = nil, nil, true
+	for i, cpus := range []float64{1, 8} {
+		g := &sizedGroup{size: resource.Vector{cpus, cpus * 1000}, weight: cpus, max: 100}
+		g.Group = provider.New(provider.Config{
+			ID: string(rune('a' + i)), Max: g.max, Join: 2 * w.tick, Leave: w.tick, Offers: []provider.Offer{{Market: pools.Market{InstanceType: "m", Zone: "z0"}, Weight: g.weight}},
+		}, w.now)
+		w.groups = append(w.groups, g)
+	}
+	w.begin()
+	w.setApp(api.App{Name: "small", Pool: "p", Version: "v1", Command: "run", Instances: 3, CPUs: 0.6, Mem: 64})
+	w.setApp(api.App{Name: "large", Pool: "p", Version: "v1", Command: "run", Instances: 4, CPUs: 3, Mem: 64})
+	w.setApp(api.App{Name: "typo", Pool: "p", Version: "v1", Command: "run", Instances: 1, CPUs: 50, Mem: 64})
+	over := w.rest()
+	if waits := w.waits(); len(waits) != 1 || waits[0].app != "typo" {
+		t.Errorf("%v wait, want the one that no machine can hold: %s", waits, w.describe())
+	}
+	if never := w.last.Case.Places.Never; len(never) != 1 || never[0].App != "typo" {
+		t.Errorf("named as never placed: %+v", never)
+	}
+	t.Logf("the weight is %v, over the oracle's %.2f", w.weight(), over)
+	for _, p := range w.problems {
+		t.Error(p)
+	}
+}
+
 // TestAutoscaledWorlds runs random pools with a placer and an autoscaler. Every copy that a machine can hold gets a place, or
 // the cause is named. No machine ends with copies. A world at rest rests, at about the least weight. SOAK is the number of
 // worlds, FROM the first one.

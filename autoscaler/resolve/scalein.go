@@ -52,7 +52,11 @@ func afterScaleIns(c api.Case, o Outcome, d Done) *api.ScaleIns {
 	if s != nil && s.Held != held {
 		s = nil
 	}
-	if s != nil && s.Last != nil && undoes(c, o) {
+	switch {
+	case s == nil || s.Last == nil:
+	case c.Input.Lost > 0: // copies may need machines for the lost nodes
+		s = &api.ScaleIns{Held: held, Undone: s.Undone}
+	case undoes(c, o):
 		one := *s.Last
 		one.Undone = c.Input.Now
 		undone := append(slices.Clone(s.Undone), one)

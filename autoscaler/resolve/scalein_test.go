@@ -91,6 +91,7 @@ func TestGrowthBesideAScaleIn(t *testing.T) {
 		"copies that need more": func(c *api.Case) {
 			c.Places.Waiting, c.Places.New, c.Places.Held = 1, more("b", 1, 1), resource.Vector{resource.CPUs: 4.5}
 		},
+		"a lost node": func(c *api.Case) { c.Places.Waiting, c.Places.New, c.Input.Lost = 1, more("b", 1, 1), 1 },
 	} {
 		removes := Resolve(placesCase(2, 3, 3.5, api.Places{Leave: []string{"b1"}, Held: resource.Vector{resource.CPUs: 3.5}}))
 		c := placesCase(2, 2, 3.5, api.Places{Held: resource.Vector{resource.CPUs: 3.5}})

@@ -29,6 +29,8 @@ type ScaleIn struct {
 	Offered resource.Vector    `json:"offered,omitzero"`
 	// Undone is when the pool took nodes back, or grew, because copies needed a machine after all; zero: it did not.
 	Undone time.Time `json:"undone,omitzero"`
+	// Busy: it was undone because copies did not move by the deadline of a drain. A node without tasks may go.
+	Busy bool `json:"busy,omitempty"`
 }
 
 // Repeats reports whether s would repeat a scale-in that was undone: the nodes are the same, and its target is not lower.
@@ -42,17 +44,28 @@ func (s ScaleIn) Repeats(undone ScaleIn) bool {
 	return s.Target >= undone.Target && maps.EqualFunc(s.Nodes, undone.Nodes, near)
 }
 
-// WhenUndone returns when a scale-in was undone that s would repeat, the last time; zero: never.
-func (all *ScaleIns) WhenUndone(held resource.Vector, s ScaleIn) time.Time {
+// Repeated returns the latest undone scale-in that s would repeat, or a zero one.
+func (all *ScaleIns) Repeated(held resource.Vector, s ScaleIn) ScaleIn {
 	if all == nil || all.Held != held {
-		return time.Time{}
+		return ScaleIn{}
 	}
 	for _, one := range slices.Backward(all.Undone) {
 		if s.Repeats(one) {
-			return one.Undone
+			return one
 		}
 	}
-	return time.Time{}
+	return ScaleIn{}
+}
+
+// Undo returns the scale-ins with the latest one undone at that time.
+func (all *ScaleIns) Undo(now time.Time, busy bool) *ScaleIns {
+	if all == nil || all.Last == nil {
+		return all
+	}
+	one := *all.Last
+	one.Undone, one.Busy = now, busy
+	undone := append(slices.Clone(all.Undone), one)
+	return &ScaleIns{Held: all.Held, Undone: undone[max(0, len(undone)-MaxUndone):]}
 }
 
 // Text returns what the instances are kept for, with their number and the first one, for people.

@@ -554,16 +554,16 @@ func (w *autoscaled) weight() (sum float64) {
 
 // rest waits until the world rests, and returns the part of the oracle's weight that it has. A copy that a machine can hold has
 // a place then, or its cause is named, and so has a free place of headroom. After the settling time nothing changes. This time is longer
-// for a pool that can only end one machine after the other.
+// for a pool that can only end one machine after the other, and while nodes are avoided that refused a port.
 func (w *autoscaled) rest() (over float64) {
 	const settling, longest, quiet = 40, 200, 12
 	w.calm()
 	w.tick = 2 * time.Minute
 	defer func() { w.tick = 10 * time.Second }()
 	least := w.weight()
-	for i, same := 0, 0; i < settling || same < 3 && i < longest; i++ {
+	for i, same := 0, 0; i < settling || same < 5 && i < longest; i++ {
 		w.step()
-		if same++; w.weight() < least {
+		if same++; w.weight() < least || len(w.c.refused) > 0 {
 			least, same = w.weight(), 0
 		}
 	}
@@ -636,7 +636,7 @@ func spread(values []float64) (mean, most float64) {
 // placer put copies elsewhere than the proof.
 func TestWorldsThatFailed(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{20080, 20283, 20653, 21163, 30438, 30466, 30760, 31081, 52763} {
+	for _, seed := range []uint64{20080, 20283, 20653, 21163, 30438, 30466, 30760, 31081, 52763, 62647} {
 		w := newAutoscaled(seed)
 		w.run(2)
 		for _, p := range w.problems {
@@ -699,11 +699,11 @@ func TestAutoscaledWorlds(t *testing.T) {
 			t.Error(p)
 		}
 	}
-	const enough = 80 // worlds, for these figures
+	const enough = 80 // worlds, for these figures; of them, the 95 % are the fifth largest part
 	for room, some := range over {
 		mean, most := spread(some)
 		t.Logf("headroom %v: %d phases, the weight over the oracle's: mean %.3f, 95 %% below %.3f, at most %.3f", room, len(some), mean, most, slices.Max(some))
-		bound := map[bool][2]float64{false: {1.08, 1.5}, true: {1.15, 2}}[room]
+		bound := map[bool][2]float64{false: {1.08, 1.5}, true: {1.15, 2.2}}[room]
 		if worlds >= enough && (mean > bound[0] || most > bound[1]) {
 			t.Errorf("headroom %v: the weight over the oracle's: mean %.3f, 95 %% below %.3f: want %v", room, mean, most, bound)
 		}

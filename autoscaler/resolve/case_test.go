@@ -262,7 +262,7 @@ func wantProved(t interface{ Errorf(string, ...any) }, c api.Case, o Outcome) {
 		if !slices.Contains(c.Places.Leave, n.ID) && n.Node.Joined() && !n.Draining {
 			t.Errorf("%s is let go, and its copies have no other place", n.ID)
 		}
-		if one.ByProof() && slices.Contains(o.Pruned.Choices, one) && !whenUndone(c, o.Decision).IsZero() {
+		if one.ByProof() && slices.Contains(o.Pruned.Choices, one) && !repeated(c, o.Decision).Undone.IsZero() {
 			t.Errorf("%s is let go, as in a scale-in that was undone", n.ID)
 		}
 	}

@@ -267,7 +267,10 @@ func prunePlaces(c api.Case, d decide.Decision) *plan.PrunePlaces {
 	if c.Places == nil {
 		return nil
 	}
-	p := &plan.PrunePlaces{Proved: set(c.Places.Leave), Offered: c.Places.Offered, PerWeight: c.Places.PerWeight, Sizes: c.Places.Sizes, Needed: needed(c, d), Undone: whenUndone(c, d)}
+	p := &plan.PrunePlaces{Proved: set(c.Places.Leave), Offered: c.Places.Offered, PerWeight: c.Places.PerWeight, Sizes: c.Places.Sizes, Needed: needed(c, d)}
+	if again := repeated(c, d); !again.Undone.IsZero() {
+		p.Undone, p.UndoneBusy = again.Undone, again.Busy
+	}
 	for i := range c.Nodes {
 		if n := &c.Nodes[i]; n.Draining && !n.CordonedByOther && (c.Places.Waiting == 0 || n.Tasks <= n.BatchTasks) {
 			p.Proved[n.ID] = true

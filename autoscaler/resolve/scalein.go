@@ -34,12 +34,18 @@ func scaleInOf(c api.Case, d decide.Decision) api.ScaleIn {
 	return s
 }
 
-// whenUndone returns when the pool undid a scale-in that a decision would repeat; zero: it did not.
-func whenUndone(c api.Case, d decide.Decision) time.Time {
+// repeated returns the undone scale-in that a decision would repeat, or a zero one.
+func repeated(c api.Case, d decide.Decision) api.ScaleIn {
 	if s := c.State.ScaleIns; s == nil || len(s.Undone) == 0 {
-		return time.Time{}
+		return api.ScaleIn{}
 	}
-	return c.State.ScaleIns.WhenUndone(heldOf(c.Places), scaleInOf(c, d))
+	return c.State.ScaleIns.Repeated(heldOf(c.Places), scaleInOf(c, d))
+}
+
+// GaveUp returns the state after a drain of a scale-in ended at its deadline, because copies did not move. It was no real proof then.
+func GaveUp(s api.PoolState, now time.Time) api.PoolState {
+	s.ScaleIns = s.ScaleIns.Undo(now, true)
+	return s
 }
 
 // afterScaleIns returns the scale-ins with that of d, and with whether the latest one is undone now.
@@ -57,10 +63,7 @@ func afterScaleIns(c api.Case, o Outcome, d Done) *api.ScaleIns {
 	case c.Input.Lost > 0: // copies may need machines for the lost nodes
 		s = &api.ScaleIns{Held: held, Undone: s.Undone}
 	case undoes(c, o):
-		one := *s.Last
-		one.Undone = c.Input.Now
-		undone := append(slices.Clone(s.Undone), one)
-		s = &api.ScaleIns{Held: held, Undone: undone[max(0, len(undone)-api.MaxUndone):]}
+		s = s.Undo(c.Input.Now, false)
 	}
 	if slices.ContainsFunc(d.Pruned, plan.Choice.ByProof) {
 		last := scaleInOf(c, o.Decision)

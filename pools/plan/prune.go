@@ -51,6 +51,8 @@ type PrunePlaces struct {
 	Needed  resource.Vector `json:"needed,omitzero"`
 	// Undone is when the same removal was undone, because copies needed a machine after all; zero: never. Then no node goes by a proof.
 	Undone time.Time `json:"undone,omitzero"`
+	// UndoneBusy: it was undone because copies did not move. A node without tasks goes.
+	UndoneBusy bool `json:"undone_busy,omitempty"`
 	// PerWeight is the most that a node of each group offers for a unit of its weight. Sizes has the nodes of other sizes.
 	PerWeight map[string]resource.Vector `json:"per_weight,omitempty"`
 	Sizes     map[string]resource.Vector `json:"sizes,omitempty"`
@@ -261,7 +263,7 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return over
 	case p.in.Places != nil && c.Node != api.NodeOrphaned && !p.in.Places.Proved[c.ID]:
 		return api.KeptNoPlace // its group may be kept at its target for the same copies
-	case p.in.Places != nil && !p.in.Places.Undone.IsZero() && choiceOf(c).ByProof():
+	case p.in.Places != nil && !p.in.Places.Undone.IsZero() && choiceOf(c).ByProof() && (c.Tasks > 0 || !p.in.Places.UndoneBusy):
 		return api.KeptUndone
 	case !(g.fulfilled-c.Weight >= g.target-resource.Slack):
 		return api.KeptGroupAtTarget

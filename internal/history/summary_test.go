@@ -185,6 +185,11 @@ func TestEachHoldIsNamed(t *testing.T) {
 			answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3"}})(c)
 			c.Places.Offered, c.Places.PerWeight = resource.Vector{resource.CPUs: 6}, map[string]resource.Vector{"blue": {resource.CPUs: 2}, "green": {resource.CPUs: 2}}
 		}, want: "down nodes the rest would be used beyond the setpoint", reason: "(i-"},
+		{name: "the same scale-in was undone", need: less, edit: func(c *api.Case) {
+			answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3"}})(c)
+			before := api.ScaleIn{At: noon.Add(-2 * time.Hour), Target: 3, Nodes: map[string]float64{"blue": 3, "green": 3}, Offered: c.Places.Offered, Undone: noon.Add(-time.Hour)}
+			c.State.ScaleIns = &api.ScaleIns{Undone: []api.ScaleIn{before}}
+		}, want: "down nodes the same removal was undone", reason: "the same removal was undone at 11:00:00, and nothing has changed since (i-"},
 		{name: "copies without room", need: enough, edit: answered(api.Places{Waiting: 3, ShortCopies: 3, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
 			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 12:05:00: no capacity"}}}),
 			want: "up group mail", reason: "waiting copies: mail x3: group blue is at its maximum; group green is in backoff"},

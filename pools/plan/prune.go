@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -17,6 +18,9 @@ type PruneInput struct {
 	Nodes   []api.Candidate `json:"nodes"`
 	Targets map[string]int  `json:"targets"` // by group; a node of another group is never chosen
 	Target  float64         `json:"target"`  // of the pool
+	// Most is the largest possible target of a group, in the terms of Targets; a group that it lacks has no limit. Weight beyond it does
+	// not count: a removal lowers the target of its group.
+	Most map[string]int `json:"most,omitempty"`
 	// Surge is the weight of each group, beyond Targets, that replaces stale instances. It goes with
 	// them: a replacement that is not stale is kept, also before its node joins.
 	Surge map[string]int `json:"surge,omitempty"`
@@ -45,6 +49,10 @@ type PrunePlaces struct {
 	// Offered is what all joined nodes offer, and Needed what the rest must still offer. A kind of 0 in Needed has no limit.
 	Offered resource.Vector `json:"offered,omitzero"`
 	Needed  resource.Vector `json:"needed,omitzero"`
+	// Undone is when the same removal was undone, because copies needed a machine after all; zero: never. Then no node goes by a proof.
+	Undone time.Time `json:"undone,omitzero"`
+	// UndoneBusy: it was undone because copies did not move. A node without tasks goes.
+	UndoneBusy bool `json:"undone_busy,omitempty"`
 	// PerWeight is the most that a node of each group offers for a unit of its weight. Sizes has the nodes of other sizes.
 	PerWeight map[string]resource.Vector `json:"per_weight,omitempty"`
 	Sizes     map[string]resource.Vector `json:"sizes,omitempty"`
@@ -212,6 +220,11 @@ func newPruning(in PruneInput) *pruning {
 			}
 		}
 	}
+	for id, most := range in.Most {
+		if g := p.groups[id]; g != nil {
+			g.fulfilled = min(g.fulfilled, float64(max(0, most))+g.surge)
+		}
+	}
 	return p
 }
 
@@ -250,6 +263,8 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return over
 	case p.in.Places != nil && c.Node != api.NodeOrphaned && !p.in.Places.Proved[c.ID]:
 		return api.KeptNoPlace // its group may be kept at its target for the same copies
+	case p.in.Places != nil && !p.in.Places.Undone.IsZero() && choiceOf(c).ByProof() && (c.Tasks > 0 || !p.in.Places.UndoneBusy):
+		return api.KeptUndone
 	case !(g.fulfilled-c.Weight >= g.target-resource.Slack):
 		return api.KeptGroupAtTarget
 	case over != "":
@@ -309,7 +324,11 @@ func (p *pruning) countKeptAs(first *api.Candidate, why api.KeptCause, nodes int
 			return
 		}
 	}
-	p.out.Kept = append(p.out.Kept, api.KeptNode{Why: why, Nodes: nodes, First: first.ID})
+	k := api.KeptNode{Why: why, Nodes: nodes, First: first.ID}
+	if why == api.KeptUndone {
+		k.Undone = p.in.Places.Undone
+	}
+	p.out.Kept = append(p.out.Kept, k)
 }
 
 // keepRest counts the rest of the queue, if even the lightest candidate does not fit.

@@ -159,7 +159,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound, keeps nodes for their copies, or is not changed\n", short)
 	}
 	for _, kept := range r.Detail.Kept {
-		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
+		fmt.Fprintf(w, "  %d nodes stay above the target: %s\n", kept.Nodes, kept.Text())
 	}
 }
 

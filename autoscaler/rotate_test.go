@@ -99,16 +99,16 @@ func (d *rotationDay) wantSafe(when string) {
 	}
 }
 
-// wantReplaced checks that each machine was replaced once. After a kill the pool may order a machine too many, and ends it.
+// wantReplaced checks that each machine was replaced once, and that no new one ended.
 func (d *rotationDay) wantReplaced(when string) {
 	d.t.Helper()
 	d.check()
-	ended, extra := map[string]bool{}, 0
+	ended := map[string]bool{}
 	for _, w := range d.group.Log() {
 		for _, id := range w.Ended {
 			number := 0
-			if scan(id, &number); number > d.machines && !ended[id] {
-				extra++
+			if scan(id, &number); number > d.machines {
+				d.t.Errorf("%s: the new machine %s ended", when, id)
 			}
 			ended[id] = true
 		}
@@ -119,8 +119,8 @@ func (d *rotationDay) wantReplaced(when string) {
 		scan(id, &number)
 		last = max(last, number)
 	}
-	if running := len(d.running(d.group)); len(ended) != d.machines+extra || last != 2*d.machines+extra || extra > d.machines/10 || running != d.machines {
-		d.t.Fatalf("%s: %d machines ended, %d of them new, %d were launched, %d run: want each of %d to be replaced once", when, len(ended), extra, last-d.machines, running, d.machines)
+	if running := len(d.running(d.group)); len(ended) != d.machines || last != 2*d.machines || running != d.machines {
+		d.t.Fatalf("%s: %d machines ended, %d were launched, %d run: want each of %d to be replaced once", when, len(ended), last-d.machines, running, d.machines)
 	}
 }
 

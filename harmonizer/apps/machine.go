@@ -144,7 +144,7 @@ func (m *Machine) processEvent(ev Event) {
 	case Placed:
 		m.placed(ev)
 	case SenderLimited:
-		m.senders.note(ev.Node, api.WhySendsTooMuch, ev.Lost, "")
+		m.senders.add(sender{ev.Node, ev.Writer, api.WhySendsTooMuch}, ev.Lost, "")
 	case LoopbackProbe:
 		m.limit.probed = true
 	case Lead:

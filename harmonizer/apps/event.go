@@ -125,6 +125,12 @@ type Retry struct {
 	Index int // -1: all
 }
 
+// Configured: the file of the harmonizer changed. The rules follow the numbers of Live; the others need a restart.
+type Configured struct {
+	Config Config
+	What   string // what changed, for people
+}
+
 // Tick: time has passed, and all earlier events were passed to the machine.
 type Tick struct{}
 
@@ -152,4 +158,5 @@ func (Follow) event()             {}
 func (NotSent) event()            {}
 func (Release) event()            {}
 func (Retry) event()              {}
+func (Configured) event()         {}
 func (Tick) event()               {}

@@ -164,6 +164,9 @@ func (m *Machine) processEvent(ev Event) {
 		m.limit.release(m.apps.slots)
 	case Retry:
 		m.retry(ev)
+	case Configured:
+		m.cfg.follow(ev.Config)
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingConfiguration, Detail: ev.What})
 	case Tick:
 		m.tick()
 	}

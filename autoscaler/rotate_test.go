@@ -276,3 +276,47 @@ func TestRotationThatMatchesTheNewMachines(t *testing.T) {
 		t.Errorf("%d machines existed, want one more than 10", launched)
 	}
 }
+
+// A rule "template!=current" replaces what an earlier template launched, and nothing while the group's template is unknown.
+func TestRotationToTheCurrentTemplate(t *testing.T) {
+	t.Parallel()
+	d := newRotationDay(t, 4, 1)
+	defer func() { d.loop.Close() }()
+	d.loop.Close()
+	d.rule("template!=current")
+	d.born(-1)
+	for range 10 { // the first machines have no template
+		if r := d.tick(); r.Case.Rotation == nil || r.Case.Rotation.Left != 0 || r.Case.Rotation.Rules[0].Unknown != 4 {
+			t.Fatalf("rotation %+v, want 4 machines of unknown template", r.Case.Rotation)
+		}
+	}
+	d.loop.Close()
+	d.group.Launches("", "web:2")
+	d.rule("age>30d") // replaces the first ones by some of web:2
+	d.born(-1)
+	for i := 0; d.old() > 0; i++ {
+		if d.tick(); i > 300 {
+			t.Fatal("the first machines are not replaced")
+		}
+	}
+	d.loop.Close()
+	d.group.Launches("", "web:3")
+	d.rule("template!=current")
+	d.born(-1)
+	done := false
+	for range 300 {
+		r := d.tick()
+		if done = r.Case.Rotation == nil && len(r.Drains) == 0; done {
+			break
+		}
+	}
+	snapshot, err := d.group.Snapshot(t.Context())
+	if err != nil || !done {
+		t.Fatalf("done %t, %v", done, err)
+	}
+	for _, i := range snapshot.Instances {
+		if i.State == api.InstanceRunning && i.Template != "web:3" {
+			t.Errorf("%s is of template %q", i.ID, i.Template)
+		}
+	}
+}

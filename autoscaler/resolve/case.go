@@ -219,7 +219,7 @@ func chooseNodes(c api.Case, o *Outcome) {
 		Surge:     SurgeLeft(c, o.Surge, nil), Places: prunePlaces(c, o.Decision),
 	}
 	if c.Rotation != nil {
-		o.PruneInput.Rolls = c.Rotation.End
+		o.PruneInput.Rolls, o.PruneInput.OldFirst = c.Rotation.End, true
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
 		chooseOrphans(c, o)

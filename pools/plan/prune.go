@@ -36,6 +36,9 @@ type PruneInput struct {
 	// Rolls is how many stale instances may go for a replacement; nil: any number. A stale instance that is held, or beyond Rolls, goes only
 	// as any other does, if its group has too much without the replacement.
 	Rolls *int `json:"rolls,omitempty"`
+	// OldFirst: a machine that can replace a stale one goes only beyond the weight of the stale ones that may go, now or when their
+	// replacements serve. So a rotation that has one too many ends no new one.
+	OldFirst bool `json:"old_first,omitempty"`
 	// Disruption is how many more nodes may be taken out of service now. nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
 	// Places, if not nil, is where the copies of the nodes fit.
@@ -124,10 +127,24 @@ func Prune(in PruneInput) Pruned {
 		return Pruned{}
 	}
 	q := newQueue(in.Nodes, in.Limits, p.countKept)
+	if in.OldFirst {
+		p.countStale(q)
+	}
 	if !p.keepsAll(q) {
 		p.takeInOrder(q)
 	}
 	return p.result()
+}
+
+// countStale counts the stale candidates that may go, now or when a replacement serves.
+func (p *pruning) countStale(q *queue) {
+	for _, r := range q.heap {
+		if c := &q.nodes[r.index]; c.Stale {
+			if why := p.obstacle(c); why == "" || why == api.KeptUnderTarget {
+				p.groups[c.Group].stale += c.Weight
+			}
+		}
+	}
 }
 
 // keepsAll reports whether no candidate may go, and then counts them with their causes. It needs no order: as long as no
@@ -191,8 +208,8 @@ type pruning struct {
 	out       Pruned
 }
 
-// room is the existing weight of a group, its target, and its surge.
-type room struct{ fulfilled, target, surge float64 }
+// room is the existing weight of a group, its target, its surge, and the weight of its stale candidates that may go.
+type room struct{ fulfilled, target, surge, stale float64 }
 
 func newPruning(in PruneInput) *pruning {
 	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, fit: in.Joined, groups: make(map[string]*room, len(in.Targets)), rolls: math.MaxInt}
@@ -271,7 +288,7 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return over
 	case held && !p.spare(g, c):
 		return api.KeptRotation
-	case canReplace(c) && !p.spare(g, c):
+	case canReplace(c) && !(p.spare(g, c) && g.fulfilled-c.Weight >= g.target+g.stale-resource.Slack):
 		return api.KeptReplacement
 	case c.Node != api.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
 		return api.KeptUnderTarget
@@ -294,7 +311,7 @@ func (p *pruning) pruneCandidate(c *api.Candidate) {
 	p.fulfilled -= c.Weight
 	g.fulfilled -= c.Weight
 	if c.Stale {
-		g.surge = max(0, g.surge-c.Weight)
+		g.surge, g.stale = max(0, g.surge-c.Weight), max(0, g.stale-c.Weight)
 	}
 	if c.Node != api.NodeOrphaned {
 		if p.in.Places != nil {

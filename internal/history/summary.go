@@ -104,7 +104,7 @@ func rotationSummary(r *api.Rotation) *api.RotationSummary {
 	if r == nil {
 		return nil
 	}
-	s := &api.RotationSummary{Left: r.Left, Replaced: r.Replaced, Trials: r.Trials}
+	s := &api.RotationSummary{Left: r.Left, Replaced: r.Replaced, Trials: r.Trials, Closes: r.Closes}
 	for _, line := range r.Alarms() {
 		s.Alarms = append(s.Alarms, decide.OneLine(line))
 	}

@@ -53,6 +53,30 @@ func WindowLines(r api.TickRecord) (lines []string) {
 	return lines
 }
 
+// Target returns the target of a tick that decided, which is whole: the weight that its groups are ordered to have, without the machines
+// that leave. api.Summary.Ordered returns the same number.
+func Target(r api.TickRecord) (sum float64) {
+	if r.Detail == nil || len(r.Detail.Distribution.Shares) == 0 {
+		return resource.Ceil(r.Result.Target)
+	}
+	for _, share := range r.Detail.Distribution.Shares {
+		sum += float64(share.After)
+	}
+	return sum
+}
+
+// GroupTarget returns the part of a group in Target, or the target at the provider of a group that the tick did not distribute to.
+func GroupTarget(r api.TickRecord, g api.GroupSnapshot) int {
+	if r.Detail != nil {
+		for _, share := range r.Detail.Distribution.Shares {
+			if share.Group == g.ID {
+				return share.After
+			}
+		}
+	}
+	return g.Target
+}
+
 // RotationLines returns what the rotations of a tick do, and what they wait for.
 func RotationLines(r api.TickRecord) []string {
 	if r.Case == nil || r.Case.Rotation == nil {

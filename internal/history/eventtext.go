@@ -24,7 +24,7 @@ func EventText(e api.Event) string {
 	return e.Text
 }
 
-// healthTexts are the findings about nodes and zones, after their names.
+// healthTexts are the findings about nodes and zones, after their names. A colon ends the name.
 var healthTexts = map[api.HealthEvent]string{
 	api.HealthNodeOK:           "is healthy",
 	api.HealthNodeSuspect:      "fails",
@@ -52,6 +52,15 @@ var healthTexts = map[api.HealthEvent]string{
 	api.HealthBreakerClosed:    "repairs are on again",
 	api.HealthZoneFrozen:       "has no repairs: too many of its nodes are unhealthy",
 	api.HealthZoneThawed:       "has repairs again",
+	api.HealthPathUp:           "the path of heartbeats is proven",
+	api.HealthPathLost:         "the path of heartbeats is not proven, so silence is no failure",
+	api.HealthRequestTaken:     ": repair requested",
+	api.HealthRequestEnded:     ": the requested repair ended",
+	api.HealthPauseTaken:       ": repairs are paused",
+	api.HealthPauseEnded:       ": the pause of repairs ended",
+	api.HealthPauseExpired:     ": the pause of repairs ran out",
+	api.HealthOwnerChanged:     "another owner repairs the pool",
+	api.HealthMissedEvent:      "checks were skipped",
 }
 
 // observedTexts are the findings whose order mode observe drops.
@@ -78,6 +87,7 @@ func healthText(f api.HealthFinding) string {
 	case f.Zone != "":
 		text = "zone " + f.Zone + " " + text
 	}
+	text = strings.TrimPrefix(strings.Replace(text, " : ", ": ", 1), ": ")
 	if f.Action != "" {
 		text += ", action " + string(f.Action)
 	}

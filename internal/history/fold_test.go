@@ -72,6 +72,8 @@ func TestFindingsAreSentences(t *testing.T) {
 		{api.HealthFinding{Event: api.HealthRepairStarted, Node: "i-1", Action: api.ActionRecreate, Why: "silent"}, "i-1 is repaired, action RECREATE: silent"},
 		{api.HealthFinding{Event: api.HealthRepairStarted, Node: "i-1", Action: api.ActionRecreate, Why: "silent", Observe: true}, "i-1 would be repaired now, action RECREATE, not done in mode observe: silent"},
 		{api.HealthFinding{Event: api.HealthZoneFrozen, Zone: "a", Why: "5 of 6"}, "zone a has no repairs: too many of its nodes are unhealthy: 5 of 6"},
+		{api.HealthFinding{Event: api.HealthRequestTaken, Node: "i-1", By: "ann"}, "i-1: repair requested"},
+		{api.HealthFinding{Event: api.HealthPauseEnded}, "the pause of repairs ended"},
 		{api.HealthFinding{Event: api.HealthBreakerClosed}, "repairs are on again"},
 		{api.AppFinding{Kind: api.AppFindingExtra, App: "api", Index: 2, Pool: "default", Node: "i-1", Why: api.WhyBeyond}, "api: copy 2 extra on default/i-1 (index beyond)"},
 		{api.AppFinding{Kind: api.AppFindingExtra, App: "api", Count: 3}, "api: 3 copies extra"},

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -171,6 +173,9 @@ func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *histo
 		if err := cli.printFolded(*e); err != nil {
 			return err
 		}
+	}
+	if object := cmp.Or(r.app, r.node); !each && object != "" && len(fold.Rows()) == 0 {
+		fmt.Fprintf(cli.Stderr, "weir: no event of %s in the last %s\n", object, condition.Duration(r.since))
 	}
 	cli.reportSkipped(skipped)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -142,7 +143,7 @@ func (cli *statusCommands) printCounts(c api.InstanceCounts, stopped []string) {
 		rows = append(rows, []string{name, expected, fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
 	if rows == nil {
-		fmt.Fprintln(cli.Stdout, "No applications yet. Add one: weir app set NAME --instances 1 --command ...")
+		fmt.Fprintln(cli.Stdout, command.NoApps)
 		return
 	}
 	cli.PrintTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)

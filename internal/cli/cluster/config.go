@@ -61,8 +61,9 @@ no places of copies, so the targets of both follow the sums of the requests.`,
 			return cli.PoolArg(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
-			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
+			dir, _ := cli.RunningConfigs()
+			service, pool, err := config.Load(dir, cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
+			_, warnings, errHarmonizer := config.LoadHarmonizer(dir)
 			gaps, errPrices := service.Prices.Check()
 			if err := errors.Join(err, errHarmonizer, errPrices); err != nil {
 				return usage.New(err)
@@ -81,9 +82,9 @@ no places of copies, so the targets of both follow the sums of the requests.`,
 				fmt.Fprintf(cli.Stderr, "weir: note: %s\n", terminal.OneLine(note))
 			}
 			if with.Against != "" {
-				return cli.compare(cmd.Context(), cli.CLI, with, filepath.Join(cli.ConfigDir(), cli.Cluster, cli.Pool+".yaml"))
+				return cli.compare(cmd.Context(), cli.CLI, with, filepath.Join(dir, cli.Cluster, cli.Pool+".yaml"))
 			}
-			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", cli.ConfigDir(), cli.Cluster, cli.Pool)
+			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", dir, cli.Cluster, cli.Pool)
 			return nil
 		},
 	}
@@ -107,8 +108,9 @@ not read. Ignored keys are left out.`,
   weir config show --output json`,
 		Args: cli.PoolArg,
 		RunE: func(*cobra.Command, []string) error {
-			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
-			harmonizer, _, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
+			dir, _ := cli.RunningConfigs()
+			service, pool, err := config.Load(dir, cli.Cluster, cli.Pool)
+			harmonizer, _, errHarmonizer := config.LoadHarmonizer(dir)
 			if err := errors.Join(err, errHarmonizer); err != nil {
 				return usage.New(err)
 			}

@@ -86,6 +86,10 @@ func TestTargetIsOneNumber(t *testing.T) {
 	if r := record(steady(2.1)); explain.Target(r) >= r.Snapshot.Target {
 		t.Error("no machine leaves, so the test shows nothing")
 	}
+	dry := record(steady(7))
+	if dry.DryRun = true; explain.Target(dry) != 6 || explain.GroupTarget(dry, dry.Snapshot.Groups[0]) != 3 {
+		t.Errorf("a dry run has the target %v, want 6: it orders nothing", explain.Target(dry))
+	}
 }
 
 // Each cause that can hold a pool is named, with its direction and its reason. A pool that gets what it needs has no

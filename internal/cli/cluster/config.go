@@ -52,8 +52,8 @@ of the file. Both meet the recorded requests, launch times and losses. If the co
 wait or the disruption of the file is worse by more than its bound, the exit code is 1: a gate for CI. Records have
 no places of copies, so the targets of both follow the sums of the requests.`,
 		Example: `  weir config validate default --config-dir ./config --cluster prod
-  weir config check --against 7d --bound cost=2% --bound wait=20%
-  weir config check --against night.jsonl --prices prices.csv --output json`,
+  weir config validate --against 7d --bound cost=2% --bound wait=20%
+  weir config validate --against night.jsonl --prices prices.csv --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if with.Against == "" && (len(with.Bounds) > 0 || with.Prices != "" || cmd.Flags().Changed("output")) {
 				return usage.New(errors.New("--bound, --prices and --output need a past to compare with: add --against, such as --against 7d"))

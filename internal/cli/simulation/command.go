@@ -117,7 +117,7 @@ func (f *flags) check(cli *connect.CLI, cmd *cobra.Command, args []string) error
 	case f.from == "":
 		return command.OneArg("scenario file")(cmd, args)
 	case len(args) > 0 || len(f.with)+len(f.set)+len(f.sweep) > 0 || f.seeds != 0 || f.records+f.objective+f.html != "":
-		return usage.New(errors.New("--from replays the recorded policy: give no scenario and no other policy; \"weir config check --against 7d\" compares another one"))
+		return usage.New(errors.New("--from replays the recorded policy: give no scenario and no other policy; \"weir config validate --against 7d\" compares another one"))
 	case cli.Form == formLines || cli.Form == formCSV:
 		return usage.New(fmt.Errorf("--output %s is of a scenario: give --from with table, json or yaml", cli.Form))
 	case isFile(f.from):

@@ -20,7 +20,7 @@ BUF     = $(TOOL) buf generate --template proto/buf.gen.yaml
 PROTOS  = proto pools/grpc
 TEMPL   = $(TOOL) templ generate -include-version=false -path
 
-.PHONY: up build weir-kubernetes test test-root soak check lint generate packages bench record clean help
+.PHONY: up build weir-kubernetes test test-root soak check lint generate packages release-check bench record clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -88,7 +88,7 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 	$(GO) vet ./...
 	$(GO) vet -tags=grpcnotrace,root ./deploy/packages
 	$(GO) vet -tags=grpcnotrace,man ./internal/cli/manpages
-	cd deploy/check && $(GO) vet ./...
+	cd deploy/check && $(GO) vet ./... && $(GO) vet -tags=grpcnotrace,release .
 	cd kubernetes && $(GO) vet ./... && $(GO) fix -diff ./... && $(GO) tool -modfile=$(CURDIR)/go.tools.mod staticcheck ./...
 	$(GO) fix -diff ./...
 	$(TOOL) staticcheck ./...
@@ -103,6 +103,9 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 
 packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHES="amd64 arm64")
 	@for arch in $(ARCHES); do VERSION=$(VERSION) GO="$(GO)" deploy/packages/build.sh $$arch || exit; done
+
+release-check: ## run goreleaser in snapshot mode, and check its archives and checksums; it compiles for both architectures
+	cd deploy/check && $(GO) test -tags=grpcnotrace,release -run '^TestSnapshot$$' -count=1 -timeout 1h -v .
 
 generate: ## generate the Go code of proto/ and of the pages
 	for tree in $(PROTOS); do $(BUF) $$tree -o $$tree || exit; done

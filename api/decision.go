@@ -161,6 +161,7 @@ type NodeLoss struct {
 type Opinion struct {
 	Signal  string           `json:"signal,omitempty"`  // namespace/name
 	Version string           `json:"version,omitempty"` // release that answered
+	Yanked  string           `json:"yanked,omitempty"`  // why that release was withdrawn
 	Verdict Verdict          `json:"verdict"`
 	Request resource.Request `json:"request"`       // empty unless Value
 	Why     string           `json:"why,omitempty"` // for other verdicts than Value: the error, or the stale metric

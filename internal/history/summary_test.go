@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -63,6 +64,31 @@ func record(c api.Case) api.TickRecord {
 		Detail: &api.TickDetail{
 			Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Excess: o.Pruned.Excess, Kept: o.Pruned.Kept, Refused: o.Refused,
 		},
+	}
+}
+
+// The target of a record is that of its summary: the machines that leave are in neither, though the provider still has them.
+func TestTargetIsOneNumber(t *testing.T) {
+	for _, need := range []float64{2.1, 4.2, 7} {
+		c := steady(need)
+		r := record(c)
+		s := SummaryOf(r)
+		_, want, ok := s.Ordered()
+		if got := explain.Target(r); !ok || got != want {
+			t.Errorf("need %v: Target() = %v, want %v as in the summary", need, got, want)
+		}
+		for i, g := range r.Snapshot.Groups {
+			if got := explain.GroupTarget(r, g); got != s.Groups[i].Target {
+				t.Errorf("need %v: group %s has the target %d, want %d as in the summary", need, g.ID, got, s.Groups[i].Target)
+			}
+		}
+	}
+	if r := record(steady(2.1)); explain.Target(r) >= r.Snapshot.Target {
+		t.Error("no machine leaves, so the test shows nothing")
+	}
+	dry := record(steady(7))
+	if dry.DryRun = true; explain.Target(dry) != 6 || explain.GroupTarget(dry, dry.Snapshot.Groups[0]) != 3 {
+		t.Errorf("a dry run has the target %v, want 6: it orders nothing", explain.Target(dry))
 	}
 }
 

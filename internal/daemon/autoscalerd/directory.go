@@ -41,7 +41,7 @@ func (d bootstrapDirectory) Listing() ask.Listing {
 }
 
 func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
-	out := ask.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down}
+	out := ask.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down, Yanked: e.Yanked}
 	var err error
 	if out.Request, err = config.DecodeRequestSpec(e.RequestConfig); err != nil {
 		out.Down = err.Error()

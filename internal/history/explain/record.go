@@ -120,7 +120,7 @@ func Source(s api.RequestSource) string {
 }
 
 func writeGroups(w io.Writer, r api.TickRecord) {
-	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", Number(r.Snapshot.Joined), Number(r.Snapshot.Fulfilled), Number(r.Snapshot.Target))
+	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", Number(r.Snapshot.Joined), Number(r.Snapshot.Fulfilled), Number(Target(r)))
 	for _, line := range slices.Concat(RotationLines(r), WindowLines(r)) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}

@@ -15,6 +15,7 @@ import (
 
 // recordedGroup is what the newest record has of a group.
 type recordedGroup struct {
+	provider string // its kind
 	min, max int
 	weight   float64
 	machine  resource.Vector

@@ -2,8 +2,10 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -24,7 +26,8 @@ type recordedTick struct {
 	limit   int // of the disruption budget; 0: no budget
 	losses  []loss
 	before  map[string]int // machines that had joined before the losses, by group
-	warned  []*life
+	warned  []warned
+	silent  map[string]bool  // nodes that had joined and did not report, by the machine's id
 	refused map[string]error // the provider's refusal of a target, by group
 	drift   []api.Drift
 	tasks   map[string][]int // of the nodes that stay, the oldest first, by group
@@ -32,10 +35,16 @@ type recordedTick struct {
 	back    map[string]int   // leaving nodes that it wants back, by group
 }
 
+// warned is a machine that the provider announced to end, and when that was handled.
+type warned struct {
+	of *life
+	at time.Time
+}
+
 // loss is a machine that disappeared without a drain.
 type loss struct {
 	of    *life
-	place int       // among the serving machines of its group, by age; -1: it had not joined
+	place int       // among the serving machines of its group, by age; -1: it did not serve
 	at    time.Time // when the provider launched another one in its place, or the tick that missed it
 }
 
@@ -58,7 +67,7 @@ func (r *Recording) tickOf(t api.TickRecord) recordedTick {
 	c := *t.Case
 	tick := recordedTick{
 		at: t.At, every: t.Every, epoch: t.Epoch, of: &c, result: api.CaseResult{Target: t.Result.Target, Groups: t.Result.Groups},
-		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), need: needs(t),
+		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), need: needs(t), silent: map[string]bool{},
 		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
 	}
 	if c.Disruption != nil {
@@ -97,7 +106,7 @@ func tasksByAge(nodes []api.Candidate) map[string][]int {
 	return out
 }
 
-// refusals returns the errors of the targets that the provider did not set. The backoff of the group shows what kind of error it was.
+// refusals returns the errors of the targets that the provider did not set.
 func refusals(t api.TickRecord) map[string]error {
 	var out map[string]error
 	for _, a := range t.Actions {
@@ -107,20 +116,33 @@ func refusals(t api.TickRecord) map[string]error {
 		if out == nil {
 			out = map[string]error{}
 		}
-		out[a.Group] = fmt.Errorf("%s", a.Error)
-		for _, b := range t.State.Backoffs {
-			switch {
-			case b.Group != a.Group || b.Scale == api.BackoffUnclear:
-			case b.Scale == api.BackoffPassing:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrThrottled, a.Error)
-			case b.KeepsTarget:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrRefused, a.Error)
-			default:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrShort, a.Error)
-			}
-		}
+		out[a.Group] = refused(t.State.Backoffs, a.Group, a.Error)
 	}
 	return out
+}
+
+// refused returns the error of a refused call. The backoff of the group that has this error shows what kind of error it was; without
+// why it is that of the backoff that ends last.
+func refused(backoffs []api.GroupBackoff, group, why string) error {
+	var of *api.GroupBackoff
+	for i := range backoffs {
+		b := &backoffs[i]
+		has := why != "" && strings.Contains(why, strings.TrimSuffix(b.Why, "..."))
+		if b.Group == group && (of == nil || has || why == "" && b.Until.After(of.Until)) {
+			of = b
+		}
+	}
+	switch {
+	case of == nil:
+		return errors.New(why)
+	case of.Scale == api.BackoffUnclear:
+		return errors.New(cmp.Or(why, of.Why))
+	case of.Scale == api.BackoffPassing:
+		return fmt.Errorf("%w: %s", pools.ErrThrottled, cmp.Or(why, of.Why))
+	case of.KeepsTarget:
+		return fmt.Errorf("%w: %s", pools.ErrRefused, cmp.Or(why, of.Why))
+	}
+	return fmt.Errorf("%w: %s", pools.ErrShort, cmp.Or(why, of.Why))
 }
 
 // needs returns what the apps need by their own signals. If one of them has another source, all of them are one app.

@@ -21,7 +21,8 @@ type recordedTick struct {
 	orders  api.Orders
 	of      *api.Case // nil: the pool was paused
 	result  api.CaseResult
-	need    map[string]resource.Vector // what each app needs; "all": the apps together
+	need    map[string]resource.Vector // what the apps need whose own signals reported; nil: no decision
+	request resource.Vector            // of all apps
 	groups  []api.GroupSnapshot
 	limit   int // of the disruption budget; 0: no budget
 	losses  []loss
@@ -67,8 +68,12 @@ func (r *Recording) tickOf(t api.TickRecord) recordedTick {
 	c := *t.Case
 	tick := recordedTick{
 		at: t.At, every: t.Every, epoch: t.Epoch, of: &c, result: api.CaseResult{Target: t.Result.Target, Groups: t.Result.Groups},
-		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), need: needs(t), silent: map[string]bool{},
+		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), silent: map[string]bool{},
 		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
+	}
+	tick.need, tick.request = needs(t)
+	for _, a := range c.Input.Apps {
+		r.apps[a.Name] = true
 	}
 	if c.Disruption != nil {
 		tick.limit = max(1, *c.Disruption+r.out)
@@ -145,28 +150,24 @@ func refused(backoffs []api.GroupBackoff, group, why string) error {
 	return fmt.Errorf("%w: %s", pools.ErrShort, cmp.Or(why, of.Why))
 }
 
-// needs returns what the apps need by their own signals. If one of them has another source, all of them are one app.
-func needs(t api.TickRecord) map[string]resource.Vector {
+// needs returns what the apps need by their own signals, and the request of all apps.
+func needs(t api.TickRecord) (own map[string]resource.Vector, all resource.Vector) {
+	if t.Detail == nil {
+		return nil, all
+	}
 	vector := func(r resource.Request) (v resource.Vector) {
 		for _, k := range resource.Kinds() {
 			v[k], _ = r.Get(k)
 		}
 		return v
 	}
-	if t.Detail == nil {
-		return nil
-	}
-	out := map[string]resource.Vector{}
+	own = map[string]resource.Vector{}
 	for _, a := range t.Detail.Apps {
-		if a.Source != api.FromSignal && a.Source != api.FromHeld {
-			return map[string]resource.Vector{together: vector(t.Detail.Request)}
+		if a.Source == api.FromSignal || a.Source == api.FromHeld {
+			own[a.App] = vector(a.Request)
 		}
-		out[a.App] = vector(a.Request)
 	}
-	if len(out) == 0 {
-		out[together] = vector(t.Detail.Request)
-	}
-	return out
+	return own, vector(t.Detail.Request)
 }
 
 // ordersOf returns the orders of a tick. A removal names the group in place of the node.

@@ -24,6 +24,7 @@ type Recording struct {
 	byID          map[string]*life
 	alive         []*life
 	groups        map[string]*recordedGroup
+	apps          map[string]bool
 	draining      drain.Config // as the drains show it
 	out           int          // nodes out of service after the last record
 
@@ -115,7 +116,7 @@ func (r *Recording) Add(where string, t api.TickRecord) error {
 		name += " (" + where + ")"
 	}
 	if r.byID == nil {
-		r.byID, r.groups, r.cluster, r.pool = map[string]*life{}, map[string]*recordedGroup{}, t.Cluster, t.Pool
+		r.byID, r.groups, r.apps, r.cluster, r.pool = map[string]*life{}, map[string]*recordedGroup{}, map[string]bool{}, t.Cluster, t.Pool
 	}
 	switch {
 	case t.Cluster != r.cluster || t.Pool != r.pool:
@@ -257,7 +258,7 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 	for _, s := range t.Snapshot.Groups {
 		g := r.groups[s.ID]
 		if g == nil {
-			g = &recordedGroup{kinds: map[string]bool{}, sizes: map[float64]resource.Vector{}}
+			g = &recordedGroup{kinds: map[string]bool{}, markets: map[string]recordedMarket{}, sizes: map[float64]resource.Vector{}}
 			r.groups[s.ID] = g
 		}
 		if s.Unknown == nil {
@@ -273,14 +274,12 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 				g.kinds[kind], g.sizes[g.weight] = true, m.Resources
 			}
 		}
+		g.marketsOf(t, s.ID)
 		if joined := t.Case.Input.Capacity.Joined; g.machine.IsZero() && joined > 0 && g.weight > 0 {
 			g.machine = t.Case.Input.Capacity.Totals.Scale(g.weight / joined)
 		}
 	}
 }
-
-// together is the name of all apps as one.
-const together = "all"
 
 // follow follows the machines of a record.
 func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
@@ -476,33 +475,53 @@ func (r *Recording) remaining() []*life {
 	return out
 }
 
-// Series returns what the apps needed, from each tick to the next. After the last point the need stays.
+// Series returns what the apps needed, from each tick to the next. After the last point the need stays, as that of an app does whose
+// signal does not report. Apps that never had a signal of their own are one app: it has the rest of the request.
 func (r *Recording) Series() (*Series, error) {
-	s, last := NewSeries(), map[string]resource.Vector{}
-	apps := map[string]bool{}
+	own := map[string]bool{}
 	for i := range r.ticks {
 		for app := range r.ticks[i].need {
-			apps[app] = true
+			own[app] = true
 		}
 	}
+	var others []string
+	for _, app := range slices.Sorted(maps.Keys(r.apps)) {
+		if !own[app] {
+			others = append(others, app)
+		}
+	}
+	rest := allApps
+	if len(others) == 1 {
+		rest = others[0]
+	}
+	s, last := NewSeries(), map[string]resource.Vector{}
 	for i := range r.ticks {
 		t := &r.ticks[i]
 		if t.need == nil {
 			continue
 		}
+		need, left := maps.Clone(t.need), t.request
+		for _, v := range t.need {
+			left = left.Sub(v)
+		}
+		if len(t.need) == len(own) && (len(others) > 0 || len(own) == 0) {
+			for k := range left {
+				left[k] = max(0, left[k])
+			}
+			need[rest] = left
+		}
 		at := t.at
 		if len(last) == 0 {
 			at = r.start.at
 		}
-		for _, app := range slices.Sorted(maps.Keys(apps)) {
-			need := t.need[app]
-			if before, known := last[app]; known && before == need {
+		for _, app := range slices.Sorted(maps.Keys(need)) {
+			if before, known := last[app]; known && before == need[app] {
 				continue
 			}
-			if err := s.Add(app, at, need); err != nil {
+			if err := s.Add(app, at, need[app]); err != nil {
 				return nil, fmt.Errorf("the tick of %s: %w", text(t.at), err)
 			}
-			last[app] = need
+			last[app] = need[app]
 		}
 	}
 	if len(last) == 0 {

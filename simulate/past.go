@@ -118,18 +118,10 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 		p.base = Policy{Cluster: r.cluster, Pool: r.pool, Drain: r.draining}
 		p.base.Drain.EndSpot, p.base.Drain.Threshold = r.endsSpot(), cmp.Or(r.draining.Threshold, 30*24*time.Hour)
 	}
-	delays := map[string]Delay{}
 	groups := r.Groups()
-	for _, g := range groups {
-		delays[g.ID] = g.Launch
-	}
 	for _, one := range r.lives {
-		joined := one.joined
-		if joined.IsZero() && !one.chosen.IsZero() { // no record shows when a draining machine joins
-			joined = one.launched.Add(delays[one.group].P50)
-		}
 		if !one.launched.Before(r.start.at) && !one.initial {
-			add(p.launches, one.group, pair{of: one, from: one.launched, to: joined})
+			add(p.launches, one.group, pair{of: one, from: one.launched, to: one.joined})
 		}
 		drain := func(from, end time.Time) {
 			if !end.IsZero() {
@@ -484,19 +476,27 @@ type pastWork struct {
 // Step implements Work.
 func (w *pastWork) Step(now time.Time, nodes []*Node) Load {
 	load := w.Series.Step(now, nodes)
-	tasks := map[string][]int{}
+	var tasks map[string]int
+	var left map[string][]string
 	if t := w.past.decided(w.past.k); t != nil && w.past.exact {
-		maps.Copy(tasks, t.tasks)
+		tasks, left = t.tasks, maps.Clone(t.oldest)
+	}
+	here := map[string]bool{}
+	for _, n := range nodes {
+		here[n.ID] = true
 	}
 	for _, n := range nodes {
-		left := tasks[n.Group]
+		of := slices.DeleteFunc(slices.Clone(left[n.Group]), func(id string) bool { return here[id] })
+		own, known := tasks[n.ID]
 		switch {
 		case !n.Cordoned.IsZero():
 			if n.Tasks = 0; now.Before(w.past.end(n)) {
 				n.Tasks = 1
 			}
-		case len(left) > 0:
-			n.Tasks, tasks[n.Group] = left[0], left[1:]
+		case known:
+			n.Tasks = own
+		case len(of) > 0: // it stands for the oldest one that the replay does not have
+			n.Tasks, left[n.Group] = tasks[of[0]], of[1:]
 		}
 	}
 	return load

@@ -31,9 +31,10 @@ type recordedTick struct {
 	silent  map[string]bool  // nodes that had joined and did not report, by the machine's id
 	refused map[string]error // the provider's refusal of a target, by group
 	drift   []api.Drift
-	tasks   map[string][]int // of the nodes that stay, the oldest first, by group
-	leave   map[string]int   // candidates that the scheduler can empty, by group
-	back    map[string]int   // leaving nodes that it wants back, by group
+	tasks   map[string]int      // of the nodes that stay, by id
+	oldest  map[string][]string // these nodes by group, the oldest first
+	leave   map[string]int      // candidates that the scheduler can empty, by group
+	back    map[string]int      // leaving nodes that it wants back, by group
 }
 
 // warned is a machine that the provider announced to end, and when that was handled.
@@ -68,10 +69,11 @@ func (r *Recording) tickOf(t api.TickRecord) recordedTick {
 	c := *t.Case
 	tick := recordedTick{
 		at: t.At, every: t.Every, epoch: t.Epoch, of: &c, result: api.CaseResult{Target: t.Result.Target, Groups: t.Result.Groups},
-		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), silent: map[string]bool{},
+		groups: t.Snapshot.Groups, drift: t.Drift, refused: refusals(t), silent: map[string]bool{},
 		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
 	}
 	tick.need, tick.request = needs(t)
+	tick.tasks, tick.oldest = tasksByAge(c.Nodes)
 	for _, a := range c.Input.Apps {
 		r.apps[a.Name] = true
 	}
@@ -95,8 +97,8 @@ func (r *Recording) tickOf(t api.TickRecord) recordedTick {
 	return tick
 }
 
-// tasksByAge returns the tasks of the joined nodes by group, the oldest first.
-func tasksByAge(nodes []api.Candidate) map[string][]int {
+// tasksByAge returns the tasks of the joined nodes, and the nodes of each group, the oldest first.
+func tasksByAge(nodes []api.Candidate) (tasks map[string]int, oldest map[string][]string) {
 	sorted := make([]*api.Candidate, 0, len(nodes))
 	for i := range nodes {
 		if nodes[i].Node.Joined() {
@@ -104,11 +106,11 @@ func tasksByAge(nodes []api.Candidate) map[string][]int {
 		}
 	}
 	slices.SortStableFunc(sorted, func(a, b *api.Candidate) int { return cmp.Compare(b.Uptime, a.Uptime) })
-	out := map[string][]int{}
+	tasks, oldest = map[string]int{}, map[string][]string{}
 	for _, n := range sorted {
-		out[n.Group] = append(out[n.Group], n.Tasks)
+		tasks[n.ID], oldest[n.Group] = n.Tasks, append(oldest[n.Group], n.ID)
 	}
-	return out
+	return tasks, oldest
 }
 
 // refusals returns the errors of the targets that the provider did not set.

@@ -330,7 +330,6 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 			return slices.ContainsFunc(r.alive, func(one *life) bool { return !one.taken.IsZero() && one.taken.Sub(at).Abs() < time.Second })
 		})
 	}
-	r.joinLeaving(t)
 	r.followDrains(tick, t, before)
 	place, vanished := map[string]int{}, map[string]bool{}
 	for _, d := range t.Drains {
@@ -376,27 +375,6 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 	r.out += len(t.Snapshot.Quarantined)
 }
 
-// joinLeaving finds the draining machines whose nodes have joined. A case does not list them: only the sum of their weights is known.
-func (r *Recording) joinLeaving(t api.TickRecord) {
-	left := t.Case.Input.Capacity.Joined - t.Case.Joined
-	var pending []*life
-	for _, one := range r.alive {
-		switch {
-		case one.chosen.IsZero() || !one.ended.IsZero() || !one.taken.IsZero() && !t.At.Before(one.taken):
-		case one.joined.IsZero():
-			pending = append(pending, one)
-		default:
-			left -= one.weight
-		}
-	}
-	for _, one := range pending {
-		if left+resource.Slack >= one.weight {
-			one.joined = t.At
-			left -= one.weight
-		}
-	}
-}
-
 // followDrains follows the drains of a record, as they are after its actions. before is the time of the tick before it.
 func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before time.Time) {
 	for _, d := range t.Drains {
@@ -428,6 +406,9 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		}
 		if d.ProviderEnds {
 			one.taken = d.Deadline
+		}
+		if one.joined.IsZero() && !d.CordonSent.IsZero() {
+			one.joined = d.CordonSent // a case does not list it
 		}
 		if one.idle.IsZero() && (d.State == api.DrainDrained || d.State == api.DrainTerminating) {
 			one.idle = d.Since

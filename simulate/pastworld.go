@@ -118,7 +118,10 @@ func (w *world) arrive(ctx context.Context) error {
 
 // announce returns the warning for the machine that took a recorded one, or for another of its group. Without a machine node is empty.
 func (w *world) announce(one *life) warning {
-	due := warning{w.now, w.twin(one), pools.Interruption}
+	due := warning{w.now, w.scenario.past.idOf(one), pools.Interruption}
+	if !w.machines.exists(due.node) {
+		due.node = ""
+	}
 	if n := w.serving(one.group, 0); due.node == "" && n != nil {
 		due.node = n.ID
 	}

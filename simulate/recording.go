@@ -89,10 +89,11 @@ func (l *life) undo() {
 // leave returns how long the machine was listed after its termination; 0: unknown. The first list without it was read at the end of
 // that time, and every is the time between two lists.
 func (l *life) leave(every time.Duration) time.Duration {
-	if l.ended.IsZero() || l.gone.IsZero() {
+	end := cmp.Or(l.ended, l.taken)
+	if end.IsZero() || l.gone.IsZero() {
 		return 0
 	}
-	return max(1, l.gone.Sub(l.ended)-every/2)
+	return max(1, l.gone.Sub(end)-every/2)
 }
 
 // refusal returns the latest refusal until then; nil: there was none.
@@ -392,20 +393,26 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 			one.undo()
 			continue
 		}
+		announced := d.Reason == api.DrainSpot || d.Reason == api.DrainRebalance
+		if announced && (one.chosen.IsZero() || one.reason != d.Reason) { // a warning may be stronger than an earlier drain
+			at := t.At
+			if sent := d.CordonSent; one.chosen.IsZero() && sent.Before(t.At) && sent.After(before) {
+				at = sent
+			}
+			tick.warned = append(tick.warned, warned{one, at})
+		}
 		if one.chosen.IsZero() {
-			one.chosen, one.reason = t.At, d.Reason
+			one.chosen = t.At
 			if d.Reason == api.DrainScaleIn && d.Since.Equal(t.At) {
 				r.draining.Threshold = max(r.draining.Threshold, d.Deadline.Sub(d.Since))
 			}
-			if d.Reason == api.DrainSpot || d.Reason == api.DrainRebalance {
-				tick.warned = append(tick.warned, warned{one, t.At})
-				if sent := d.CordonSent; sent.Before(t.At) && sent.After(before) {
-					tick.warned[len(tick.warned)-1].at = sent
-				}
-			}
 		}
+		one.reason = d.Reason
 		if d.ProviderEnds {
-			one.taken = d.Deadline
+			one.taken = cmp.Or(one.taken, d.Deadline)
+			if ends := d.State == api.DrainTerminating || d.State == api.DrainGone; ends && d.Since.Before(one.taken) {
+				one.taken = d.Since
+			}
 		}
 		if one.joined.IsZero() && !d.CordonSent.IsZero() {
 			one.joined = d.CordonSent // a case does not list it

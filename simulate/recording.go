@@ -381,9 +381,9 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 	for _, d := range t.Drains {
 		one := r.byID[d.Node]
 		if one == nil {
-			one = r.appear(d.Node, d.Group, d.Weight, t.At)
+			one = r.appear(d.Node, d.Group, d.Weight, before.Add(t.At.Sub(before)/2)) // launched since the tick before
 			if r.start == nil {
-				one.joined = t.At
+				one.launched, one.joined = t.At, t.At
 			}
 		}
 		if d.State != api.DrainGone {

@@ -477,17 +477,24 @@ type pastWork struct {
 func (w *pastWork) Step(now time.Time, nodes []*Node) Load {
 	load := w.Series.Step(now, nodes)
 	var tasks map[string]int
-	var left map[string][]string
+	missing := map[string][]string{} // recorded nodes that the replay does not have, by group
 	if t := w.past.decided(w.past.k); t != nil && w.past.exact {
-		tasks, left = t.tasks, maps.Clone(t.oldest)
+		here := make(map[string]bool, len(nodes))
+		for _, n := range nodes {
+			here[n.ID] = true
+		}
+		tasks = t.tasks
+		for group, all := range t.oldest {
+			for _, id := range all {
+				if !here[id] {
+					missing[group] = append(missing[group], id)
+				}
+			}
+		}
 	}
-	here := map[string]bool{}
 	for _, n := range nodes {
-		here[n.ID] = true
-	}
-	for _, n := range nodes {
-		of := slices.DeleteFunc(slices.Clone(left[n.Group]), func(id string) bool { return here[id] })
 		own, known := tasks[n.ID]
+		of := missing[n.Group]
 		switch {
 		case !n.Cordoned.IsZero():
 			if n.Tasks = 0; now.Before(w.past.end(n)) {
@@ -495,8 +502,8 @@ func (w *pastWork) Step(now time.Time, nodes []*Node) Load {
 			}
 		case known:
 			n.Tasks = own
-		case len(of) > 0: // it stands for the oldest one that the replay does not have
-			n.Tasks, left[n.Group] = tasks[of[0]], of[1:]
+		case len(of) > 0: // it stands for the oldest one that is missing
+			n.Tasks, missing[n.Group] = tasks[of[0]], of[1:]
 		}
 	}
 	return load

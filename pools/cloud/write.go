@@ -111,8 +111,8 @@ func (c *cloud) terminateLocked(w *Write) error {
 	for _, id := range w.IDs {
 		if i := c.findLocked(id); i != nil && i.State != api.InstanceTerminating {
 			left := float64(c.target) - i.Weight
-			if exist := c.weightLocked(); c.config.SurplusFirst && exist > float64(c.target) {
-				left = min(float64(c.target), exist-i.Weight)
+			if c.config.SurplusFirst {
+				left = max(left, min(float64(c.target), c.weightLocked()-i.Weight))
 			}
 			c.endLocked(i, false)
 			w.Ended = append(w.Ended, id)

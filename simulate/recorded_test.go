@@ -15,9 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
 
-// testdata/aws.jsonl.gz has 20 minutes of a pool on the AWS test server, as "weir explain --output json" prints them: an Auto Scaling
-// group of two types and a Spot Fleet with weights. In it machines are lost, interrupted and at risk, types are short, the fleet refuses
-// changes while it is being modified, calls are throttled and denied and lose their answers, and operators pause, pin and add an offset.
+// onAWS reads testdata/aws.jsonl.gz: 20 minutes of a pool on the AWS test server, as "weir explain --output json" prints them. It has an
+// Auto Scaling group of two types and a Spot Fleet with weights. Machines are lost, interrupted and at risk, and types are short. The fleet
+// refuses changes while it is being modified. Calls are throttled, denied, or lose their answers. Operators pause, pin and add an offset.
 func onAWS(t *testing.T) *simulate.Recording {
 	t.Helper()
 	file, err := os.Open("testdata/aws.jsonl.gz")

@@ -245,8 +245,8 @@ func (s *Server) Await(name string, at time.Time) {
 	s.t.Helper()
 	end, tick := time.After(limit), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
-	for url := fmt.Sprintf("%s/api/v1/query?query=%s&time=%d", s.URL, name, at.Unix()); ; {
-		answer, err := http.Get(url)
+	for address := fmt.Sprintf("%s/api/v1/query?query=%s&time=%d", s.URL, url.QueryEscape(name), at.Unix()); ; {
+		answer, err := http.Get(address)
 		var text []byte
 		if err == nil {
 			text, _ = io.ReadAll(answer.Body)

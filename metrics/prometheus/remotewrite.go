@@ -42,11 +42,11 @@ func (r *RemoteWrite) Below(dir string) { (*settings)(r).Below(dir) }
 // called concurrently.
 type Writer struct {
 	settings settings
-	client   *http.Client
 	log      *slog.Logger
 	added    chan struct{} // has a value after Add
 
 	mu      sync.Mutex
+	client  *http.Client  // nil: the files of its certificates were not read yet
 	waiting []tickSamples // the oldest first; the first may be on its way
 	status  WriterStatus
 }
@@ -66,19 +66,34 @@ type WriterStatus struct {
 	Err      error     // of the last attempt; nil: it succeeded
 }
 
-// Open returns a writer to the server. It does not connect.
-func (r *RemoteWrite) Open(log *slog.Logger) (*Writer, error) {
+// Open returns a writer to the server. It does not connect, and reads no file: what is wrong with one is an error of each attempt.
+func (r *RemoteWrite) Open(log *slog.Logger) *Writer {
 	s := settings(*r)
 	s.Timeout = cmp.Or(s.Timeout, defaultTimeout)
-	transport, err := s.roundTripper()
-	if err != nil {
-		return nil, fmt.Errorf("telemetry.remote_write.%w", err)
+	return &Writer{settings: s, log: log, added: make(chan struct{}, 1)}
+}
+
+// connection returns the client.
+func (w *Writer) connection() (*http.Client, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.client != nil {
+		return w.client, nil
 	}
-	return &Writer{
-		settings: s, log: log, added: make(chan struct{}, 1),
-		// A redirect leads to a server for which the token is not meant.
-		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-	}, nil
+	transport, err := w.settings.roundTripper()
+	if err != nil {
+		return nil, err
+	}
+	// A redirect leads to a server for which the token is not meant.
+	w.client = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return w.client, nil
+}
+
+// close closes idle connections.
+func (w *Writer) close() {
+	if client, err := w.connection(); err == nil {
+		client.CloseIdleConnections()
+	}
 }
 
 // Add queues the samples of a tick, and returns at once. If the queue is full, the oldest tick is dropped. The caller must not
@@ -108,7 +123,7 @@ func (w *Writer) Status() WriterStatus {
 
 // Run sends the queued ticks until ctx ends. A tick that fails is sent again, after growing pauses. It returns nil.
 func (w *Writer) Run(ctx context.Context) error {
-	defer w.client.CloseIdleConnections()
+	defer w.close()
 	pauses := retry.Policy{First: time.Second, Longest: time.Minute}.Pauses()
 	for {
 		tick, ok := w.first()
@@ -178,7 +193,7 @@ func (w *Writer) done(tick tickSamples, err error, again bool) {
 
 // Try sends a request without samples, which proves the address and the login.
 func (w *Writer) Try(ctx context.Context) error {
-	defer w.client.CloseIdleConnections()
+	defer w.close()
 	return w.send(ctx, nil)
 }
 
@@ -194,6 +209,10 @@ func (r *refusal) Error() string { return r.what }
 
 // send sends one request.
 func (w *Writer) send(ctx context.Context, request []byte) error {
+	client, err := w.connection()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, w.settings.Timeout, fmt.Errorf("no answer within %v", w.settings.Timeout))
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.settings.URL, bytes.NewReader(snappy.Encode(nil, request)))
@@ -207,7 +226,7 @@ func (w *Writer) send(ctx context.Context, request []byte) error {
 	if err := w.settings.authorize(r); err != nil {
 		return err
 	}
-	answer, err := w.client.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause

@@ -35,10 +35,7 @@ func writer(t *testing.T, text string, run bool) *prometheus.Writer {
 	if found := settings.Check(); len(found) > 0 {
 		t.Fatal(found)
 	}
-	w, err := settings.Open(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := settings.Open(slog.New(slog.DiscardHandler))
 	if run {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -222,6 +219,11 @@ func TestRemoteWriteIsRefused(t *testing.T) {
 	} {
 		if err := writer(t, "url: "+address, false).Try(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", address, err, want)
+		}
+	}
+	for _, text := range []string{"tls: {ca_file: /no/such}", "bearer_token_file: /no/such"} {
+		if err := writer(t, "url: https://127.0.0.1:1\n"+text, false).Try(t.Context()); err == nil || !strings.Contains(err.Error(), "/no/such") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -12,11 +12,7 @@ import (
 
 // remoteWrite sends a request without samples to the server of telemetry.remote_write.
 func remoteWrite(ctx context.Context, r *prometheus.RemoteWrite) []Finding {
-	w, err := r.Open(slog.New(slog.DiscardHandler))
-	if err == nil {
-		err = w.Try(ctx)
-	}
-	if err != nil {
+	if err := r.Open(slog.New(slog.DiscardHandler)).Try(ctx); err != nil {
 		return []Finding{{Result: Failed, Detail: fmt.Sprintf("%s accepts no series: %v", r.URL, err),
 			Fix: "correct telemetry.remote_write in weir.yaml, or the server; the pool scales meanwhile, and the oldest of 60 waiting ticks is dropped"}}
 	}

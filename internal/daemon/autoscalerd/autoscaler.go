@@ -119,9 +119,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	a.directory = pulsing{a.directory, &pulse}
 	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool, keeper: daemon.KeeperArgv(p.Program), pulse: &pulse}
 	t.scaling = newPoolMetrics(t.currentLease, a.dryRun)
-	if t.scaling.remote, err = openRemoteWriter(a.service.Telemetry, a.pool.Cluster, a.pool.Name, p.Log); err != nil {
-		return parts.Stop(err)
-	}
+	t.scaling.remote = openRemoteWriter(a.service.Telemetry, a.pool.Cluster, a.pool.Name, p.Log)
 	traces, endTraces, err := telemetry.Open(ctx, "weir-autoscaler", p.Log, "weir.cluster", a.pool.Cluster, "weir.pool", a.pool.Name)
 	if err != nil {
 		return parts.Stop(err)

@@ -148,7 +148,7 @@ func TestUnknownMetricsAreAbsent(t *testing.T) {
 			t.Errorf("a failed tick exports %s", series)
 		}
 	}
-	m.remote = testWriter(t)
+	m.remote = testWriter()
 	m.ticked(bigTick(10, 2), nil)
 	metrictest.Complete(t, metric.Autoscaler(), metrictest.Series(t, m))
 }

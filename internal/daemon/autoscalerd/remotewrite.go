@@ -25,15 +25,11 @@ type remoteWriter struct {
 }
 
 // openRemoteWriter returns the writer of a pool; nil: weir.yaml has no server.
-func openRemoteWriter(of config.Telemetry, cluster, pool string, log *slog.Logger) (*remoteWriter, error) {
+func openRemoteWriter(of config.Telemetry, cluster, pool string, log *slog.Logger) *remoteWriter {
 	if of.RemoteWrite == nil {
-		return nil, nil
+		return nil
 	}
-	w, err := of.RemoteWrite.Open(log)
-	if err != nil {
-		return nil, err
-	}
-	return &remoteWriter{w, of.RemoteWrite.URL, map[string]string{"cluster": cluster, "pool": pool}}, nil
+	return &remoteWriter{of.RemoteWrite.Open(log), of.RemoteWrite.URL, map[string]string{"cluster": cluster, "pool": pool}}
 }
 
 // exemplary are the samples that have an exemplar of their tick.

@@ -16,23 +16,17 @@ import (
 )
 
 // writerTo returns the writer of a pool to a server.
-func writerTo(t *testing.T, url string) *remoteWriter {
-	t.Helper()
-	w, err := openRemoteWriter(config.Telemetry{RemoteWrite: &prometheus.RemoteWrite{URL: url}}, "prod", "web", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w
+func writerTo(url string) *remoteWriter {
+	return openRemoteWriter(config.Telemetry{RemoteWrite: &prometheus.RemoteWrite{URL: url}}, "prod", "web", slog.New(slog.DiscardHandler))
 }
 
 // testWriter returns a writer to a server that is away.
-func testWriter(t *testing.T) *remoteWriter { return writerTo(t, "http://127.0.0.1:1/api/v1/write") }
+func testWriter() *remoteWriter { return writerTo("http://127.0.0.1:1/api/v1/write") }
 
 // Without a server in weir.yaml nothing is sent.
 func TestNoRemoteWrite(t *testing.T) {
-	w, err := openRemoteWriter(config.Telemetry{}, "prod", "web", nil)
-	if w != nil || err != nil {
-		t.Fatalf("%v, %v, want no writer", w, err)
+	if w := openRemoteWriter(config.Telemetry{}, "prod", "web", nil); w != nil {
+		t.Fatalf("%v, want no writer", w)
 	}
 	m := newMetrics(testLease{left: time.Second})
 	m.ticked(bigTick(10, 2), nil)
@@ -47,7 +41,7 @@ func TestNoRemoteWrite(t *testing.T) {
 func TestTicksAreWrittenToPrometheus(t *testing.T) {
 	server := promtest.Storage(t)
 	m := newMetrics(testLease{left: time.Second})
-	m.remote = writerTo(t, server.URL+"/api/v1/write")
+	m.remote = writerTo(server.URL + "/api/v1/write")
 	tick := bigTick(10, 2)
 	tick.At = time.Now().Truncate(time.Second)
 	m.ticked(tick, nil)
@@ -72,7 +66,7 @@ func TestTicksAreWrittenToPrometheus(t *testing.T) {
 // A server that is away takes no time of a tick, is named, and leaves the process ready.
 func TestRemoteWriteToNowhere(t *testing.T) {
 	m := newMetrics(testLease{left: time.Second})
-	m.remote = testWriter(t)
+	m.remote = testWriter()
 	runWriter(t, m.remote)
 	for i := range 100 {
 		tick := bigTick(10, 2)

@@ -50,7 +50,9 @@ func inEach(t *testing.T, test func(t *testing.T, c influx.Config)) {
 func TestStoreBehindWindowsConforms(t *testing.T) {
 	t.Parallel()
 	metricstest.Run(t, func(t *testing.T) metrics.Store {
-		cache, err := windows.New(open(t, config(t)), windows.Config{})
+		c := config(t)
+		c.Language = influx.InfluxQL
+		cache, err := windows.New(open(t, c), windows.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

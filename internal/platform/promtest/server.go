@@ -64,12 +64,12 @@ func Storage(t testing.TB, flags ...string) *Server {
 	return run(t, prometheus(t, t.TempDir(), "global: {}\n", append([]string{"--web.enable-remote-write-receiver"}, flags...)...))
 }
 
-// Scrape starts a Prometheus that scrapes the target's /metrics periodically. A scrape may take a whole period.
+// Scrape starts a Prometheus that scrapes the target's /metrics periodically, and accepts remote write. A scrape may take a whole period.
 func Scrape(t testing.TB, target string, every time.Duration) *Server {
 	t.Helper()
 	config := fmt.Sprintf("global: {scrape_interval: %[1]dms, scrape_timeout: %[1]dms}\n"+
 		"scrape_configs: [{job_name: shop, static_configs: [{targets: [%[2]q]}]}]\n", every.Milliseconds(), strings.TrimPrefix(target, "http://"))
-	return run(t, prometheus(t, t.TempDir(), config))
+	return run(t, prometheus(t, t.TempDir(), config, "--web.enable-remote-write-receiver"))
 }
 
 // Kill kills the server.

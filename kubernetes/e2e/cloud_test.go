@@ -32,13 +32,13 @@ type instance struct {
 }
 
 // startCloud serves AWS until the test ends.
-func startCloud(t *testing.T, groups []string) *cloud {
+func startCloud(t *testing.T, groups []string, spot bool) *cloud {
 	t.Helper()
 	folder := t.TempDir()
 	c := &cloud{data: filepath.Join(folder, "d"), address: fmt.Sprintf("127.0.0.1:%d", bustest.Ports(t, 1)[0])}
-	text := "region: us-west-2\nboot: 1s\nleave: 1s\ngroups:\n"
+	text := "region: us-west-2\nboot: 1s\nleave: 5s\ngroups:\n"
 	for i, g := range groups {
-		text += fmt.Sprintf("  - {name: %s, tags: {\"weir:pool\": %s/%s}, min: 0, max: 20, desired: %d, types: [{name: m5.large}]}\n", g, cluster, pool, max(0, 1-i))
+		text += fmt.Sprintf("  - {name: %s, tags: {\"weir:pool\": %s/%s}, min: 0, max: 20, desired: %d, types: [{name: m5.large}], spot: %t}\n", g, cluster, pool, max(0, 1-i), spot)
 	}
 	write(t, filepath.Join(folder, "aws.yaml"), text)
 	run(t, "aws", []string{"WEIR_DATA=" + c.data}, program(t, "weir-local"), "aws", "serve", filepath.Join(folder, "aws.yaml"), "--addr", c.address)

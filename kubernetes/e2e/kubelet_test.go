@@ -36,6 +36,7 @@ type kubelets struct {
 	pods  map[string]*corev1.Pod
 	busy  map[string]bool // pods whose change is under way, by uid
 	lost  []string        // pods that ran when their machine ended
+	seen  map[string]bool // ids of all machines that have run
 	// joins reports whether a machine joins. holds reports whether a pod never ends. taints are those of new nodes.
 	joins  func(machine string) bool
 	holds  func(*corev1.Pod) bool
@@ -51,7 +52,7 @@ type kubelet struct {
 
 // startKubelets follows the machines and the pods until the test ends.
 func startKubelets(t *testing.T, api *client, aws *cloud) *kubelets {
-	k := &kubelets{T: t, api: api, aws: aws, nodes: map[string]*kubelet{}, names: map[string]*kubelet{}, pods: map[string]*corev1.Pod{}, busy: map[string]bool{}}
+	k := &kubelets{T: t, api: api, aws: aws, nodes: map[string]*kubelet{}, names: map[string]*kubelet{}, pods: map[string]*corev1.Pod{}, busy: map[string]bool{}, seen: map[string]bool{}}
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { k.followMachines(ctx, &wg) })
@@ -101,17 +102,21 @@ func (k *kubelets) followMachines(ctx context.Context, wg *sync.WaitGroup) {
 				}
 			}
 			for id, i := range running {
+				k.seen[id] = true
 				if k.nodes[id] != nil || k.joins != nil && !k.joins(id) {
 					continue
 				}
 				life, end := context.WithCancel(ctx)
-				node := &kubelet{i, "ip-" + id[len(id)-6:], end}
+				node := &kubelet{i, nameOf(id), end}
 				k.nodes[id], k.names[node.name] = node, node
 				wg.Go(func() { k.run(life, node) })
 			}
 		})
 	}
 }
+
+// nameOf returns the name of the node of a machine.
+func nameOf(machine string) string { return "ip-" + machine[len(machine)-6:] }
 
 func daemon(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" })
@@ -154,6 +159,12 @@ func (k *kubelets) renew(ctx context.Context, node *kubelet) error {
 		err = k.api.do(ctx, http.MethodPost, leases, lease, nil)
 	}
 	return err
+}
+
+func podReady(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 func ready(n *corev1.Node) bool {
@@ -227,6 +238,7 @@ func (k *kubelets) actLocked(ctx context.Context, wg *sync.WaitGroup, p *corev1.
 			return
 		}
 		act = k.finish
+	case p.Status.Phase == corev1.PodRunning && !podReady(p): // its node was not Ready for a while
 	case p.Status.Phase != corev1.PodPending:
 		return
 	}
@@ -273,6 +285,13 @@ func pathOf(p *corev1.Pod) string {
 	return fmt.Sprintf("/api/v1/namespaces/%s/pods/%s", p.Namespace, p.Name)
 }
 
+// ever returns how many machines have run.
+func (k *kubelets) ever() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.seen)
+}
+
 // running returns the pods that run, without those of DaemonSets, by the name of their node.
 func (k *kubelets) running() map[string][]string {
 	k.mu.Lock()
@@ -284,6 +303,18 @@ func (k *kubelets) running() map[string][]string {
 		}
 	}
 	return all
+}
+
+// left returns how many pods, without those of DaemonSets, have not ended on the node of a machine.
+func (k *kubelets) left(machine string) (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, p := range k.pods {
+		if p.Spec.NodeName == nameOf(machine) && !daemon(p) {
+			n++
+		}
+	}
+	return n
 }
 
 // machines returns the ids of the machines that have joined.

@@ -29,7 +29,7 @@ const (
 
 const (
 	// patience is how long a test waits for what has to happen.
-	patience = 3 * time.Minute
+	patience = 5 * time.Minute
 	every    = 100 * time.Millisecond
 	// lifecycleGrace is how long a kubelet is silent until its node is not Ready.
 	lifecycleGrace = "8s"
@@ -42,6 +42,7 @@ type plane struct {
 	folder, program string
 	port            int
 	server          *process
+	report          func() // logs what an operator reads first; nil: nothing
 }
 
 // startPlane starts etcd and an API server, and waits until it is ready.
@@ -61,6 +62,7 @@ func startPlane(t *testing.T) *plane {
 	run(t, "etcd", nil, p.program, "etcd", p.path("etcd"), p.socket())
 	p.startServer()
 	began := time.Now()
+	var version struct{ GitVersion string }
 	p.until("the API server is ready", func() bool {
 		ca, err := os.ReadFile(p.ca())
 		if err != nil {
@@ -69,7 +71,8 @@ func startPlane(t *testing.T) *plane {
 		p.client = newClient(p.url(), admin, ca)
 		return p.do(t.Context(), http.MethodGet, "/readyz", nil, nil) == nil
 	})
-	t.Logf("the API server is ready after %v", time.Since(began).Round(every))
+	p.until("it has a version", func() bool { return p.do(t.Context(), http.MethodGet, "/version", nil, &version) == nil })
+	t.Logf("ready after %v: Kubernetes %s", time.Since(began).Round(every), version.GitVersion)
 	return p
 }
 
@@ -124,6 +127,9 @@ func write(t testing.TB, path, text string) {
 func (p *plane) until(what string, ok func() bool) {
 	p.Helper()
 	if !eventually(p.Context(), patience, ok) {
+		if p.report != nil {
+			p.report()
+		}
 		p.Fatalf("not within %v: %s", patience, what)
 	}
 }

@@ -4,12 +4,14 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/children"
 )
@@ -89,7 +91,9 @@ func (p *process) kill() {
 // command runs a command, and returns its output.
 func command(t testing.TB, env []string, argv ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute) // also while a test ends
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = append(os.Environ(), env...)
 	out, err := starter.CombinedOutput(cmd)
 	if err != nil {

@@ -3,12 +3,14 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	kubernetes "github.com/weirkeeper/weirkeeper/kubernetes/adapter"
+	"github.com/weirkeeper/weirkeeper/kubernetes/core"
 )
 
 const cluster, pool = "c", "web"
@@ -36,8 +39,9 @@ type settings struct {
 	taints []corev1.Taint // of new nodes
 	// adapters is how many run; default 1. standby: a second autoscaler runs.
 	adapters int
-	startup  []string // startup taints
 	standby  bool
+	startup  []string // startup taints
+	spot     bool     // machines are spot instances
 }
 
 // world is a pool under Kubernetes with everything around it.
@@ -50,6 +54,7 @@ type world struct {
 	config   string
 	daemons  map[string]*process
 	adapters []*adapterProcess
+	guarded  atomic.Bool // no budget may be violated now
 }
 
 // adapterProcess is a weir-kubernetes that runs.
@@ -78,7 +83,7 @@ func start(t *testing.T, s settings) *world {
 	if len(s.groups) == 0 {
 		s.groups = []string{"blue"}
 	}
-	w := &world{plane: startPlane(t), aws: startCloud(t, s.groups), daemons: map[string]*process{}, config: filepath.Join(t.TempDir(), "etc")}
+	w := &world{plane: startPlane(t), aws: startCloud(t, s.groups, s.spot), daemons: map[string]*process{}, config: filepath.Join(t.TempDir(), "etc")}
 	nats := bustest.Serve(t, server.Options{JetStream: true, StoreDir: t.TempDir()})
 	w.nats = nats.ClientURL()
 	js, err := bus.JetStream(bustest.Connect(t, w.nats))
@@ -100,6 +105,7 @@ func start(t *testing.T, s settings) *world {
 	w.install(values)
 	w.kubelets = startKubelets(t, w.client, w.aws)
 	w.set(func() { w.joins, w.taints = s.joins, s.taints })
+	w.followBudgets()
 	w.daemon("metrics", "metrics", "serve", "--addr", fmt.Sprintf("127.0.0.1:%d", bustest.Ports(t, 1)[0]))
 	for range max(1, s.adapters) {
 		w.startAdapter(s.startup)
@@ -108,7 +114,7 @@ func start(t *testing.T, s settings) *world {
 	if s.standby {
 		w.daemon("standby", "bootstrap", "--pool", pool)
 	}
-	t.Cleanup(w.report)
+	w.report = w.describe
 	return w
 }
 
@@ -120,7 +126,7 @@ func (w *world) daemon(name string, args ...string) {
 
 // weir runs a command, and returns its output.
 func (w *world) weir(args ...string) (string, error) {
-	return command(w.plane.T, []string{"WEIR_DATA=" + w.path("data-commands")}, append([]string{program(w.plane.T, "weir")}, append(args, "--config-dir", w.config, "--cluster", cluster)...)...)
+	return command(w.plane.T, []string{"WEIR_DATA=" + w.path("data-commands"), "CMAN_POOL=" + pool}, append([]string{program(w.plane.T, "weir")}, append(args, "--config-dir", w.config, "--cluster", cluster)...)...)
 }
 
 var adapterNumber atomic.Int64
@@ -163,12 +169,9 @@ func (w *world) leader() *adapterProcess {
 	return nil
 }
 
-// report logs what an operator reads first, if the test failed.
-func (w *world) report() {
-	if !w.plane.Failed() {
-		return
-	}
-	for _, args := range [][]string{{"status"}, {"explain", "--pool", pool}, {"node", "status", "--all", "--pool", pool}} {
+// describe logs what an operator reads first.
+func (w *world) describe() {
+	for _, args := range [][]string{{"status"}, {"explain"}, {"node", "status", "--all"}} {
 		out, err := w.weir(args...)
 		w.plane.Logf("weir %v: %v\n%s", args, err, out)
 	}
@@ -213,9 +216,16 @@ func (w *world) deploy(d *appsv1.Deployment, away int) {
 	}
 }
 
+// allow changes how many pods of a Deployment may be away.
+func (w *world) allow(name string, away int) {
+	w.plane.Helper()
+	w.must(http.MethodPatch, "/apis/policy/v1/namespaces/default/poddisruptionbudgets/"+name, map[string]any{"spec": map[string]any{"maxUnavailable": away}}, nil)
+}
+
 // scale sets the replicas of a Deployment.
 func (w *world) scale(name string, replicas int) {
 	w.plane.Helper()
+	w.guarded.Store(false)
 	w.must(http.MethodPatch, deployments+"/"+name, map[string]any{"spec": map[string]any{"replicas": replicas}}, nil)
 }
 
@@ -227,6 +237,102 @@ func (w *world) untilRuns(name string, replicas int) {
 		err := w.do(w.plane.Context(), http.MethodGet, deployments+"/"+name, nil, &d)
 		return err == nil && int(d.Status.ReadyReplicas) == replicas && int(d.Status.Replicas) == replicas
 	})
+	w.guarded.Store(true)
+}
+
+// followBudgets fails the test if fewer pods are healthy than a budget requires, while the budgets are guarded.
+func (w *world) followBudgets() {
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_ = w.watch(ctx, "/apis/policy/v1/namespaces/default/poddisruptionbudgets", func(e event) {
+				var b policyv1.PodDisruptionBudget
+				if json.Unmarshal(e.Object, &b) == nil && w.guarded.Load() && b.Status.CurrentHealthy < b.Status.DesiredHealthy {
+					w.plane.Errorf("budget %s: %d pods are healthy, want at least %d", b.Name, b.Status.CurrentHealthy, b.Status.DesiredHealthy)
+				}
+			})
+			pause(ctx, every)
+		}
+	})
+	w.plane.Cleanup(func() { stop(); wg.Wait() })
+}
+
+// pods returns the pods of a Deployment.
+func (w *world) podsOf(name string) []corev1.Pod {
+	var list corev1.PodList
+	if w.do(w.plane.Context(), http.MethodGet, "/api/v1/namespaces/default/pods?labelSelector=app%3D"+name, nil, &list) != nil {
+		return nil
+	}
+	return list.Items
+}
+
+// node returns the node of a machine; nil: there is none.
+func (w *world) node(machine string) *corev1.Node {
+	n := &corev1.Node{}
+	if w.do(w.plane.Context(), http.MethodGet, "/api/v1/nodes/"+nameOf(machine), nil, n) != nil {
+		return nil
+	}
+	return n
+}
+
+// cordoned reports whether Weirkeeper has cordoned the node of a machine.
+func (w *world) cordoned(machine string) bool {
+	n := w.node(machine)
+	return n != nil && n.Spec.Unschedulable && slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == core.DrainTaint })
+}
+
+// drain orders the end of a machine.
+func (w *world) drain(machine string) {
+	w.plane.Helper()
+	w.until("the order is accepted", func() bool {
+		_, err := w.weir("pool", "drain", pool, machine, "--why", "test")
+		return err == nil
+	})
+}
+
+// text waits until a command of weir prints a text.
+func (w *world) text(want string, args ...string) {
+	w.plane.Helper()
+	w.until(fmt.Sprintf("%q in %v", want, args), func() bool {
+		out, _ := w.weir(args...)
+		return strings.Contains(out, want)
+	})
+}
+
+// machineOf returns a machine with a pod of a Deployment, and its other pods.
+func (w *world) machineOf(name string) string {
+	w.plane.Helper()
+	pods := w.podsOf(name)
+	for _, m := range w.machines() {
+		if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return p.Spec.NodeName == nameOf(m) }) {
+			return m
+		}
+	}
+	w.plane.Fatalf("no machine has a pod of %s", name)
+	return ""
+}
+
+// settled waits until all machines have joined, and no other one comes for a while.
+func (w *world) settled() {
+	w.plane.Helper()
+	var last []string
+	since := time.Now()
+	w.until("the pool is at rest", func() bool {
+		all, err := w.aws.instances(w.plane.Context())
+		if now := w.machines(); err != nil || !slices.Equal(now, last) || len(now) != len(w.objects()) || slices.ContainsFunc(all, func(i instance) bool { return i.State == "pending" }) {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > 5*time.Second
+	})
+}
+
+// stays requires for a time that a condition holds.
+func (w *world) stays(what string, within time.Duration, ok func() bool) {
+	w.plane.Helper()
+	if eventually(w.plane.Context(), within, func() bool { return !ok() }) {
+		w.plane.Errorf("it does not hold for %v: %s", within, what)
+	}
 }
 
 // objects returns the Node objects.

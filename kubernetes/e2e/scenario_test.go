@@ -82,6 +82,7 @@ func TestMachineThatNeverJoins(t *testing.T) {
 	w := start(t, settings{pool: map[string]string{"threshold_seconds: 1800}": "threshold_seconds: 10}"}})
 	w.deploy(deployment("app", 2, "900m"), -1)
 	w.untilRuns("app", 2)
+	w.settled() // at its very first start, an autoscaler treats running machines as joined
 	var dead string
 	w.set(func() {
 		w.joins = func(machine string) bool {

@@ -238,7 +238,7 @@ func TestKubernetesChart(t *testing.T) {
 	for _, r := range objects["ClusterRole/w"].(*rbac.ClusterRole).Rules {
 		rights = append(rights, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
 	}
-	if want := []string{"[] [nodes] [get list watch patch delete]", "[] [pods] [list watch]", "[] [pods/eviction] [create]"}; !slices.Equal(rights, want) {
+	if want := []string{"[] [nodes] [get list watch patch delete]", "[] [pods persistentvolumes] [list watch]", "[] [pods/eviction] [create]", "[policy] [poddisruptionbudgets] [list watch]"}; !slices.Equal(rights, want) {
 		t.Errorf("rights %q, want %q", rights, want)
 	}
 	if s := objects["ClusterRoleBinding/w"].(*rbac.ClusterRoleBinding).Subjects; len(s) != 1 || s[0].Namespace != "weir" || s[0].Name != d.Spec.Template.Spec.ServiceAccountName {

@@ -239,7 +239,11 @@ func TestAPIServerIsAway(t *testing.T) {
 
 func TestPending(t *testing.T) {
 	w := start(t)
-	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("w", ""), kubetest.Pod("large", "", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = kubetest.Requests("10000", "1Gi") }),
+	zone := func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "z" }
+	selects := func(p *corev1.Pod) {
+		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z", "weirkeeper.dev/pool": "p"}
+	}
+	w.server.Put(kubetest.Node("a", "p", zone), kubetest.Pod("w", "", selects), kubetest.Pod("large", "", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = kubetest.Requests("10000", "1Gi") }),
 		kubetest.Pod("other", "", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }))
 	w.until("samples without the pod that no machine can hold", func() bool { return w.samples["cpus_pending"] == 1 && w.samples["mem_pending"] == 1024 })
 	var r api.Pending
@@ -254,7 +258,7 @@ func TestPending(t *testing.T) {
 	if r.Total != 2 || r.Resources[resource.CPUs] != 10001 || r.Never[resource.CPUs] != 10000 || !large.Never || !strings.HasPrefix(large.Why, "it needs 10000 cpus, the largest machine (node a) has 4 cpus") || len(r.Sizes) != 1 || !r.State.Fresh {
 		t.Errorf("pending %+v", r)
 	}
-	if c := byName["default/w"]; c.Version != "ReplicaSet/web" || !strings.HasPrefix(c.Why, "0/1 nodes are available") || c.Since.IsZero() {
+	if c := byName["default/w"]; c.Version != "ReplicaSet/web" || !strings.HasPrefix(c.Why, "0/1 nodes are available") || c.Since.IsZero() || c.Zone != "z" || len(c.Labels) != 1 || c.Labels["weirkeeper.dev/pool"] != "p" {
 		t.Errorf("copy %+v", c)
 	}
 	if s := w.adapter.Status(time.Now()); len(s.Unplaced) != 1 || s.Unplaced[0].Pod != "default/other" || !strings.Contains(s.Unplaced[0].Why, "it selects disk=ssd") {

@@ -41,7 +41,8 @@ type Waiting struct {
 	Req                    Vector
 	Since                  time.Time // when the adapter first received that it waits
 	Why                    string
-	Never                  bool // no machine of the pool can hold it
+	Labels                 map[string]string // that its node must have
+	Never                  bool              // no machine of the pool can hold it
 }
 
 // Pending has the pods that wait for a machine of one pool.
@@ -68,7 +69,7 @@ func (c *Cluster) Pending(now time.Time, grace time.Duration) (byPool map[string
 			continue
 		}
 		c.assign(w, all)
-		one := Waiting{Namespace: w.Namespace, Name: w.Name, Owner: w.Owner, Req: w.Req, Since: w.since, Why: w.Message}
+		one := Waiting{Namespace: w.Namespace, Name: w.Name, Owner: w.Owner, Req: w.Req, Since: w.since, Why: w.Message, Labels: w.rules().Selector}
 		if w.pool < 0 {
 			one.Why = w.why
 			others = append(others, one)

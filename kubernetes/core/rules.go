@@ -5,6 +5,8 @@ package core
 type Rules struct {
 	Namespace string
 	Labels    map[string]string // of the pod
+	// Selector has labels that its node must have, for people: Selects decides.
+	Selector map[string]string
 	// Selects returns why the pod cannot run on a node with this name and these labels; empty: it can. nil: on each.
 	Selects func(name string, labels map[string]string) string
 	// Tolerates returns why the pod cannot run on a node with these taints; empty: it can. nil: it tolerates each taint.

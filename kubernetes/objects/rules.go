@@ -71,6 +71,7 @@ func newRules(p *corev1.Pod, unknown string) *core.Rules {
 			r.Apart = append(r.Apart, apart(r.Namespace, term))
 		}
 	}
+	r.Selector = selectorOf(p)
 	for _, s := range p.Spec.TopologySpreadConstraints {
 		if s.WhenUnsatisfiable == corev1.DoNotSchedule {
 			r.Spread = append(r.Spread, spread(p.Labels, s))
@@ -186,6 +187,30 @@ func selector(s *metav1.LabelSelector) func(map[string]string) bool {
 		return func(map[string]string) bool { return true }
 	}
 	return func(l map[string]string) bool { return parsed.Matches(labels.Set(l)) }
+}
+
+// maxSelector bounds the labels that are sent of a pod that waits.
+const maxSelector = 16
+
+// selectorOf returns the labels that the node of a pod must have: those of its selector, and those with one value in the only term of its
+// required node affinity. nil: none.
+func selectorOf(p *corev1.Pod) map[string]string {
+	all := map[string]string{}
+	if a := p.Spec.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		if terms := a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms; len(terms) == 1 {
+			for _, e := range terms[0].MatchExpressions {
+				if e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+					all[e.Key] = e.Values[0]
+				}
+			}
+		}
+	}
+	maps.Copy(all, p.Spec.NodeSelector)
+	if len(all) == 0 || len(all) > maxSelector {
+		return nil
+	}
+	all, _ = limited(all)
+	return all
 }
 
 // selects returns the Selects of a pod: its node selector, and its required node affinity. nil: it has none.

@@ -79,6 +79,18 @@ func TestSpread(t *testing.T) {
 	}
 }
 
+func TestSelector(t *testing.T) {
+	r := rulesOf(t, func(p *corev1.Pod) {
+		p.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelTopologyZone, Operator: corev1.NodeSelectorOpIn, Values: []string{"a"}},
+				{Key: "arch", Operator: corev1.NodeSelectorOpIn, Values: []string{"x", "y"}}}}}}}}
+	})
+	if fmt.Sprint(r.Selector) != "map[disk:ssd topology.kubernetes.io/zone:a]" {
+		t.Errorf("selector %v", r.Selector)
+	}
+}
+
 func TestPortsAndClaims(t *testing.T) {
 	p, _ := Pod(pod(func(p *corev1.Pod) {
 		port := func(n int32) []corev1.ContainerPort {

@@ -17,26 +17,20 @@ import (
 func TestNodeWithAStartupTaintIsComing(t *testing.T) {
 	parallel(t)
 	const taint = "example.com/cni"
-	w := start(t, settings{
-		startup: []string{taint}, taints: []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}},
-		pool: map[string]string{"period: 2s\n": "period: 2s\n    parameters: {pending_multiplier: 1}\n"},
-	})
-	w.deploy(deployment("app", 2, "600m"), -1)
-	w.stays("one machine for both pods", 15*time.Second, func() bool { return w.ever() <= 1 })
-	w.set(func() { w.taints = nil })
-	w.until("the taint is removed", func() bool {
-		all := w.objects()
-		for _, n := range all {
-			left := slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint })
-			if w.do(t.Context(), http.MethodPatch, "/api/v1/nodes/"+n.Name, map[string]any{"spec": map[string]any{"taints": left}}, nil) != nil {
-				return false
-			}
-		}
-		return len(all) > 0
-	})
-	w.untilRuns("app", 2)
-	if n := w.ever(); n != 1 {
-		t.Errorf("%d machines were started for pods that fit one", n)
+	w := start(t, settings{startup: []string{taint}, pool: map[string]string{"period: 2s\n": "period: 2s\n    parameters: {pending_multiplier: 1}\n"}})
+	w.until("the first machine joins", func() bool { return len(w.machines()) == 1 })
+	w.settled()
+	w.set(func() { w.taints = []corev1.Taint{{Key: taint, Effect: corev1.TaintEffectNoSchedule}} })
+	w.deploy(deployment("app", 3, "900m"), -1)
+	w.until("a machine comes for the third pod", func() bool { return len(w.objects()) == 2 })
+	w.stays("no other machine comes for it", 15*time.Second, func() bool { return w.ever() == 2 })
+	for _, n := range w.objects() {
+		left := slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taint })
+		w.must(http.MethodPatch, "/api/v1/nodes/"+n.Name, map[string]any{"spec": map[string]any{"taints": left}}, nil)
+	}
+	w.untilRuns("app", 3)
+	if n := w.ever(); n != 2 {
+		t.Errorf("%d machines were started for pods that fit two", n)
 	}
 }
 
@@ -110,6 +104,7 @@ func TestPodThatMustNotBeDisrupted(t *testing.T) {
 	w.untilRuns("keep", 1)
 	pod, machine := w.podsOf("keep")[0], w.machineOf("keep")
 	w.scale("app", 0)
+	w.text("not safe to evict", "explain")
 	w.until("the other machines end", func() bool { return len(w.machines()) == 1 })
 	if !slices.Equal(w.machines(), []string{machine}) || w.podsOf("keep")[0].UID != pod.UID {
 		t.Errorf("machine %v is left, want %s with the pod", w.machines(), machine)
@@ -136,7 +131,7 @@ func TestPodThatToleratesTheDrain(t *testing.T) {
 func TestRollWithinBudgets(t *testing.T) {
 	parallel(t)
 	w := start(t, settings{pool: map[string]string{"draining:": "rotation: {health_gate: {wait: 2s, within: 5m}, stop_after: 3}\ndraining:"}})
-	w.deploy(deployment("app", 4, "900m"), 1)
+	w.deploy(deployment("app", 4, "900m"), 2)
 	w.untilRuns("app", 4)
 	w.settled()
 	before := w.machines()
@@ -159,6 +154,22 @@ func TestPodThatNoMachineCanHold(t *testing.T) {
 	w.deploy(deployment("giant", 1, "64"), -1)
 	w.text("it needs 64 cpus, the largest machine", "status")
 	w.stays("no machine is ordered for it", 15*time.Second, func() bool { return w.ever() == seen })
+}
+
+// Report 13: if new machines cannot join, pods that wait do not raise the pool to its maximum.
+func TestMachinesNeverJoin(t *testing.T) {
+	parallel(t)
+	w := start(t, settings{pool: map[string]string{"threshold_seconds: 1800}": "threshold_seconds: 10}"}})
+	w.until("the first machine joins", func() bool { return len(w.machines()) == 1 })
+	w.settled()
+	w.set(func() { w.joins = func(string) bool { return false } })
+	w.deploy(deployment("app", 4, "900m"), -1)
+	w.text("Machines never join", "status")
+	seen := w.ever()
+	w.stays("no other machine is started", 15*time.Second, func() bool { return w.ever() == seen })
+	if seen > 8 {
+		t.Errorf("%d machines were started before", seen)
+	}
 }
 
 // Report 14, and node health: a condition that node-problem-detector reports replaces the machine.

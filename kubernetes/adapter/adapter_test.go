@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -435,5 +437,34 @@ func TestMetrics(t *testing.T) {
 	}
 	if s := w.adapter.Status(time.Now()); len(s.Problems) != 1 || s.Problems[0].Node != "b" {
 		t.Errorf("status %+v", s)
+	}
+}
+
+// Conditions of a node, those of its kubelet and of node-problem-detector, fail in its facts: node health counts them as a result of its
+// heartbeat. They end as they began.
+func TestConditionsOfANode(t *testing.T) {
+	w := start(t)
+	set := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) {
+		w.server.Change(kube.Nodes, "", "a", func(o runtime.Object) {
+			n := o.(*corev1.Node)
+			n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: "Cause", Message: "a task hangs"})
+		})
+	}
+	failed := func(kind string, want bool) func(api.NodeFacts) bool {
+		return func(f api.NodeFacts) bool {
+			return slices.ContainsFunc(f.Conditions, func(c api.NodeCondition) bool {
+				return c.Type == kind && c.Failed == want && !c.Unknown && (!want || c.Why == "Cause: a task hangs")
+			})
+		}
+	}
+	w.server.Put(kubetest.Node("a", "p"))
+	w.untilFacts("i-a", failed("Ready", false))
+	for kind, good := range map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelDeadlock": corev1.ConditionFalse, "Ready": corev1.ConditionTrue, "NetworkingReady": corev1.ConditionTrue} {
+		bad := map[corev1.ConditionStatus]corev1.ConditionStatus{corev1.ConditionTrue: corev1.ConditionFalse, corev1.ConditionFalse: corev1.ConditionTrue}[good]
+		set(kind, bad)
+		w.untilFacts("i-a", failed(string(kind), true))
+		set(kind, good)
+		w.untilFacts("i-a", failed(string(kind), false))
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
 	"github.com/weirkeeper/weirkeeper/kubernetes/kube"
 	"github.com/weirkeeper/weirkeeper/pools/fit"
-	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // codeNotReady refuses a question while the state of nodes and pods is not current.
@@ -39,9 +38,9 @@ func (a *Adapter) answerPlaces(p *Pool, m *nats.Msg) {
 // places returns where the pods of a pool fit.
 func (a *Adapter) places(now time.Time, pool string, q api.PlacesQuestion) api.Places {
 	in := core.PlacesInput{Pool: pool, Question: q, Budgets: a.mirror.Unknown(kube.Budgets, now), Volumes: a.mirror.Unknown(kube.Volumes, now)}
-	var w fit.World
-	var all resource.Vector
-	a.mirror.Read(func(c *core.Cluster) { w, all = c.Places(now, in) })
+	var snapshot *core.Cluster
+	a.mirror.Read(func(c *core.Cluster) { snapshot = c.Snapshot() }) // changes wait for nothing else
+	w, all := snapshot.Places(now, in)
 	answer := fit.Solve(w)
 	answer.Held = all.Sub(answer.Unplaceable)
 	for k, x := range answer.Held {

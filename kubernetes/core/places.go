@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +21,31 @@ type PlacesInput struct {
 	Budgets, Volumes string
 }
 
+// Snapshot returns a copy for Places, which another goroutine may use. What both share does not change.
+func (c *Cluster) Snapshot() *Cluster {
+	c.learn()
+	next := *c
+	next.nodes, next.ids, next.waiting = make(map[string]*nodeState, len(c.nodes)), make(map[string][]string, len(c.ids)), make(map[string]*waiting, len(c.waiting))
+	for name, s := range c.nodes {
+		own := *s
+		own.pods = maps.Clone(s.pods)
+		next.nodes[name] = &own
+	}
+	for id, names := range c.ids {
+		next.ids[id] = slices.Clone(names)
+	}
+	for uid, w := range c.waiting {
+		own := *w
+		next.waiting[uid] = &own
+	}
+	next.budgets, next.volumes, next.claims = maps.Clone(c.budgets), maps.Clone(c.volumes), maps.Clone(c.claims)
+	next.shapes.of = slices.Clone(c.shapes.of)
+	next.pods, next.dirty = nil, nil
+	return &next
+}
+
 // Places returns the world of a pool for package fit, and what all pods of the pool take. It keeps no part of the cluster that may
-// change, so it may be solved without the cluster.
+// change, so it may be solved later.
 func (c *Cluster) Places(now time.Time, in PlacesInput) (w fit.World, held resource.Vector) {
 	b := builder{Cluster: c, now: now, in: in, pool: slices.IndexFunc(c.pools, func(p Pool) bool { return p.Name == in.Pool }), indices: map[string]int{}, shared: map[*Rules]*requirements{}}
 	w.Question = in.Question
@@ -201,4 +225,42 @@ func (b *builder) stays(s *nodeState, f Facts) string {
 		}
 	}
 	return why
+}
+
+// PutBudget adds or changes a budget.
+func (c *Cluster) PutBudget(b Budget) { c.budgets[b.UID] = &b }
+
+// PutVolume adds or changes the bound volume of a claim.
+func (c *Cluster) PutVolume(v Volume) {
+	c.DeleteVolume(v.UID)
+	c.volumes[v.UID], c.claims[v.Claim] = &v, &v
+}
+
+// DeleteBudget removes a budget.
+func (c *Cluster) DeleteBudget(uid string) { delete(c.budgets, uid) }
+
+// DeleteVolume removes a volume.
+func (c *Cluster) DeleteVolume(uid string) {
+	if v := c.volumes[uid]; v != nil && c.claims[v.Claim] == v {
+		delete(c.claims, v.Claim)
+	}
+	delete(c.volumes, uid)
+}
+
+// KeepBudgets removes all budgets but those with these uids.
+func (c *Cluster) KeepBudgets(uids map[string]bool) {
+	for uid := range c.budgets {
+		if !uids[uid] {
+			c.DeleteBudget(uid)
+		}
+	}
+}
+
+// KeepVolumes removes all volumes but those with these uids.
+func (c *Cluster) KeepVolumes(uids map[string]bool) {
+	for uid := range c.volumes {
+		if !uids[uid] {
+			c.DeleteVolume(uid)
+		}
+	}
 }

@@ -46,8 +46,7 @@ func largeCluster() *Cluster {
 
 // BenchmarkPlaces measures a question about 2000 candidates.
 //
-//	world_ms    to make the world, while no change is received
-//	solve_ms    to solve it
+// snapshot: no change is received meanwhile. world and solve: the answer is computed.
 func BenchmarkPlaces(b *testing.B) {
 	c := largeCluster()
 	q := api.PlacesQuestion{Most: api.MaxPlacesLeave, Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{4, 8192, 100 * 1024}, Weight: 1, Slots: 110, Room: 100}}}
@@ -58,6 +57,11 @@ func BenchmarkPlaces(b *testing.B) {
 	b.Run("world", func(b *testing.B) {
 		for b.Loop() {
 			c.Places(start, in)
+		}
+	})
+	b.Run("snapshot", func(b *testing.B) {
+		for b.Loop() {
+			c.Snapshot()
 		}
 	})
 	w, _ := c.Places(start, in)

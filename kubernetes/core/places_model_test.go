@@ -306,7 +306,7 @@ func TestAnySubsetCanBeEmptied(t *testing.T) {
 				q.Leave = append(q.Leave, id)
 			}
 		}
-		w, _ := c.Places(start, PlacesInput{Pool: "p", Question: q})
+		w, _ := c.Snapshot().Places(start, PlacesInput{Pool: "p", Question: q})
 		a := fit.Solve(w)
 		if err := a.Validate(q); err != nil {
 			t.Fatalf("world %d: %v", i, err)

@@ -34,7 +34,7 @@ type kind struct {
 
 // machinesOf returns as many machines of each kind of known size as n returns.
 func (s *solver) machinesOf(n func(api.PlacesKind) int) *machines {
-	m := &machines{move: s.move, rules: s.rules}
+	m := &machines{move: s.move, rules: s.rules.Rules}
 	s.filled = append(s.filled, m)
 	for _, k := range s.Question.Kinds {
 		if !k.Unknown && n(k) > 0 {
@@ -299,5 +299,5 @@ func (s *solver) probe(rest []*class) {
 
 // probes reports whether copies of a class may be on a machine of a group, if it is large enough.
 func (s *solver) probes(c *class, group string) bool {
-	return c.in(group) && s.ordered(group, c.copies[0]) == ""
+	return c.in(group) && s.rules.ordered(group, c.copies[0]) == ""
 }

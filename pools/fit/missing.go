@@ -76,7 +76,7 @@ func (s *solver) setApart(all []*class) (rest []*class) {
 	}
 	sizes := s.sizes("")
 	for _, c := range all {
-		why := s.whyNever(c, sizes)
+		why := s.rules.whyNever(&s.World, c, sizes)
 		if why == "" {
 			rest = append(rest, c)
 			continue
@@ -184,8 +184,8 @@ func (s *solver) whyShort(c *class) string {
 	for _, k := range s.Question.Kinds {
 		switch {
 		case !c.in(k.Group):
-		case s.ordered(k.Group, c.copies[0]) != "":
-			causes = append(causes, fmt.Sprintf("group %s: %s", k.Group, s.ordered(k.Group, c.copies[0])))
+		case s.rules.ordered(k.Group, c.copies[0]) != "":
+			causes = append(causes, fmt.Sprintf("group %s: %s", k.Group, s.rules.ordered(k.Group, c.copies[0])))
 		case k.Unknown && k.Coming+k.Room > 0:
 			causes = append(causes, fmt.Sprintf("the size of the machines of group %s is unknown until the first one has joined", k.Group))
 		case k.Unknown || fits(&c.footprint, &k.Resources):

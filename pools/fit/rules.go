@@ -24,49 +24,52 @@ type Rules interface {
 	Keep(n *Node)
 }
 
+// ruling are the Rules of a plan. The zero value has none.
+type ruling struct{ Rules }
+
 // refuses returns why the rules let no copy like this one on a node; empty: they do.
-func (s *solver) refuses(n *Node, c *Copy) string {
-	if s.rules == nil {
+func (r ruling) refuses(n *Node, c *Copy) string {
+	if r.Rules == nil {
 		return ""
 	}
-	return s.rules.Refuses(n, c)
+	return r.Refuses(n, c)
 }
 
 // ordered returns why the rules let no copy like this one on a machine of a group; empty: they do.
-func (s *solver) ordered(group string, c *Copy) string {
-	if s.rules == nil {
+func (r ruling) ordered(group string, c *Copy) string {
+	if r.Rules == nil {
 		return ""
 	}
-	return s.rules.Refuses(s.rules.Machine(group), c)
+	return r.Refuses(r.Machine(group), c)
 }
 
 // restart returns where the search for a place of a copy goes on after one at from.
-func (s *solver) restart(c *Copy, from int) int {
-	if s.rules != nil && s.rules.Varies(c) {
+func (r ruling) restart(c *Copy, from int) int {
+	if r.Rules != nil && r.Varies(c) {
 		return 0
 	}
 	return from
 }
 
-// whyNever returns why no machine can ever hold copies of a class; empty: one can, or may. all are the sizes of all machines.
-func (s *solver) whyNever(c *class, all []api.MachineSize) (why string) {
-	if s.rules == nil || len(all) == 0 {
+// whyNever returns why no machine of w can ever hold copies of a class; empty: one can, or may. all are the sizes of all machines.
+func (r ruling) whyNever(w *World, c *class, all []api.MachineSize) (why string) {
+	if r.Rules == nil || len(all) == 0 {
 		return WhyNever(c.footprint, all)
 	}
 	var sizes []api.MachineSize // of those that the rules allow
 	allowed := func(n *Node, size api.MachineSize) {
-		if refusal := s.rules.Never(n, c.copies[0]); refusal == "" {
+		if refusal := r.Never(n, c.copies[0]); refusal == "" {
 			sizes = append(sizes, size)
 		} else if why == "" {
 			why = refusal
 		}
 	}
-	for _, k := range s.Question.Kinds {
-		if allowed(s.rules.Machine(k.Group), api.MachineSize{Where: "group " + k.Group, Resources: k.Resources}); CanHold(c.footprint, sizes) && len(sizes) > 0 {
+	for _, k := range w.Question.Kinds {
+		if allowed(r.Machine(k.Group), api.MachineSize{Where: "group " + k.Group, Resources: k.Resources}); CanHold(c.footprint, sizes) && len(sizes) > 0 {
 			return ""
 		}
 	}
-	for _, n := range s.Nodes {
+	for _, n := range w.Nodes {
 		if allowed(n, api.MachineSize{Where: "node " + n.ID, Resources: n.Size}); len(sizes) > 0 && CanHold(c.footprint, sizes[len(sizes)-1:]) {
 			return ""
 		}
@@ -106,10 +109,10 @@ type kept struct {
 }
 
 // dropMachines takes back what new machines hold: a node is emptied without them.
-func (s *solver) dropMachines() {
-	for _, m := range s.filled {
+func (r ruling) dropMachines(filled []*machines) {
+	for _, m := range filled {
 		for _, k := range m.kept {
-			s.rules.Remove(k.on, k.copy)
+			r.Remove(k.on, k.copy)
 		}
 	}
 }
@@ -124,24 +127,24 @@ func (m *machines) dropByRules(on *Node, what load) {
 }
 
 // mayEmpty returns why the rules do not let the copies of a node move now; empty: they do.
-func (s *solver) mayEmpty(n *Node) string {
-	if s.rules == nil {
+func (r ruling) mayEmpty(n *Node) string {
+	if r.Rules == nil {
 		return ""
 	}
-	return s.rules.Empty(n)
+	return r.Empty(n)
 }
 
 // keep undoes mayEmpty.
-func (s *solver) keep(n *Node) {
-	if s.rules != nil {
-		s.rules.Keep(n)
+func (r ruling) keep(n *Node) {
+	if r.Rules != nil {
+		r.Keep(n)
 	}
 }
 
 // leaving returns a copy that leaves a candidate. One that the plan has put there, the i-th of so many, comes from there now: the rules
 // count it in both places, because the candidate may stay.
-func (s *solver) leaving(c *Copy, n *Node, i, reserved int) *Copy {
-	if s.rules == nil || i < 0 || i >= reserved {
+func (r ruling) leaving(c *Copy, n *Node, i, reserved int) *Copy {
+	if r.Rules == nil || i < 0 || i >= reserved {
 		return c
 	}
 	moved := *c

@@ -50,7 +50,6 @@ type world struct {
 	*kubelets
 	aws      *cloud
 	nats     string
-	env      []string
 	config   string
 	daemons  map[string]*process
 	adapters []*adapterProcess

@@ -255,6 +255,12 @@ func slotted(n pools.Node, all int) pools.Node {
 	return n
 }
 
+// daemons returns a node that uses some for itself.
+func daemons(n pools.Node, overhead resource.Vector) pools.Node {
+	n.Facts.Overhead = overhead
+	return n
+}
+
 func TestNextMachines(t *testing.T) {
 	t.Parallel()
 	size := func(cpus, mem float64) resource.Vector {
@@ -301,6 +307,8 @@ func TestNextMachines(t *testing.T) {
 		{name: "the fewest slots", nodes: []pools.Node{slotted(node("s", 1, 2, 4000), 110), slotted(node("s", 1, 2, 4001), 58), node("s", 1, 2, 4002)},
 			want:  api.Machine{Resources: size(2, 4000), Weight: 1, Slots: 58},
 			keeps: map[string]api.SeenMachine{"s": {Machine: api.Machine{Resources: size(2, 4000), Weight: 1, Slots: 58}}}},
+		{name: "an offer without the overhead of each node", offers: offers[1:], nodes: []pools.Node{daemons(node("s", 1, 1.9, 3500), size(0.5, 100)), daemons(node("t", 1, 1.9, 3500), size(0.25, 300)),
+			daemons(node("u", 1, 1.9, 3500), size(0.25, 100))}, want: api.Machine{Resources: size(7.75, 7900), Weight: 4}},
 		{name: "an offer of unknown size", offers: []pools.Offer{{InstanceType: "s", Weight: 3}}, want: api.Machine{Weight: 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

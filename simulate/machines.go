@@ -22,11 +22,13 @@ type machines struct {
 	groups   []*group
 	nodes    []*Node // those that have joined, in the order in which they did
 	byID     map[string]*Node
-	offered  resource.Vector // by the nodes
-	existing int             // machines that have not ended
-	facts    []api.NodeFacts // of the nodes, in their order
-	built    bool            // facts are those of the nodes now, except for their time
-	warnings []warning       // that are to come, or are not handled
+	offered  resource.Vector      // by the nodes
+	existing int                  // machines that have not ended
+	facts    []api.NodeFacts      // of the nodes, in their order
+	joins    map[string]time.Time // when the nodes of running machines join in a replay, by id; missing: as they run
+	ending   map[string]ending    // the nodes of machines that have ended in a replay
+	built    bool                 // facts are those of the nodes now, except for their time
+	warnings []warning            // that are to come, or are not handled
 	bill     *bill
 
 	mu      sync.Mutex      // guards cordons
@@ -47,20 +49,31 @@ type known struct {
 	node *Node // nil: it has not joined
 }
 
+// ending is the node of a machine that has ended.
+type ending struct {
+	node *Node
+	at   time.Time
+}
+
 // warning is the provider's announcement of an interruption.
 type warning struct {
 	at   time.Time
 	node string
+	kind pools.NoticeKind
 }
 
 func newMachines(s *Scenario) *machines {
 	m := &machines{
-		scenario: s, now: s.Start, end: s.at(s.Ticks), byID: map[string]*Node{}, cordons: map[string]bool{}, bill: newBill(s),
+		scenario: s, now: s.Start, end: s.at(s.Ticks), byID: map[string]*Node{}, cordons: map[string]bool{}, ending: map[string]ending{}, bill: newBill(s),
+	}
+	var admit func(*cloud.Write) error
+	if s.past != nil {
+		admit, m.joins = s.past.admit, s.past.joins
 	}
 	for _, g := range s.Groups {
 		started := false
 		c := cloud.New(cloud.Config{
-			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true,
+			ID: g.ID, Min: g.Min, Max: g.Max, Target: g.Target, Leave: g.Leave, Shared: true, NoLog: true, Admit: admit, SurplusFirst: s.past.surplusFirst(g.ID),
 			Offers: []cloud.Offer{{Market: pools.Market{InstanceType: g.Market.Type, Zone: cmp.Or(s.past.market(g.ID), g.Market.Zone), Spot: g.Market.Spot}, Weight: g.Weight}},
 			Launch: func(number int) cloud.Launch {
 				m.bill.launch()
@@ -116,8 +129,9 @@ func (m *machines) advance(now time.Time) {
 
 // settle adopts what changed since the last settle: machines that joined or ended, and cordons. It reports whether anything did.
 func (m *machines) settle(ctx context.Context, now time.Time) (changed bool, err error) {
+	joined := m.joining(now)
 	for _, g := range m.groups {
-		if g.cloud.Version() == g.version {
+		if g.cloud.Version() == g.version && !joined {
 			continue
 		}
 		s, err := g.cloud.Snapshot(ctx)
@@ -141,6 +155,17 @@ func (m *machines) settle(ctx context.Context, now time.Time) (changed bool, err
 	return changed, nil
 }
 
+// joining reports whether nodes of running machines join now.
+func (m *machines) joining(now time.Time) (joined bool) {
+	for id, at := range m.joins {
+		if !now.Before(at) {
+			delete(m.joins, id)
+			joined = true
+		}
+	}
+	return joined
+}
+
 // adopt adopts the machines of a group. Both lists are in order of launch.
 func (m *machines) adopt(now time.Time, g *group, instances []pools.Instance) {
 	m.built = false
@@ -162,7 +187,7 @@ func (m *machines) adopt(now time.Time, g *group, instances []pools.Instance) {
 		} else {
 			m.interrupt(g, i)
 		}
-		if i.State == api.InstanceRunning && one.node == nil {
+		if i.State == api.InstanceRunning && one.node == nil && !now.Before(m.joins[i.ID]) {
 			one.node = &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.machineOf(i.Weight)}
 			m.byID[i.ID] = one.node
 			m.nodes = append(m.nodes, one.node)
@@ -185,6 +210,9 @@ func (m *machines) forget(one known) (joined bool) {
 		return false
 	}
 	delete(m.byID, one.id)
+	if m.scenario.past != nil {
+		m.ending[one.id] = ending{one.node, m.now}
+	}
 	m.offered = m.offered.Sub(one.node.Machine)
 	return true
 }
@@ -197,7 +225,7 @@ func (m *machines) interrupt(g *group, i *pools.Instance) {
 	}
 	g.cloud.Interrupt(i.ID, at)
 	if g.Warning > 0 {
-		m.warnings = append(m.warnings, warning{at.Add(-g.Warning), i.ID})
+		m.warnings = append(m.warnings, warning{at.Add(-g.Warning), i.ID, pools.Interruption})
 	}
 }
 
@@ -229,6 +257,9 @@ func (m *machines) next() (next time.Time) {
 	for _, w := range m.warnings {
 		next = earlier(next, w.at)
 	}
+	for _, at := range m.joins {
+		next = earlier(next, at)
+	}
 	return next
 }
 
@@ -246,16 +277,23 @@ func (m *machines) Facts(now time.Time) []api.NodeFacts {
 		m.built = true
 		m.facts = m.facts[:0]
 		for _, n := range m.nodes {
-			m.facts = append(m.facts, api.NodeFacts{
-				ID: n.ID, Group: n.Group, Zone: n.Zone, BootID: n.ID, Resources: n.Machine, Allocated: n.Allocated, Tasks: n.Tasks,
-				Draining: !n.Cordoned.IsZero(), SafeToEvict: true,
-			})
+			m.facts = append(m.facts, n.facts())
 		}
 	}
 	for i := range m.facts {
 		m.facts[i].At = now
 	}
+	if m.scenario.past != nil {
+		return m.scenario.past.reports(m.facts, m.ending, now)
+	}
 	return m.facts
+}
+
+func (n *Node) facts() api.NodeFacts {
+	return api.NodeFacts{
+		ID: n.ID, Group: n.Group, Zone: n.Zone, BootID: n.ID, Resources: n.Machine, Allocated: n.Allocated, Tasks: n.Tasks,
+		Draining: !n.Cordoned.IsZero(), SafeToEvict: true,
+	}
 }
 
 // Cordon implements drain.Scheduler. It takes effect with the next settle.

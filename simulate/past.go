@@ -1,12 +1,14 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -34,12 +36,18 @@ type past struct {
 	k        int // the tick that is next, or now
 	launches map[string]*pairs
 	drains   map[string]*pairs
-	ends     map[string]cordonEnd // of the work of cordoned machines
-	removals map[string]string    // the machine for a removal, by the id of the order
+	ends     map[string]cordonEnd      // of the work of cordoned machines
+	last     map[string]api.GroupState // after the latest tick of the replay
+	mu       sync.Mutex                // guards joins
+	joins    map[string]time.Time      // when the nodes of launched machines join, by the machine's id
+	removals map[string]string         // the machine for a removal, by the id of the order
 }
 
 // cordonEnd is when the work of a machine ends that was cordoned at that time. After a cordon that was taken back the next one counts.
-type cordonEnd struct{ since, end time.Time }
+type cordonEnd struct {
+	since, end time.Time
+	of         *life // the machine of the recording whose drain it took; nil: none
+}
 
 // never is a time after each run.
 const never = 100 * 365 * 24 * time.Hour
@@ -105,32 +113,27 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, err
 	}
-	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}}
+	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}, joins: map[string]time.Time{}}
 	if recorded {
-		p.base = Policy{Cluster: r.cluster, Pool: r.pool, Drain: drain.Config{Threshold: 30 * 24 * time.Hour, EndSpot: r.endsSpot()}}
+		p.base = Policy{Cluster: r.cluster, Pool: r.pool, Drain: r.draining}
+		p.base.Drain.EndSpot, p.base.Drain.Threshold = r.endsSpot(), cmp.Or(r.draining.Threshold, 30*24*time.Hour)
 	}
-	delays := map[string]Delay{}
 	groups := r.Groups()
-	for _, g := range groups {
-		delays[g.ID] = g.Launch
-	}
 	for _, one := range r.lives {
-		joined := one.joined
-		if joined.IsZero() && !one.chosen.IsZero() { // no record shows when a draining machine joins
-			joined = one.launched.Add(delays[one.group].P50)
-		}
 		if !one.launched.Before(r.start.at) && !one.initial {
-			add(p.launches, one.group, pair{of: one, from: one.launched, to: joined})
+			add(p.launches, one.group, pair{of: one, from: one.launched, to: one.joined})
 		}
-		for _, from := range one.undone {
-			add(p.drains, one.group, pair{of: one, from: from})
+		drain := func(from, end time.Time) {
+			if !end.IsZero() {
+				end = maxTime(from, end.Add(-apply.TendEvery/2)) // the work ended before the tend that found it
+			}
+			add(p.drains, one.group, pair{of: one, from: from, to: end})
+		}
+		for _, u := range one.undone {
+			drain(u.chosen, u.idle)
 		}
 		if !one.chosen.IsZero() {
-			end := one.ended
-			if !end.IsZero() {
-				end = maxTime(one.chosen, end.Add(-apply.TendEvery/2)) // the work ended before the tend that found it
-			}
-			add(p.drains, one.group, pair{of: one, from: one.chosen, to: end})
+			drain(one.chosen, cmp.Or(one.idle, one.ended))
 		}
 	}
 	for _, by := range []map[string]*pairs{p.launches, p.drains} {
@@ -297,10 +300,21 @@ func (*past) Save(context.Context, apply.Saved) error { return nil }
 // leaving are the drain records of the start.
 type leaving struct {
 	records
-	all []api.Drain
+	past *past
+	all  []api.Drain
 }
 
 func (l leaving) Load(context.Context) ([]api.Drain, error) { return l.all, nil }
+
+// Put fails where the recording shows that the outcome of a refused termination was not stored.
+func (l leaving) Put(_ context.Context, d api.Drain) error {
+	if one := l.past.lifeOf(d.Node); one != nil && d.State != api.DrainTerminating && d.Why == drain.Rejected {
+		if r := one.refusal(d.Since.Add(l.past.now().every)); r != nil && r.unsaved {
+			return context.DeadlineExceeded
+		}
+	}
+	return nil
+}
 
 // drainsOfStart returns the drain records of the machines of the start.
 func (p *past) drainsOfStart() (out []api.Drain) {
@@ -360,17 +374,37 @@ func (p *past) launch(g Group, now time.Time, number int, start bool) cloud.Laun
 	switch {
 	case start && number > len(of):
 	case start:
-		one := of[number-1]
-		if next.ID, next.Weight = one.id, one.weight; !one.joined.IsZero() {
-			next.Join = max(0, one.joined.Sub(now))
-		}
+		return p.launched(of[number-1], now, of[number-1].joined)
 	default:
 		if one := all.take("", now, p.now().every, func(*life) string { return "" }); one != nil {
-			return cloud.Launch{ID: one.of.id, Weight: one.of.weight, Join: one.end(now).Sub(now)}
+			return p.launched(one.of, now, one.to)
 		}
 		next.Join = all.drawn(now, draw(p.seed, "launch", next.ID)).Sub(now)
 	}
 	return next
+}
+
+// launched returns the launch of a machine of the recording, whose node joins at that time; zero: it does not.
+func (p *past) launched(one *life, now, joins time.Time) cloud.Launch {
+	begin := maxTime(now, one.launched)
+	next := cloud.Launch{ID: one.id, Weight: one.weight, Leave: one.leave(p.now().every), After: begin.Sub(now), Join: never}
+	if runs := cmp.Or(one.ran, joins); !runs.IsZero() {
+		next.Join = max(0, runs.Sub(begin))
+	}
+	p.mu.Lock() // groups launch concurrently
+	defer p.mu.Unlock()
+	switch {
+	case joins.IsZero():
+		p.joins[one.id] = now.Add(never)
+	case joins.After(one.ran) && joins.After(now):
+		p.joins[one.id] = joins
+	}
+	return next
+}
+
+// surplusFirst reports whether a termination in the group ends the weight beyond its target first.
+func (p *past) surplusFirst(group string) bool {
+	return p != nil && p.of.groups[group] != nil && p.of.groups[group].provider == "sfr"
 }
 
 // end returns when the work of a cordoned machine ends.
@@ -380,13 +414,57 @@ func (p *past) end(n *Node) time.Time {
 		all := p.drains[n.Group]
 		one = cordonEnd{since: n.Cordoned}
 		if taken := all.take(n.ID, n.Cordoned, p.now().every, p.idOf); taken != nil {
-			one.end = taken.end(n.Cordoned)
+			one.end, one.of = taken.end(n.Cordoned), taken.of
 		} else {
 			one.end = all.drawn(n.Cordoned, draw(p.seed, "drain", n.ID))
 		}
 		p.ends[n.ID] = one
 	}
 	return one.end
+}
+
+// agentEnds is how long the node of a machine reports whose end the provider has begun.
+const agentEnds = 30 * time.Second
+
+// reports returns the reports of the nodes without those that were silent then, and with those of machines that are ending.
+func (p *past) reports(all []api.NodeFacts, endings map[string]ending, now time.Time) []api.NodeFacts {
+	silent := p.now().silent
+	if len(endings) == 0 && len(silent) == 0 {
+		return all
+	}
+	out := slices.DeleteFunc(slices.Clone(all), func(f api.NodeFacts) bool { return silent[f.ID] })
+	for _, id := range slices.Sorted(maps.Keys(endings)) {
+		if e := endings[id]; now.Sub(e.at) > agentEnds {
+			delete(endings, id)
+		} else {
+			facts := e.node.facts()
+			facts.At = now
+			out = append(out, facts)
+		}
+	}
+	return out
+}
+
+// lifeOf returns the machine of the recording whose drain a machine took, or which it is; nil: none.
+func (p *past) lifeOf(id string) *life {
+	if one := p.ends[id].of; one != nil {
+		return one
+	}
+	return p.of.byID[id]
+}
+
+// admit refuses a termination until the time at which the provider accepted it.
+func (p *past) admit(w *cloud.Write) error {
+	for _, id := range w.IDs {
+		one := p.lifeOf(id)
+		if w.Op != cloud.Terminate || one == nil || !one.ended.IsZero() && !w.At.Before(one.ended) {
+			continue
+		}
+		if r := one.refusal(w.At.Add(p.now().every)); r != nil {
+			return r.why
+		}
+	}
+	return nil
 }
 
 // pastWork is the recorded work, with the recorded tasks.
@@ -398,19 +476,34 @@ type pastWork struct {
 // Step implements Work.
 func (w *pastWork) Step(now time.Time, nodes []*Node) Load {
 	load := w.Series.Step(now, nodes)
-	tasks := map[string][]int{}
+	var tasks map[string]int
+	missing := map[string][]string{} // recorded nodes that the replay does not have, by group
 	if t := w.past.decided(w.past.k); t != nil && w.past.exact {
-		maps.Copy(tasks, t.tasks)
+		here := make(map[string]bool, len(nodes))
+		for _, n := range nodes {
+			here[n.ID] = true
+		}
+		tasks = t.tasks
+		for group, all := range t.oldest {
+			for _, id := range all {
+				if !here[id] {
+					missing[group] = append(missing[group], id)
+				}
+			}
+		}
 	}
 	for _, n := range nodes {
-		left := tasks[n.Group]
+		own, known := tasks[n.ID]
+		of := missing[n.Group]
 		switch {
 		case !n.Cordoned.IsZero():
 			if n.Tasks = 0; now.Before(w.past.end(n)) {
 				n.Tasks = 1
 			}
-		case len(left) > 0:
-			n.Tasks, tasks[n.Group] = left[0], left[1:]
+		case known:
+			n.Tasks = own
+		case len(of) > 0: // it stands for the oldest one that is missing
+			n.Tasks, missing[n.Group] = tasks[of[0]], of[1:]
 		}
 	}
 	return load

@@ -36,11 +36,20 @@ func (w *world) begin(ctx context.Context) error {
 	return nil
 }
 
-// pastLosses returns the losses between the ticks of a recording.
-func (w *world) pastLosses() (out []moment) {
+// between returns the losses and the warnings between the ticks of a recording.
+func (w *world) between() (out []moment) {
 	p := w.scenario.past
 	for k := 0; p != nil && k < len(p.of.ticks); k++ {
 		t := &p.of.ticks[k]
+		for _, one := range t.warned {
+			if !one.at.Equal(t.at) {
+				out = append(out, moment{one.at, func() {
+					if due := w.announce(one.of); due.node != "" {
+						w.machines.warnings = append(w.machines.warnings, due)
+					}
+				}})
+			}
+		}
 		for i, l := range t.losses {
 			if l.at.Equal(t.at) || i > 0 && t.losses[i-1].at.Equal(l.at) {
 				continue
@@ -82,7 +91,11 @@ func (w *world) arrive(ctx context.Context) error {
 			}
 			s, err := g.cloud.Snapshot(ctx)
 			if err == nil {
-				err = g.cloud.SetTarget(ctx, s.Target+d.Found-d.LastTarget)
+				known := d.Found - d.LastTarget
+				if last := p.last[g.ID].LastTarget; last != nil {
+					known -= s.Target - *last // the replay has this part of it
+				}
+				err = g.cloud.SetTarget(ctx, s.Target+known)
 			}
 			if err != nil && !errors.Is(err, pools.ErrTargetBounds) {
 				return err
@@ -90,22 +103,35 @@ func (w *world) arrive(ctx context.Context) error {
 		}
 	}
 	for _, one := range t.warned {
-		id := w.twin(one)
-		if n := w.serving(one.group, 0); id == "" && n != nil {
-			id = n.ID
-		}
-		if id == "" {
+		if !one.at.Equal(t.at) {
 			continue
 		}
-		if !one.taken.IsZero() {
-			w.machines.group(one.group).cloud.Interrupt(id, maxTime(w.now, one.taken))
-		}
-		if err := w.warn(ctx, warning{w.now, id}); err != nil {
-			return err
+		if due := w.announce(one.of); due.node != "" {
+			if err := w.warn(ctx, due); err != nil {
+				return err
+			}
 		}
 	}
 	w.machines.advance(w.now)
 	return nil
+}
+
+// announce returns the warning for the machine that took a recorded one, or for another of its group. Without a machine node is empty.
+func (w *world) announce(one *life) warning {
+	due := warning{w.now, w.scenario.past.idOf(one), pools.Interruption}
+	if !w.machines.exists(due.node) {
+		due.node = ""
+	}
+	if n := w.serving(one.group, 0); due.node == "" && n != nil {
+		due.node = n.ID
+	}
+	if one.reason == api.DrainRebalance {
+		due.kind = pools.Rebalance
+	}
+	if due.node != "" && !one.taken.IsZero() {
+		w.machines.group(one.group).cloud.Interrupt(due.node, maxTime(w.now, one.taken))
+	}
+	return due
 }
 
 // idOf returns the machine of the world that took a recorded one; empty: none did.
@@ -146,7 +172,7 @@ func (w *world) lose(g *group, t *recordedTick, at time.Time) {
 		}
 		id := w.twin(l.of)
 		if l.place < 0 {
-			if id != "" && w.machines.byID[id] == nil {
+			if id := w.scenario.past.idOf(l.of); id != "" && !slices.Contains(serving, id) {
 				g.cloud.Lose(id)
 			}
 			continue

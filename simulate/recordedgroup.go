@@ -15,12 +15,46 @@ import (
 
 // recordedGroup is what the newest record has of a group.
 type recordedGroup struct {
+	provider string // its kind
 	min, max int
 	weight   float64
 	machine  resource.Vector
 	kind     string // instance type
 	kinds    map[string]bool
 	sizes    map[float64]resource.Vector // what a machine of a weight offers
+	market   price.Market                // in which most machines are
+	offer    float64                     // weight of one of these
+	markets  map[string]recordedMarket   // all of its machines, by name
+}
+
+// recordedMarket is a market with its newest price for an hour; 0: none.
+type recordedMarket struct {
+	price.Market
+	hour float64
+}
+
+// marketsOf adopts the markets of the group's machines in a record, with what they cost.
+func (g *recordedGroup) marketsOf(t api.TickRecord, id string) {
+	most := 0
+	for _, m := range t.State.Groups[id].Markets {
+		one := recordedMarket{price.Market{Type: m.InstanceType, Zone: m.Zone, Spot: m.Spot}, g.markets[m.String()].hour}
+		if g.markets[m.String()] = one; m.Count > most {
+			most, g.market, g.offer = m.Count, one.Market, m.Weight
+		}
+	}
+	for i := 0; t.Cost != nil && i < len(t.Cost.Parts); i++ {
+		part := &t.Cost.Parts[i]
+		if one, known := g.markets[part.Market]; known && part.Group == id && part.PerHour != nil && part.Machines > 0 {
+			one.hour = *part.PerHour / part.Machines
+			g.markets[part.Market] = one
+		}
+	}
+}
+
+// Price is what a machine of a market cost for an hour, by the newest record.
+type Price struct {
+	price.Market
+	Hour float64
 }
 
 // RecordedGroup is a group of a recording.
@@ -28,9 +62,12 @@ type RecordedGroup struct {
 	Group
 	Launches []time.Duration // from each launch to the join of the node, sorted
 	Types    int             // of its machines
+	Markets  int             // of its machines
+	Prices   []Price         // of its markets, as far as known
+	Lost     int             // on-demand machines that disappeared: they are no interruptions
 }
 
-// Groups returns the groups in order of id, with the launch delays that were measured. The market has no zone: a record does not name it.
+// Groups returns the groups in order of id, with the launch delays that were measured. The market is that of most machines.
 // A group of which no machine has joined has the machines of another group, and a note says so.
 func (r *Recording) Groups() []RecordedGroup {
 	out := r.measured()
@@ -50,7 +87,18 @@ func (r *Recording) measured() []RecordedGroup {
 		g := r.groups[id]
 		one := RecordedGroup{Types: len(g.kinds), Group: Group{
 			ID: id, Min: g.min, Max: g.max, Weight: cmp.Or(g.weight, 1), Machine: g.machine, Market: price.Market{Type: g.kind}, sizes: g.sizes,
-		}}
+		}, Markets: len(g.markets)}
+		if g.market.Type != "" {
+			one.Market = g.market
+			if size, known := g.sizes[g.offer]; known {
+				one.Weight, one.Machine = g.offer, size
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(g.markets)) {
+			if m := g.markets[name]; m.hour > 0 {
+				one.Prices = append(one.Prices, Price{m.Market, m.hour})
+			}
+		}
 		if one.Max == api.Unbounded {
 			one.Max = 0
 		}
@@ -76,6 +124,9 @@ func (r *Recording) measured() []RecordedGroup {
 		one.Launch = Delay{quantile(one.Launches, 0.5), quantile(one.Launches, 0.95)}
 		slices.Sort(leaves)
 		one.Leave = quantile(leaves, 0.5)
+		if !one.Market.Spot {
+			one.Lost, lost = lost, 0
+		}
 		if hours > 0 {
 			one.Interruptions = float64(lost) / hours
 		}

@@ -2,8 +2,10 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -19,23 +21,32 @@ type recordedTick struct {
 	orders  api.Orders
 	of      *api.Case // nil: the pool was paused
 	result  api.CaseResult
-	need    map[string]resource.Vector // what each app needs; "all": the apps together
+	need    map[string]resource.Vector // what the apps need whose own signals reported; nil: no decision
+	request resource.Vector            // of all apps
 	groups  []api.GroupSnapshot
 	limit   int // of the disruption budget; 0: no budget
 	losses  []loss
 	before  map[string]int // machines that had joined before the losses, by group
-	warned  []*life
+	warned  []warned
+	silent  map[string]bool  // nodes that had joined and did not report, by the machine's id
 	refused map[string]error // the provider's refusal of a target, by group
 	drift   []api.Drift
-	tasks   map[string][]int // of the nodes that stay, the oldest first, by group
-	leave   map[string]int   // candidates that the scheduler can empty, by group
-	back    map[string]int   // leaving nodes that it wants back, by group
+	tasks   map[string]int      // of the nodes that stay, by id
+	oldest  map[string][]string // these nodes by group, the oldest first
+	leave   map[string]int      // candidates that the scheduler can empty, by group
+	back    map[string]int      // leaving nodes that it wants back, by group
+}
+
+// warned is a machine that the provider announced to end, and when that was handled.
+type warned struct {
+	of *life
+	at time.Time
 }
 
 // loss is a machine that disappeared without a drain.
 type loss struct {
 	of    *life
-	place int       // among the serving machines of its group, by age; -1: it had not joined
+	place int       // among the serving machines of its group, by age; -1: it did not serve
 	at    time.Time // when the provider launched another one in its place, or the tick that missed it
 }
 
@@ -58,8 +69,13 @@ func (r *Recording) tickOf(t api.TickRecord) recordedTick {
 	c := *t.Case
 	tick := recordedTick{
 		at: t.At, every: t.Every, epoch: t.Epoch, of: &c, result: api.CaseResult{Target: t.Result.Target, Groups: t.Result.Groups},
-		groups: t.Snapshot.Groups, drift: t.Drift, tasks: tasksByAge(c.Nodes), refused: refusals(t), need: needs(t),
+		groups: t.Snapshot.Groups, drift: t.Drift, refused: refusals(t), silent: map[string]bool{},
 		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
+	}
+	tick.need, tick.request = needs(t)
+	tick.tasks, tick.oldest = tasksByAge(c.Nodes)
+	for _, a := range c.Input.Apps {
+		r.apps[a.Name] = true
 	}
 	if c.Disruption != nil {
 		tick.limit = max(1, *c.Disruption+r.out)
@@ -81,8 +97,8 @@ func (r *Recording) tickOf(t api.TickRecord) recordedTick {
 	return tick
 }
 
-// tasksByAge returns the tasks of the joined nodes by group, the oldest first.
-func tasksByAge(nodes []api.Candidate) map[string][]int {
+// tasksByAge returns the tasks of the joined nodes, and the nodes of each group, the oldest first.
+func tasksByAge(nodes []api.Candidate) (tasks map[string]int, oldest map[string][]string) {
 	sorted := make([]*api.Candidate, 0, len(nodes))
 	for i := range nodes {
 		if nodes[i].Node.Joined() {
@@ -90,14 +106,14 @@ func tasksByAge(nodes []api.Candidate) map[string][]int {
 		}
 	}
 	slices.SortStableFunc(sorted, func(a, b *api.Candidate) int { return cmp.Compare(b.Uptime, a.Uptime) })
-	out := map[string][]int{}
+	tasks, oldest = map[string]int{}, map[string][]string{}
 	for _, n := range sorted {
-		out[n.Group] = append(out[n.Group], n.Tasks)
+		tasks[n.ID], oldest[n.Group] = n.Tasks, append(oldest[n.Group], n.ID)
 	}
-	return out
+	return tasks, oldest
 }
 
-// refusals returns the errors of the targets that the provider did not set. The backoff of the group shows what kind of error it was.
+// refusals returns the errors of the targets that the provider did not set.
 func refusals(t api.TickRecord) map[string]error {
 	var out map[string]error
 	for _, a := range t.Actions {
@@ -107,44 +123,53 @@ func refusals(t api.TickRecord) map[string]error {
 		if out == nil {
 			out = map[string]error{}
 		}
-		out[a.Group] = fmt.Errorf("%s", a.Error)
-		for _, b := range t.State.Backoffs {
-			switch {
-			case b.Group != a.Group || b.Scale == api.BackoffUnclear:
-			case b.Scale == api.BackoffPassing:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrThrottled, a.Error)
-			case b.KeepsTarget:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrRefused, a.Error)
-			default:
-				out[a.Group] = fmt.Errorf("%w: %s", pools.ErrShort, a.Error)
-			}
-		}
+		out[a.Group] = refused(t.State.Backoffs, a.Group, a.Error)
 	}
 	return out
 }
 
-// needs returns what the apps need by their own signals. If one of them has another source, all of them are one app.
-func needs(t api.TickRecord) map[string]resource.Vector {
+// refused returns the error of a refused call. The backoff of the group that has this error shows what kind of error it was; without
+// why it is that of the backoff that ends last.
+func refused(backoffs []api.GroupBackoff, group, why string) error {
+	var of *api.GroupBackoff
+	for i := range backoffs {
+		b := &backoffs[i]
+		has := why != "" && strings.Contains(why, strings.TrimSuffix(b.Why, "..."))
+		if b.Group == group && (of == nil || has || why == "" && b.Until.After(of.Until)) {
+			of = b
+		}
+	}
+	switch {
+	case of == nil:
+		return errors.New(why)
+	case of.Scale == api.BackoffUnclear:
+		return errors.New(cmp.Or(why, of.Why))
+	case of.Scale == api.BackoffPassing:
+		return fmt.Errorf("%w: %s", pools.ErrThrottled, cmp.Or(why, of.Why))
+	case of.KeepsTarget:
+		return fmt.Errorf("%w: %s", pools.ErrRefused, cmp.Or(why, of.Why))
+	}
+	return fmt.Errorf("%w: %s", pools.ErrShort, cmp.Or(why, of.Why))
+}
+
+// needs returns what the apps need by their own signals, and the request of all apps.
+func needs(t api.TickRecord) (own map[string]resource.Vector, all resource.Vector) {
+	if t.Detail == nil {
+		return nil, all
+	}
 	vector := func(r resource.Request) (v resource.Vector) {
 		for _, k := range resource.Kinds() {
 			v[k], _ = r.Get(k)
 		}
 		return v
 	}
-	if t.Detail == nil {
-		return nil
-	}
-	out := map[string]resource.Vector{}
+	own = map[string]resource.Vector{}
 	for _, a := range t.Detail.Apps {
-		if a.Source != api.FromSignal && a.Source != api.FromHeld {
-			return map[string]resource.Vector{together: vector(t.Detail.Request)}
+		if a.Source == api.FromSignal || a.Source == api.FromHeld {
+			own[a.App] = vector(a.Request)
 		}
-		out[a.App] = vector(a.Request)
 	}
-	if len(out) == 0 {
-		out[together] = vector(t.Detail.Request)
-	}
-	return out
+	return own, vector(t.Detail.Request)
 }
 
 // ordersOf returns the orders of a tick. A removal names the group in place of the node.

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -23,7 +24,9 @@ type Recording struct {
 	byID          map[string]*life
 	alive         []*life
 	groups        map[string]*recordedGroup
-	out           int // nodes out of service after the last record
+	apps          map[string]bool
+	draining      drain.Config // as the drains show it
+	out           int          // nodes out of service after the last record
 
 	skipped   int // records without a decision
 	old       int // records of an older schema
@@ -49,21 +52,58 @@ type life struct {
 	initial   bool // it is one of the start
 	weight    float64
 	launched  time.Time
+	ran       time.Time // the tick that found it running first; zero: none did
 	joined    time.Time // the tick that found its node first; zero: none did
 	chosen    time.Time // when its drain began; zero: it did not
 	reason    api.DrainReason
-	ended     time.Time   // when its termination was accepted; zero: it was not
-	gone      time.Time   // the tick that did not find it; zero: each did
-	taken     time.Time   // when the provider ends it by itself, after a warning; zero: it does not
-	undone    []time.Time // when its drains began that were taken back
+	idle      time.Time // when its work had ended; zero: it had not
+	refusals  []refusal // of its termination, in order of time
+	ended     time.Time // when its termination was accepted; zero: it was not
+	gone      time.Time // the tick that did not find it; zero: each did
+	taken     time.Time // when the provider ends it by itself, after a warning; zero: it does not
+	undone    []undone  // its drains that were taken back
 	seen      time.Time
+}
+
+// undone is a drain that was taken back.
+type undone struct {
+	chosen time.Time // when it began
+	idle   time.Time // when the work had ended; zero: it had not
+}
+
+// refusal is a call that the provider refused.
+type refusal struct {
+	at      time.Time
+	why     error
+	unsaved bool // it was not stored: the time of the tick had ended
 }
 
 // undo ends a drain that was taken back.
 func (l *life) undo() {
 	if !l.chosen.IsZero() {
-		l.undone, l.chosen = append(l.undone, l.chosen), time.Time{}
+		l.undone = append(l.undone, undone{l.chosen, l.idle})
+		l.chosen, l.idle = time.Time{}, time.Time{}
 	}
+}
+
+// leave returns how long the machine was listed after its termination; 0: unknown. The first list without it was read at the end of
+// that time, and every is the time between two lists.
+func (l *life) leave(every time.Duration) time.Duration {
+	end := cmp.Or(l.ended, l.taken)
+	if end.IsZero() || l.gone.IsZero() {
+		return 0
+	}
+	return max(1, l.gone.Sub(end)-every/2)
+}
+
+// refusal returns the latest refusal until then; nil: there was none.
+func (l *life) refusal(until time.Time) *refusal {
+	for i := len(l.refusals) - 1; i >= 0; i-- {
+		if r := &l.refusals[i]; !r.at.After(until) {
+			return r
+		}
+	}
+	return nil
 }
 
 // maxRecorded bounds the ticks of a recording.
@@ -77,7 +117,7 @@ func (r *Recording) Add(where string, t api.TickRecord) error {
 		name += " (" + where + ")"
 	}
 	if r.byID == nil {
-		r.byID, r.groups, r.cluster, r.pool = map[string]*life{}, map[string]*recordedGroup{}, t.Cluster, t.Pool
+		r.byID, r.groups, r.apps, r.cluster, r.pool = map[string]*life{}, map[string]*recordedGroup{}, map[string]bool{}, t.Cluster, t.Pool
 	}
 	switch {
 	case t.Cluster != r.cluster || t.Pool != r.pool:
@@ -219,12 +259,13 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 	for _, s := range t.Snapshot.Groups {
 		g := r.groups[s.ID]
 		if g == nil {
-			g = &recordedGroup{kinds: map[string]bool{}, sizes: map[float64]resource.Vector{}}
+			g = &recordedGroup{kinds: map[string]bool{}, markets: map[string]recordedMarket{}, sizes: map[float64]resource.Vector{}}
 			r.groups[s.ID] = g
 		}
 		if s.Unknown == nil {
 			g.min, g.max = s.Min, s.Max
 		}
+		g.provider = cmp.Or(s.Kind, g.provider)
 		g.weight = cmp.Or(weights[s.ID], g.weight)
 		newest := time.Time{}
 		seen := t.State.Groups[s.ID].Seen
@@ -234,14 +275,12 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 				g.kinds[kind], g.sizes[g.weight] = true, m.Resources
 			}
 		}
+		g.marketsOf(t, s.ID)
 		if joined := t.Case.Input.Capacity.Joined; g.machine.IsZero() && joined > 0 && g.weight > 0 {
 			g.machine = t.Case.Input.Capacity.Totals.Scale(g.weight / joined)
 		}
 	}
 }
-
-// together is the name of all apps as one.
-const together = "all"
 
 // follow follows the machines of a record.
 func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
@@ -258,13 +297,19 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 		}
 		one := r.byID[n.ID]
 		if one == nil {
-			one = r.appear(n.ID, n.Group, n.Weight, t.At.Add(-n.Uptime))
+			one = r.appear(n.ID, n.Group, n.Weight, t.At.Add(-max(0, n.Uptime))) // a slow read finds later launches
 			if one.launched.After(before) && one.launched.Before(t.At) {
 				replaced[n.Group] = append(replaced[n.Group], one.launched)
 			}
 		}
-		if one.seen = t.At; n.Node.Joined() && one.joined.IsZero() {
+		if n.Instance == api.InstanceRunning && one.ran.IsZero() {
+			one.ran = t.At
+		}
+		switch one.seen = t.At; {
+		case n.Node.Joined() && one.joined.IsZero():
 			one.joined = t.At
+		case !n.Node.Joined() && !one.joined.IsZero():
+			tick.silent[n.ID] = true
 		}
 		if !n.Draining && one.ended.IsZero() {
 			one.undo() // a case has no draining node
@@ -275,15 +320,22 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 			one.seen = t.At
 		}
 	}
+	for _, id := range t.Snapshot.Silent {
+		if one := r.byID[id]; one != nil && !one.joined.IsZero() {
+			tick.silent[id] = true
+		}
+	}
 	for group, all := range replaced {
 		slices.SortFunc(all, time.Time.Compare)
 		replaced[group] = slices.DeleteFunc(all, func(at time.Time) bool { // a warned machine was replaced
 			return slices.ContainsFunc(r.alive, func(one *life) bool { return !one.taken.IsZero() && one.taken.Sub(at).Abs() < time.Second })
 		})
 	}
-	r.joinLeaving(t)
-	r.followDrains(tick, t)
-	place := map[string]int{}
+	r.followDrains(tick, t, before)
+	place, vanished := map[string]int{}, map[string]bool{}
+	for _, d := range t.Drains {
+		vanished[d.Node] = d.State == api.DrainGone && d.EndAccepted.IsZero() && !d.ProviderEnds
+	}
 	lost := func(one *life, place int) {
 		at := t.At
 		if next := replaced[one.group]; len(next) > 0 {
@@ -304,10 +356,12 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 		case serves:
 			lost(one, place[one.group])
 			place[one.group]++
-		case one.chosen.IsZero():
+		case one.chosen.IsZero(), vanished[one.id] && one.taken.IsZero():
 			lost(one, -1)
 		case !one.chosen.IsZero() && one.ended.IsZero() && one.taken.IsZero():
-			one.ended = one.chosen.Add(apply.TendEvery) // between two ticks
+			if one.ended = one.chosen.Add(apply.TendEvery); len(one.refusals) > 0 { // between two ticks
+				one.ended = t.At
+			}
 		}
 		return true
 	})
@@ -322,53 +376,61 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 	r.out += len(t.Snapshot.Quarantined)
 }
 
-// joinLeaving finds the draining machines whose nodes have joined. A case does not list them: only the sum of their weights is known.
-func (r *Recording) joinLeaving(t api.TickRecord) {
-	left := t.Case.Input.Capacity.Joined - t.Case.Joined
-	var pending []*life
-	for _, one := range r.alive {
-		switch {
-		case one.chosen.IsZero() || !one.ended.IsZero() || !one.taken.IsZero() && !t.At.Before(one.taken):
-		case one.joined.IsZero():
-			pending = append(pending, one)
-		default:
-			left -= one.weight
-		}
-	}
-	for _, one := range pending {
-		if left+resource.Slack >= one.weight {
-			one.joined = t.At
-			left -= one.weight
-		}
-	}
-}
-
-// followDrains follows the drains of a record, as they are after its actions.
-func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord) {
+// followDrains follows the drains of a record, as they are after its actions. before is the time of the tick before it.
+func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before time.Time) {
 	for _, d := range t.Drains {
 		one := r.byID[d.Node]
 		if one == nil {
-			one = r.appear(d.Node, d.Group, d.Weight, t.At)
+			one = r.appear(d.Node, d.Group, d.Weight, before.Add(t.At.Sub(before)/2)) // launched since the tick before
 			if r.start == nil {
-				one.joined = t.At
+				one.launched, one.joined = t.At, t.At
 			}
 		}
-		one.seen = t.At
+		if d.State != api.DrainGone {
+			one.seen = t.At
+		}
 		if d.InService() {
 			one.undo()
 			continue
 		}
+		announced := d.Reason == api.DrainSpot || d.Reason == api.DrainRebalance
+		if announced && (one.chosen.IsZero() || one.reason != d.Reason) { // a warning may be stronger than an earlier drain
+			at := t.At
+			if sent := d.CordonSent; one.chosen.IsZero() && sent.Before(t.At) && sent.After(before) {
+				at = sent
+			}
+			tick.warned = append(tick.warned, warned{one, at})
+		}
 		if one.chosen.IsZero() {
-			one.chosen, one.reason = t.At, d.Reason
-			if d.Reason == api.DrainSpot || d.Reason == api.DrainRebalance {
-				tick.warned = append(tick.warned, one)
+			one.chosen = t.At
+			if d.Reason == api.DrainScaleIn && d.Since.Equal(t.At) {
+				r.draining.Threshold = max(r.draining.Threshold, d.Deadline.Sub(d.Since))
 			}
 		}
+		one.reason = d.Reason
 		if d.ProviderEnds {
-			one.taken = d.Deadline
+			one.taken = cmp.Or(one.taken, d.Deadline)
+			if ends := d.State == api.DrainTerminating || d.State == api.DrainGone; ends && d.Since.Before(one.taken) {
+				one.taken = d.Since
+			}
+		}
+		if one.joined.IsZero() && !d.CordonSent.IsZero() {
+			one.joined = d.CordonSent // a case does not list it
+		}
+		if one.idle.IsZero() && (d.State == api.DrainDrained || d.State == api.DrainTerminating) {
+			one.idle = d.Since
 		}
 		if one.ended.IsZero() {
 			one.ended = d.EndAccepted
+		}
+		r.draining.Force = r.draining.Force || d.Why == drain.Forced
+		failed := errorOf(t.Actions, d.Node)
+		switch {
+		case !one.ended.IsZero() || d.ProviderEnds:
+		case failed != "":
+			one.refusals = append(one.refusals, refusal{t.At, refused(t.State.Removals, d.Group, failed), d.State == api.DrainTerminating})
+		case d.State == api.DrainTerminating && len(one.refusals) == 0: // between two ticks
+			one.refusals = append(one.refusals, refusal{d.Since, refused(t.State.Removals, d.Group, ""), true})
 		}
 	}
 	for _, a := range t.Actions {
@@ -376,6 +438,16 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord) {
 			one.chosen, one.reason = t.At, api.DrainScaleIn
 		}
 	}
+}
+
+// errorOf returns the error of the action of a node; empty: none failed.
+func errorOf(actions []api.Action, node string) string {
+	for _, a := range actions {
+		if a.Node == node && a.Error != "" {
+			return a.Error
+		}
+	}
+	return ""
 }
 
 func (r *Recording) appear(id, group string, weight float64, launched time.Time) *life {
@@ -391,33 +463,53 @@ func (r *Recording) remaining() []*life {
 	return out
 }
 
-// Series returns what the apps needed, from each tick to the next. After the last point the need stays.
+// Series returns what the apps needed, from each tick to the next. After the last point the need stays, as that of an app does whose
+// signal does not report. Apps that never had a signal of their own are one app: it has the rest of the request.
 func (r *Recording) Series() (*Series, error) {
-	s, last := NewSeries(), map[string]resource.Vector{}
-	apps := map[string]bool{}
+	own := map[string]bool{}
 	for i := range r.ticks {
 		for app := range r.ticks[i].need {
-			apps[app] = true
+			own[app] = true
 		}
 	}
+	var others []string
+	for _, app := range slices.Sorted(maps.Keys(r.apps)) {
+		if !own[app] {
+			others = append(others, app)
+		}
+	}
+	rest := allApps
+	if len(others) == 1 {
+		rest = others[0]
+	}
+	s, last := NewSeries(), map[string]resource.Vector{}
 	for i := range r.ticks {
 		t := &r.ticks[i]
 		if t.need == nil {
 			continue
 		}
+		need, left := maps.Clone(t.need), t.request
+		for _, v := range t.need {
+			left = left.Sub(v)
+		}
+		if len(t.need) == len(own) && (len(others) > 0 || len(own) == 0) {
+			for k := range left {
+				left[k] = max(0, left[k])
+			}
+			need[rest] = left
+		}
 		at := t.at
 		if len(last) == 0 {
 			at = r.start.at
 		}
-		for _, app := range slices.Sorted(maps.Keys(apps)) {
-			need := t.need[app]
-			if before, known := last[app]; known && before == need {
+		for _, app := range slices.Sorted(maps.Keys(need)) {
+			if before, known := last[app]; known && before == need[app] {
 				continue
 			}
-			if err := s.Add(app, at, need); err != nil {
+			if err := s.Add(app, at, need[app]); err != nil {
 				return nil, fmt.Errorf("the tick of %s: %w", text(t.at), err)
 			}
-			last[app] = need
+			last[app] = need[app]
 		}
 	}
 	if len(last) == 0 {

@@ -72,7 +72,7 @@ func newWorld(s *Scenario) *world {
 	for _, e := range s.Events {
 		w.schedule(e)
 	}
-	w.events = append(w.events, w.pastLosses()...)
+	w.events = append(w.events, w.between()...)
 	slices.SortStableFunc(w.events, func(a, b moment) int { return a.at.Compare(b.at) })
 	listing := ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
 	own, signals := map[string]bool{}, 0 // signals of apps, without their advisors
@@ -98,7 +98,7 @@ func newWorld(s *Scenario) *world {
 	var drains drain.Records = records{}
 	var health autoscaler.Health
 	if p := s.past; p != nil {
-		memory, drains, health = p, leaving{all: p.drainsOfStart()}, p
+		memory, drains, health = p, leaving{past: p, all: p.drainsOfStart()}, p
 		places = func(_ context.Context, q api.PlacesQuestion) (api.Places, error) {
 			return p.places(w.machines.groupOf, q)
 		}
@@ -309,12 +309,12 @@ func (w *world) visit(ctx context.Context, now time.Time) error {
 // warn sends a warning to the loop. One that the loop does not handle now is sent again.
 func (w *world) warn(ctx context.Context, due warning) error {
 	handled := false
-	n := pools.Notice{Instance: due.node, Kind: pools.Interruption, At: w.now, Why: "interruption", Done: func() { handled = true }}
+	n := pools.Notice{Instance: due.node, Kind: due.kind, At: w.now, Why: string(due.kind), Done: func() { handled = true }}
 	if err := w.loop.Notice(ctx, n); err != nil {
 		return err
 	}
 	if !handled {
-		w.machines.warnings = append(w.machines.warnings, warning{w.now.Add(repeatWarning), due.node})
+		w.machines.warnings = append(w.machines.warnings, warning{w.now.Add(repeatWarning), due.node, due.kind})
 	}
 	return w.settle(ctx, false)
 }
@@ -355,6 +355,9 @@ func (w *world) settle(ctx context.Context, must bool) error {
 
 // Append implements autoscaler.Ledger.
 func (w *world) Append(_ context.Context, r api.TickRecord) error {
+	if w.scenario.past != nil {
+		w.scenario.past.last = r.State.Groups
+	}
 	if w.scenario.Why != nil {
 		w.meter.why = w.scenario.Why(r)
 	}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 type targets struct {
 	mu       sync.Mutex
 	groups   map[string]*groupTarget
-	removals []api.GroupBackoff // of terminations
+	before   []api.GroupBackoff // of terminations, at the snapshot
+	removals []api.GroupBackoff // the same after the terminations since
 	clock    time.Time          // of the backoffs
 }
 
@@ -29,11 +31,13 @@ type groupTarget struct {
 	resultUnknown bool
 	least         int       // the group's minimum
 	at            time.Time // of the last request; zero: no request
+	ended         bool      // a termination succeeded
+	failures      []error   // of terminations, in order of their text
 }
 
 // newTargets returns the targets that the groups were read with at that time.
 func newTargets(groups []pools.GroupSnapshot, s api.PoolState, now time.Time) *targets {
-	t := &targets{groups: make(map[string]*groupTarget, len(groups)), removals: s.Removals, clock: decide.ClockAt(s.DecisionState, now)}
+	t := &targets{groups: make(map[string]*groupTarget, len(groups)), before: s.Removals, removals: s.Removals, clock: decide.ClockAt(s.DecisionState, now)}
 	for _, g := range groups {
 		t.groups[g.ID] = &groupTarget{now: g.Target, likely: g.Target, least: g.Min}
 	}
@@ -75,14 +79,33 @@ func (t *targets) lower(group string, weights []float64, err error) {
 	g := t.groups[group]
 	if err != nil {
 		g.resultUnknown = g.resultUnknown || !resolve.Refused(err)
-		t.removals = plan.AddFailure(t.removals, group, decide.OneLine(err.Error()), resolve.ScaleOf(err), t.clock)
+		g.failures = append(g.failures, err)
+		slices.SortFunc(g.failures, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+		t.removals = t.backoffs()
 		return
 	}
-	t.removals = plan.ClearBackoff(t.removals, group)
+	g.ended = true
+	t.removals = t.backoffs()
 	for _, w := range weights {
 		by := g.now - max(g.least, int(math.Floor(float64(g.now)-w)))
 		g.now, g.likely = g.now-by, g.likely-by
 	}
+}
+
+// backoffs returns the backoffs after the terminations since the snapshot. Calls are concurrent, so their order has no effect: a
+// success ends the backoffs of its group from before, and each failure counts.
+func (t *targets) backoffs() []api.GroupBackoff {
+	qs := t.before
+	for _, id := range slices.Sorted(maps.Keys(t.groups)) {
+		g := t.groups[id]
+		if g.ended {
+			qs = plan.ClearBackoff(qs, id)
+		}
+		for _, err := range g.failures {
+			qs = plan.AddFailure(qs, id, decide.OneLine(err.Error()), resolve.ScaleOf(err), t.clock)
+		}
+	}
+	return qs
 }
 
 // into returns s with these targets.

@@ -43,6 +43,8 @@ type cloud struct {
 	image      string // of the instances that are launched
 	template   string
 	launched   int            // number of launches, for the ids of instances
+	begun      int            // number of launches that have begun
+	ordered    []instance     // launches that have not
 	named      map[string]int // with Config.Launch: the numbers of all instances by id
 	instances  []instance     // in order of launch
 	shared     *reading       // with Config.Shared: the latest reading, until a change
@@ -57,10 +59,11 @@ type cloud struct {
 
 type instance struct {
 	pools.Instance
-	number  int       // of the launch, from 1
-	joins   time.Time // when it runs
-	ended   time.Time // time of termination
-	taken   time.Time // when the provider ends it by itself; zero: never
+	number  int           // of the launch, from 1
+	joins   time.Time     // when it runs
+	ended   time.Time     // time of termination
+	leave   time.Duration // from then to its disappearance
+	taken   time.Time     // when the provider ends it by itself; zero: never
 	stopped bool
 	unfit   bool // marked as unhealthy, so that it is replaced
 	broken  bool // repairs in place fail
@@ -91,7 +94,7 @@ func (g *Group) Advance(now time.Time) {
 			c.endLocked(in, true)
 		}
 	}
-	c.instances = slices.DeleteFunc(c.instances, func(i instance) bool { return !i.live() && c.now.Sub(i.ended) >= c.config.Leave })
+	c.instances = slices.DeleteFunc(c.instances, func(i instance) bool { return !i.live() && c.now.Sub(i.ended) >= i.leave })
 	c.launchLocked()
 }
 
@@ -119,11 +122,14 @@ func (c *cloud) calmLocked() calm {
 			now.next = t
 		}
 	}
+	for i := range c.ordered {
+		earlier(c.ordered[i].Launched)
+	}
 	for i := range c.instances {
 		in := &c.instances[i]
 		now.busy = now.busy || in.stopped || in.unfit
 		if !in.live() {
-			earlier(in.ended.Add(c.config.Leave))
+			earlier(in.ended.Add(in.leave))
 			continue
 		}
 		if in.State == api.InstancePending {
@@ -272,6 +278,7 @@ func (c *cloud) read() (reading, int) {
 	var health []pools.Inspection
 	for i := range c.instances {
 		s.Instances = append(s.Instances, c.instances[i].Instance)
+		s.Instances[i].Current = c.template
 		if !c.config.Shared {
 			health = append(health, c.instances[i].inspection())
 		}
@@ -319,6 +326,7 @@ func (c *cloud) findLocked(id string) *instance {
 // instances whose time has come.
 func (c *cloud) launchLocked() {
 	defer c.settleLocked()
+	defer c.beginLocked()
 	c.short, c.shortAt = "", time.Time{}
 	if c.stale {
 		return
@@ -335,11 +343,28 @@ func (c *cloud) launchLocked() {
 		next := c.nextLocked()
 		next.Weight = cmp.Or(next.Weight, offer.Weight)
 		exist += next.Weight - offer.Weight
-		c.instances = append(c.instances, instance{number: c.launched, joins: c.now.Add(next.Join), Instance: pools.Instance{
+		at := c.now.Add(next.After)
+		c.ordered = append(c.ordered, instance{joins: at.Add(next.Join), leave: cmp.Or(next.Leave, c.config.Leave), Instance: pools.Instance{
 			ID: next.ID, Group: c.config.ID, Market: offer.Market, Weight: next.Weight,
-			State: api.InstancePending, Launched: c.now, Image: c.image, Template: c.template,
+			State: api.InstancePending, Launched: at, Image: c.image, Template: c.template,
 		}, boots: 1})
 	}
+}
+
+// beginLocked begins the launches whose time has come.
+func (c *cloud) beginLocked() {
+	c.ordered = slices.DeleteFunc(c.ordered, func(i instance) bool {
+		if i.Launched.After(c.now) {
+			return false
+		}
+		c.begun++
+		i.number = c.begun
+		if c.config.Launch != nil {
+			c.named[i.ID] = i.number
+		}
+		c.instances = append(c.instances, i)
+		return true
+	})
 }
 
 // nextLocked returns the launch that comes now.
@@ -347,17 +372,15 @@ func (c *cloud) nextLocked() Launch {
 	if c.config.Launch == nil {
 		return Launch{ID: fmt.Sprintf("%s-%d", c.config.ID, c.launched), Join: c.config.Join}
 	}
-	next := c.config.Launch(c.launched)
-	if c.named == nil {
-		c.named = map[string]int{}
-	}
-	c.named[next.ID] = c.launched
-	return next
+	return c.config.Launch(c.launched)
 }
 
 // weightLocked returns the weight of the instances that are not terminating.
 func (c *cloud) weightLocked() float64 {
 	var sum float64
+	for _, i := range c.ordered {
+		sum += i.Weight
+	}
 	for _, i := range c.instances {
 		if i.State != api.InstanceTerminating {
 			sum += i.Weight

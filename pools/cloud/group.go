@@ -16,7 +16,9 @@ import (
 type Launch struct {
 	ID     string        // never used again
 	Weight float64       // 0: that of the offer
+	After  time.Duration // from the target to the launch
 	Join   time.Duration // from launch to running
+	Leave  time.Duration // from termination to disappearance; 0: that of the group
 }
 
 // Offer is one kind of machine.
@@ -38,7 +40,9 @@ type Config struct {
 	// and all have Join.
 	Launch func(number int) Launch
 	Leave  time.Duration // from termination to disappearance.
-	Lag    int           // number of reads of a handle that do not show the latest writes of others.
+	// SurplusFirst lets a termination end weight beyond the target first, as a Spot Fleet does: only the rest lowers the target.
+	SurplusFirst bool
+	Lag          int // number of reads of a handle that do not show the latest writes of others.
 	// LagFor bounds the age of what such a read shows. 0: no bound.
 	LagFor time.Duration
 	// RepairKinds are the supported kinds of repair in place. nil: all. Boot is how long each takes.
@@ -50,6 +54,9 @@ type Config struct {
 	// Ended is called once for each instance that ends: a termination was accepted, or the provider took it. It may be
 	// called concurrently, and must not call the group. It may be nil.
 	Ended func(i pools.Instance, at time.Time, byProvider bool)
+	// Admit returns the error with which a write fails without a change, or nil. It may be called concurrently, and must
+	// not call the group. nil: no write fails by it.
+	Admit func(w *Write) error
 	// Shared lets snapshots share their instances while nothing changes: readers must not change them. The group then reports no
 	// health. NoLog keeps no log.
 	Shared, NoLog bool
@@ -110,6 +117,7 @@ func New(config Config, now time.Time) *Group {
 		quota:      math.Inf(1),
 		ownsRepair: true,
 
+		named:   make(map[string]int),
 		repairs: make(map[string]*repair),
 		calm:    calm{version: -1},
 	}

@@ -2,6 +2,7 @@ package cloud_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -89,4 +90,49 @@ func snapshotOf(t *testing.T, g *cloud.Group) pools.GroupSnapshot {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// A late launch appears at its time, and counts before. A machine stays listed as long as its launch says, a write that is not admitted
+// changes nothing, and weight beyond the target ends first where the group does that.
+func TestLaunchesAndEndsOfARecording(t *testing.T) {
+	refuse := true
+	g := cloud.New(cloud.Config{
+		ID: "a", Max: 20, Target: 1, SurplusFirst: true,
+		Launch: func(number int) cloud.Launch {
+			return cloud.Launch{ID: fmt.Sprint("m", number), Weight: 2, After: time.Duration(number-1) * 10 * time.Second, Leave: 5 * time.Second}
+		},
+		Admit: func(w *cloud.Write) error {
+			if refuse && w.Op == cloud.Terminate {
+				return pools.ErrThrottled
+			}
+			return nil
+		},
+	}, start)
+	if err := g.SetTarget(t.Context(), 3); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		at   time.Duration
+		want int
+	}{{9 * time.Second, 1}, {10 * time.Second, 2}} {
+		g.Advance(start.Add(one.at))
+		if n := len(snapshotOf(t, g).Instances); n != one.want {
+			t.Errorf("%d instances after %v, want %d", n, one.at, one.want)
+		}
+	}
+	if err := g.Terminate(t.Context(), []string{"m1"}); !errors.Is(err, pools.ErrThrottled) || snapshotOf(t, g).Target != 3 {
+		t.Errorf("error %v of a termination that is not admitted, target %d", err, snapshotOf(t, g).Target)
+	}
+	refuse = false
+	if err := g.Terminate(t.Context(), []string{"m1"}); err != nil || snapshotOf(t, g).Target != 2 {
+		t.Errorf("target %d (%v), want 2: one of the weight was beyond it", snapshotOf(t, g).Target, err)
+	}
+	g.Advance(start.Add(14 * time.Second))
+	if n := len(snapshotOf(t, g).Instances); n != 2 {
+		t.Errorf("%d instances before the ended one leaves, want 2", n)
+	}
+	g.Advance(start.Add(15 * time.Second))
+	if n := len(snapshotOf(t, g).Instances); n != 1 {
+		t.Errorf("%d instances after it, want 1", n)
+	}
 }

@@ -65,6 +65,11 @@ func (c *cloud) write(ctx context.Context, w *Write) error {
 }
 
 func (c *cloud) tryLocked(w *Write) error {
+	if c.config.Admit != nil {
+		if err := c.config.Admit(w); err != nil {
+			return err
+		}
+	}
 	switch {
 	case c.refuse[w.Op] != nil:
 		return c.refuse[w.Op]
@@ -105,9 +110,13 @@ func (c *cloud) terminateLocked(w *Write) error {
 	}
 	for _, id := range w.IDs {
 		if i := c.findLocked(id); i != nil && i.State != api.InstanceTerminating {
+			left := float64(c.target) - i.Weight
+			if c.config.SurplusFirst {
+				left = max(left, min(float64(c.target), c.weightLocked()-i.Weight))
+			}
 			c.endLocked(i, false)
 			w.Ended = append(w.Ended, id)
-			c.target = max(c.config.Min, int(math.Floor(float64(c.target)-i.Weight)))
+			c.target = max(c.config.Min, int(math.Floor(left)))
 		}
 	}
 	return nil

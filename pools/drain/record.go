@@ -176,10 +176,16 @@ func lastChange(r api.Drain) time.Time {
 	return slices.MaxFunc([]time.Time{r.Since, r.CordonSent, r.EndAccepted, r.RepairedAt}, time.Time.Compare)
 }
 
+// Causes of a state in a record.
+const (
+	Rejected = "the provider rejected its termination"
+	Forced   = "not drained by its deadline: forced"
+)
+
 // notTerminating returns the record after the provider rejected the termination, for seconds if it is busy: the node can be taken
 // back again. After its deadline it is, unless the provider is busy.
 func notTerminating(r api.Drain, now time.Time, busy bool) api.Drain {
-	const why = "the provider rejected its termination"
+	const why = Rejected
 	switch {
 	case !now.Before(r.Deadline) && busy:
 		return r

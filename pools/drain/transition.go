@@ -312,7 +312,7 @@ func (c Config) giveUp(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, A
 	case c.forced(now, r) && v.Proof == Needed && ownChoice(r):
 		return takenBackRecord(r, now, "not drained by its deadline: a copy has no other place"), None
 	case c.forced(now, r) && (r.State != api.DrainChosen || !v.fresh()):
-		return movedTo(r, api.DrainTerminating, now, "not drained by its deadline: forced"), Terminate
+		return movedTo(r, api.DrainTerminating, now, Forced), Terminate
 	}
 	return takenBackRecord(r, now, "not drained by its deadline"), None
 }

@@ -30,7 +30,8 @@ func (cli *commands) initCommand() *cobra.Command {
 and interruptions that the records show. The file beside it, with the ending .csv, gets what the signals
 requested. The command overwrites no file and changes nothing else.
 
-Records do not name zones, spot machines and prices: complete them in FILE.`,
+The market of a group is that of most of its machines. Where the records have the cost of the pool, the file with
+the ending -prices.csv gets the prices.`,
 		Example: `  weir simulate init night.yaml --since 24h
   weir simulate init night.yaml --from default --since 7d`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -51,8 +52,9 @@ Records do not name zones, spot machines and prices: complete them in FILE.`,
 }
 
 func (cli *commands) init(ctx context.Context, path string, f flags) error {
-	demand := strings.TrimSuffix(path, filepath.Ext(path)) + ".csv"
-	for _, one := range []string{path, demand} {
+	base := strings.TrimSuffix(path, filepath.Ext(path))
+	demand, prices := base+".csv", base+"-prices.csv"
+	for _, one := range []string{path, demand, prices} {
 		if _, err := os.Lstat(one); !errors.Is(err, fs.ErrNotExist) {
 			return usage.New(fmt.Errorf("write %s: it exists; give another name", one))
 		}
@@ -75,13 +77,22 @@ func (cli *commands) init(ctx context.Context, path string, f flags) error {
 			pool = near
 		}
 	}
+	groups := p.Groups()
+	table := priceTable(groups)
+	priced := filepath.Base(prices)
+	if table == nil {
+		priced = ""
+	}
 	var scenario bytes.Buffer
-	writeScenario(&scenario, &p.Recording, pool, filepath.Base(demand))
+	writeScenario(&scenario, &p.Recording, groups, pool, filepath.Base(demand), priced)
 	var points bytes.Buffer
 	if err := series.WriteCSV(&points); err != nil {
 		return err
 	}
-	if err := errors.Join(writeNew(demand, points.Bytes()), writeNew(path, scenario.Bytes())); err != nil {
+	if table != nil {
+		err = writeNew(prices, table)
+	}
+	if err := errors.Join(err, writeNew(demand, points.Bytes()), writeNew(path, scenario.Bytes())); err != nil {
 		return err
 	}
 	fmt.Fprintf(cli.Stdout, "%s and %s are written\n", path, demand)
@@ -100,8 +111,25 @@ func writeNew(path string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
+// priceTable returns the known prices of the groups' markets as a CSV; nil: none is known.
+func priceTable(groups []simulate.RecordedGroup) []byte {
+	out, seen := bytes.NewBufferString("type,zone,spot,price\n"), map[string]bool{}
+	for _, g := range groups {
+		for _, p := range g.Prices {
+			if !seen[p.String()] {
+				seen[p.String()] = true
+				fmt.Fprintf(out, "%s,%s,%v,%.6g\n", p.Type, p.Zone, p.Spot, p.Hour)
+			}
+		}
+	}
+	if len(seen) == 0 {
+		return nil
+	}
+	return out.Bytes()
+}
+
 // writeScenario writes a scenario in the form of docs/simulate.md.
-func writeScenario(to io.Writer, r *simulate.Recording, pool, demand string) {
+func writeScenario(to io.Writer, r *simulate.Recording, groups []simulate.RecordedGroup, pool, demand, prices string) {
 	from, end := r.Span()
 	fmt.Fprintf(to, `# From the records of %s to %s.
 simulate:
@@ -114,9 +142,16 @@ demand:
   linger: %v   # median of the recorded drains
 groups:
 `, stamp(from), stamp(end), pool, stamp(from), max(time.Second, end.Sub(from).Round(time.Second)), demand, seconds.Short(r.Linger()))
-	for _, g := range r.Groups() {
+	for _, g := range groups {
+		others, lost := "", ""
+		if g.Markets > 1 {
+			others = fmt.Sprintf("   # most machines; all are in %d markets", g.Markets)
+		}
+		if g.Lost > 0 {
+			lost = fmt.Sprintf("   # lost on-demand machines: %d", g.Lost)
+		}
 		fmt.Fprintf(to, `  %q:
-    market: {type: %q, zone: "", spot: false}   # records do not name the zone, and whether it is spot
+    market: {type: %q, zone: %q, spot: %v}%s
     machine: {%s}
     weight: %v
     min: %d
@@ -124,11 +159,14 @@ groups:
     target: %d
     launch: {p50: %s, p95: %s}   # of %d launches
     leave: %s
-    interruptions: {per_hour: %.6g}
-`, g.ID, g.Market.Type, machineText(g.Machine), g.Weight, g.Min, g.Max, g.Target, seconds.Short(g.Launch.P50), seconds.Short(g.Launch.P95), len(g.Launches), seconds.Short(g.Leave), g.Interruptions)
+    interruptions: {per_hour: %.6g}%s
+`, g.ID, g.Market.Type, g.Market.Zone, g.Market.Spot, others, machineText(g.Machine), g.Weight, g.Min, g.Max, g.Target, seconds.Short(g.Launch.P50), seconds.Short(g.Launch.P95), len(g.Launches), seconds.Short(g.Leave), g.Interruptions, lost)
 	}
-	fmt.Fprint(to, `# prices: {table: prices.csv}   # CSV with the columns type, zone, spot and price
-`)
+	if prices != "" {
+		fmt.Fprintf(to, "prices: {table: %q}\n", prices)
+		return
+	}
+	fmt.Fprint(to, "# prices: {table: prices.csv}   # CSV with the columns type, zone, spot and price\n")
 }
 
 func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }

@@ -1,0 +1,42 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Terminations of one group are concurrent. The backoffs after them do not depend on their order.
+func TestBackoffsInAnyOrderOfTerminations(t *testing.T) {
+	outcomes := []error{nil, fmt.Errorf("modifying: %w", pools.ErrThrottled), context.DeadlineExceeded, fmt.Errorf("%w: budget", pools.ErrThrottled)}
+	before := api.PoolState{Removals: []api.GroupBackoff{{Group: "a", Scale: api.BackoffPassing, Why: "earlier", Failures: 3}}}
+	var want []api.GroupBackoff
+	for first := range outcomes {
+		for second := range outcomes {
+			groups := []pools.GroupSnapshot{{ID: "a", Target: 10}}
+			now := newTargets(groups, before, noon)
+			order := []int{first, second, 0, 1, 2, 3}
+			done := map[int]bool{}
+			for _, i := range order {
+				if !done[i] {
+					done[i] = true
+					now.lower("a", []float64{1}, outcomes[i])
+				}
+			}
+			if want == nil {
+				want = now.removals
+			}
+			if diff := cmp.Diff(want, now.removals); diff != "" {
+				t.Fatalf("order %v (-first order +this one):\n%s", order, diff)
+			}
+			if len(now.removals) != 2 || now.removals[0].Failures != 1 {
+				t.Fatalf("backoffs %+v, want those of the failures after the success", now.removals)
+			}
+		}
+	}
+}

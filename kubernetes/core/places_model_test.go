@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -63,7 +64,7 @@ func (a *modelApp) selects(n *modelNode) bool { return a.disk == "" || a.disk ==
 
 // takes reports whether kube-scheduler would put a pod on a node now.
 func (m *model) takes(n *modelNode, p *modelPod) bool {
-	a, cpu, pods := p.app, a0(n), int64(0)
+	a, cpu, pods := p.app, n.cpu, int64(0)
 	if n.closed || n.drained || n.gpu && !a.gpu || !a.selects(n) {
 		return false
 	}
@@ -98,8 +99,6 @@ func (m *model) takes(n *modelNode, p *modelPod) bool {
 	return true
 }
 
-func a0(n *modelNode) int64 { return n.cpu }
-
 // balanced reports whether one more pod of an app on a node keeps a constraint.
 func (m *model) balanced(n *modelNode, a *modelApp, s modelSpread) bool {
 	counts := map[string]int{}
@@ -120,20 +119,10 @@ func (m *model) balanced(n *modelNode, a *modelApp, s modelSpread) bool {
 	if d == "" {
 		return false
 	}
-	for i, k := 0, slices.Sorted(mapsValues(counts)); i < 1 && len(k) >= max(1, s.min); i++ {
+	if k := slices.Sorted(maps.Values(counts)); len(k) >= max(1, s.min) {
 		least = k[0]
 	}
 	return counts[d]+1-least <= s.skew
-}
-
-func mapsValues(m map[string]int) func(func(int) bool) {
-	return func(yield func(int) bool) {
-		for _, v := range m {
-			if !yield(v) {
-				return
-			}
-		}
-	}
 }
 
 // place reports whether all these pods get a node outside of avoid, one after the other in some order.
@@ -184,7 +173,7 @@ func randomModel(r *rand.Rand) *model {
 		if r.IntN(3) == 0 {
 			a.apart = append(a.apart, modelTerm{topology(), fmt.Sprint("app", r.IntN(i+1))})
 		}
-		for range r.IntN(3) / 1 * r.IntN(2) {
+		for range r.IntN(3) * r.IntN(2) {
 			a.spread = append(a.spread, modelSpread{topology(), 1 + r.IntN(2), r.IntN(4), r.IntN(2) == 0})
 		}
 		if r.IntN(3) == 0 {

@@ -20,7 +20,7 @@ BUF     = $(TOOL) buf generate --template proto/buf.gen.yaml
 PROTOS  = proto pools/grpc
 TEMPL   = $(TOOL) templ generate -include-version=false -path
 
-.PHONY: up build weir-kubernetes test test-root soak check lint generate packages bench record clean help
+.PHONY: up build weir-kubernetes test test-kubernetes proof test-root soak check lint generate packages release-check bench record clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -53,6 +53,19 @@ test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random o
 	@$(COMPILE) -o $(BIN)/testrun ./internal/platform/testrun
 	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
 
+# Scenarios mostly wait. PARALLEL is how many run at the same time, each with 1 GB of memory.
+PARALLEL ?= 2
+
+test-kubernetes: build weir-kubernetes ## run the scenarios of kubernetes/ on a real control plane (or a part, RUN=REGEXP), and record that all passed in kubernetes/proved.json
+	@kubernetes/plane/build.sh $(CURDIR)/$(BIN)/plane
+	@cd deploy/check && $(COMPILE) -o $(CURDIR)/$(BIN)/ ./render
+	@cd kubernetes && $(COMPILE) -o $(CURDIR)/$(BIN)/prove ./prove
+	@cd kubernetes && $(GO) vet -tags=grpcnotrace,plane ./e2e && $(GO) test -c -tags=grpcnotrace,plane -o $(CURDIR)/$(BIN)/e2e.test ./e2e
+	@cd kubernetes $(if $(RUN),/e2e && exec $(CURDIR)/$(BIN)/e2e.test -test.run '$(RUN)',&& exec $(CURDIR)/$(BIN)/prove run $(CURDIR)/$(BIN)/e2e.test) -test.v -test.parallel $(PARALLEL) -test.timeout 1h
+
+proof: ## check that the last run of make test-kubernetes had these sources
+	@cd kubernetes && $(GO) run ./prove check
+
 test-root: ## run the tests that need root: cgroups, limits, users of signals, and the units under systemd
 	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|KillsItsGroup|User' ./bootstrap/supervise
 	$(RACE) -run 'User' ./bootstrap ./sigproto ./internal/daemon/bootstrapd
@@ -81,15 +94,15 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 	HOSTS=$(HOSTS) $(GO) test -run 'TestThreeHosts$$' -v -timeout 0 ./cmd/weir
 
-check: lint test ## run lint and test
+check: lint test proof ## run lint and test, and check that the last proof of kubernetes/ has these sources
 
 lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, and that generated code is current
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
 	$(GO) vet ./...
 	$(GO) vet -tags=grpcnotrace,root ./deploy/packages
 	$(GO) vet -tags=grpcnotrace,man ./internal/cli/manpages
-	cd deploy/check && $(GO) vet ./...
-	cd kubernetes && $(GO) vet ./... && $(GO) fix -diff ./... && $(GO) tool -modfile=$(CURDIR)/go.tools.mod staticcheck ./...
+	cd deploy/check && $(GO) vet ./... && $(GO) vet -tags=grpcnotrace,release .
+	cd kubernetes && $(GO) vet -tags=grpcnotrace,plane ./e2e && $(GO) vet ./... && $(GO) fix -diff ./... && $(GO) tool -modfile=$(CURDIR)/go.tools.mod staticcheck ./...
 	$(GO) fix -diff ./...
 	$(TOOL) staticcheck ./...
 	$(GO) test -count=1 -run '^TestCommitSubjects$$' ./internal/arch
@@ -103,6 +116,9 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 
 packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHES="amd64 arm64")
 	@for arch in $(ARCHES); do VERSION=$(VERSION) GO="$(GO)" deploy/packages/build.sh $$arch || exit; done
+
+release-check: ## run goreleaser in snapshot mode, and check its archives and checksums; it compiles for both architectures
+	cd deploy/check && $(GO) test -tags=grpcnotrace,release -run '^TestSnapshot$$' -count=1 -timeout 1h -v .
 
 generate: ## generate the Go code of proto/ and of the pages
 	for tree in $(PROTOS); do $(BUF) $$tree -o $$tree || exit; done

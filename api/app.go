@@ -166,8 +166,10 @@ const (
 	AppFindingIgnored AppFindingKind = "ignored" // an exit that changes nothing
 	AppFindingRefused AppFindingKind = "refused" // a malformed message, or one about another node than that of its subject
 
-	AppFindingSenderWrong AppFindingKind = "sender_wrong" // a node sends statements that do not count, or too much; reported once
+	AppFindingSenderWrong AppFindingKind = "sender_wrong" // a node, or a writer of metrics, sends statements that do not count, or too much; reported once
 	AppFindingSenderRight AppFindingKind = "sender_right" // it did so for the last time a minute ago
+
+	AppFindingConfiguration AppFindingKind = "configuration" // the harmonizer's file changed: what came, left and changed, and what needs a restart
 
 	AppFindingLimitHeld      AppFindingKind = "limit_held"      // the disruption limit holds nudges: too many instances or rows were lost at once
 	AppFindingLimitThrottled AppFindingKind = "limit_throttled" // the bus works again; starts leave at a tenth of the rate

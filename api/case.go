@@ -118,6 +118,8 @@ type PoolState struct {
 	Markets map[string]MarketState `json:"markets,omitempty"`
 	// PlacesAnswered: the pool's scheduler has answered once where copies fit. From then on, a missing answer is unknown.
 	PlacesAnswered bool `json:"places_answered,omitempty"`
+	// ScaleIns are the scale-ins since the need of the copies changed; nil: none.
+	ScaleIns *ScaleIns `json:"scale_ins,omitempty"`
 	// NodeScheduler is the kind of the scheduler that speaks for all nodes of the pool; empty: the nodes speak for themselves. Without
 	// a current state of it, the silence of nodes proves nothing.
 	NodeScheduler string `json:"node_scheduler,omitempty"`
@@ -260,6 +262,7 @@ const (
 	KeptReplacement   KeptCause = "replaces a stale instance"
 	KeptNoPlace       KeptCause = "no other place is proved for their copies"
 	KeptSetpoint      KeptCause = "the rest would be used beyond the setpoint"
+	KeptUndone        KeptCause = "the same removal was undone"
 )
 
 // Name returns the key of the pool's file, or the rule, that keeps the instance; or else the cause.
@@ -322,6 +325,8 @@ type KeptNode struct {
 	Why   KeptCause `json:"why"`
 	Nodes int       `json:"nodes"`
 	First string    `json:"first"` // the id of the first one
+	// Undone is when the same removal was undone the last time, for KeptUndone.
+	Undone time.Time `json:"undone,omitzero"`
 }
 
 // PruneLimits bound the prunes of one period.
@@ -372,5 +377,6 @@ const (
 	ShareAtKept  ShareBound = "kept"  // nodes that cannot be removed prevent a lower target
 	// ShareAtMaxShare: its market has the share of the target that it may have.
 	ShareAtMaxShare ShareBound = "max_share"
-	ShareOnTrial    ShareBound = "trial" // its market had no capacity lately, so it grows by one machine
+	ShareWithout    ShareBound = "without" // it has little or nothing of the resource for which the pool grows
+	ShareOnTrial    ShareBound = "trial"   // its market had no capacity lately, so it grows by one machine
 )

@@ -2,6 +2,8 @@ package api
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,6 +15,33 @@ type ConfigurationChange struct {
 	Left    []string `json:"left,omitempty"`
 	Changed []Change `json:"changed,omitempty"`
 	Omitted int      `json:"omitted,omitempty"` // entries that the lists do not have
+}
+
+// ConfigurationChangeOf returns what differs between two configurations: texts of their parts by name.
+func ConfigurationChangeOf(before, after map[string]string) (c ConfigurationChange) {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		switch is, there := after[name]; {
+		case !there:
+			c.Left = append(c.Left, name)
+		case is != before[name]:
+			c.Changed = append(c.Changed, Change{What: name, From: before[name], To: is})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if _, there := before[name]; !there {
+			c.Came = append(c.Came, name)
+		}
+	}
+	return c
+}
+
+// Names returns the names of all parts that the lists have.
+func (c ConfigurationChange) Names() []string {
+	names := slices.Concat(c.Came, c.Left)
+	for _, one := range c.Changed {
+		names = append(names, one.What)
+	}
+	return names
 }
 
 // String returns the change for people: "left: app web; changed: scaling_limits.max_capacity 10 -> 1".

@@ -119,10 +119,12 @@ type DecisionInput struct {
 	NoScaleIn string `json:"no_scale_in,omitempty"`
 	// Barred, if not empty, is why the node-health policy blocks scale-in.
 	Barred string `json:"barred,omitempty"`
-	// Places is the answer of the pool's scheduler; nil: no answer. Staying is the weight of the nodes that must stay by it. The
-	// Input of a Case has neither: [Case.Resolve] sets both.
-	Places  *Places `json:"places,omitempty"`
-	Staying float64 `json:"staying,omitempty"`
+	// Places is the answer of the pool's scheduler; nil: no answer. Staying is the weight of the nodes that must stay by it. Even is
+	// what a unit of weight has of each kind of resource, over what it has in the groups that grow for it: 1 if all have the same,
+	// 0 if unknown. The Input of a Case has none of them: [Case.Resolve] sets all.
+	Places  *Places         `json:"places,omitempty"`
+	Staying float64         `json:"staying,omitempty"`
+	Even    resource.Vector `json:"even,omitzero"`
 }
 
 // TargetLimits of the target and its change, all in weight. Unlimited means no limit, and is "inf" in
@@ -159,6 +161,7 @@ type NodeLoss struct {
 type Opinion struct {
 	Signal  string           `json:"signal,omitempty"`  // namespace/name
 	Version string           `json:"version,omitempty"` // release that answered
+	Yanked  string           `json:"yanked,omitempty"`  // why that release was withdrawn
 	Verdict Verdict          `json:"verdict"`
 	Request resource.Request `json:"request"`       // empty unless Value
 	Why     string           `json:"why,omitempty"` // for other verdicts than Value: the error, or the stale metric

@@ -97,13 +97,23 @@ func (s HarmonizerStatus) Unready() []string {
 	return why
 }
 
-// WrongSender is a node whose statements changed nothing in the last minute, for one reason.
+// LimitedSender is a node, or a daemon that writes metrics, which lost messages at an inbox: it sends more than its share, or too large
+// ones. The daemon of the inbox publishes it, and the harmonizer reports it as a WrongSender.
+type LimitedSender struct {
+	Pool   string `json:"pool,omitempty"`
+	Node   string `json:"node,omitempty"`
+	Writer string `json:"writer,omitempty"` // of the metrics store, such as "placer_web"
+	Lost   uint64 `json:"lost"`             // messages since the last report of the same inbox
+}
+
+// WrongSender is a node, or a writer of metrics, whose statements changed nothing in the last minute, for one reason.
 type WrongSender struct {
 	Pool   string    `json:"pool,omitempty"` // empty for a legacy DEA
 	Node   string    `json:"node"`
+	Writer string    `json:"writer,omitempty"` // of metrics, such as "placer_web"; then Node is empty
 	Why    AppReason `json:"why"`
 	Since  time.Time `json:"since"`
-	Count  uint64    `json:"count"`            // statements
+	Count  uint64    `json:"count"`            // statements, at all inboxes that received them
 	Detail string    `json:"detail,omitempty"` // of the latest one, for people
 }
 
@@ -113,11 +123,15 @@ func (w WrongSender) String() string {
 	if w.Why.unreadable() {
 		effect = "what is not readable is unknown and stays as it is"
 	}
-	text := fmt.Sprintf("node %s %s: %d times since %s, and %s", NodeName(w.Pool, w.Node), w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.TimeOnly), effect)
+	who, log := "node "+NodeName(w.Pool, w.Node), "its agent"
+	if w.Writer != "" {
+		who, log = "the writer "+w.Writer+" of the metrics store", "the daemon with that role"
+	}
+	text := fmt.Sprintf("%s %s: %d times since %s, and %s", who, w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.TimeOnly), effect)
 	if w.Detail != "" {
 		text += " (" + w.Detail + ")"
 	}
-	return text + "; see the log of its agent, and replace its key if it is not yours"
+	return text + "; see the log of " + log + ", and replace its key if it is not yours"
 }
 
 // HarmonizerQuery is the request on message.StatusSubject. The answer is a Status. An empty

@@ -221,7 +221,7 @@ func (f HealthFinding) String() string {
 		}
 	}
 	if f.Observe {
-		s.WriteString(" (observed)")
+		s.WriteString(" (not done: mode observe)")
 	}
 	if f.Why != "" {
 		s.WriteString(": " + f.Why)

@@ -53,7 +53,7 @@ type PoolStatus struct {
 	Health *HealthStatus `json:"health,omitempty"`
 
 	// Stopped are the applications of Counts that are stopped by their row, as far as the harmonizer reports them.
-	Stopped []string `json:"-"`
+	Stopped []string `json:"stopped,omitempty"`
 	Unknown error    `json:"-"` // the cluster has no such pool
 }
 

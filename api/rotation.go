@@ -56,6 +56,8 @@ type Rotation struct {
 	Halted string `json:"halted,omitempty"`
 	// Waits is what the rotation waits for, beside the limits of the pool; empty: for nothing.
 	Waits string `json:"waits,omitempty"`
+	// Closes is when the window closes in which machines are replaced now; zero: none is open, or they need none.
+	Closes time.Time `json:"closes,omitzero"`
 }
 
 // RotationRule is one reason to replace machines, with the machines that it matches.
@@ -109,6 +111,9 @@ func (r Rotation) Lines() (lines []string) {
 	case r.Waits != "":
 		lines = append(lines, "rotation: "+r.Waits)
 	}
+	if r.Left > 0 && !r.Closes.IsZero() {
+		lines = append(lines, "rotation: "+closesText(r.Closes))
+	}
 	return lines
 }
 
@@ -130,10 +135,34 @@ func (r *Rotation) Alarms() (lines []string) {
 
 // RotationSummary is the short form of a Rotation.
 type RotationSummary struct {
-	Left     int `json:"left"` // machines that are to be replaced
-	Replaced int `json:"replaced,omitempty"`
-	Trials   int `json:"trials,omitempty"` // new machines that have not passed their gate
+	Closes   time.Time `json:"closes,omitzero"` // as in Rotation
+	Left     int       `json:"left"`            // machines that are to be replaced
+	Replaced int       `json:"replaced,omitempty"`
+	Trials   int       `json:"trials,omitempty"` // new machines that have not passed their gate
 	// Text is about the first rules, and what they wait for. Alarms are why the rotations do not go on until an operator acts.
 	Text   string   `json:"text,omitempty"`
 	Alarms []string `json:"alarms,omitempty"`
+}
+
+// closesText names the end of a window.
+func closesText(at time.Time) string {
+	return "its window closes on " + at.Format("Mon 2006-01-02 15:04 MST")
+}
+
+// Progress returns the rotations as one line: "3 of 10 machines are replaced, 2 new machines are not proven yet; ...".
+func (r RotationSummary) Progress() string {
+	text := fmt.Sprintf("%d of %d machines are replaced", r.Replaced, r.Replaced+r.Left)
+	switch {
+	case r.Trials == 1:
+		text += ", 1 new machine is not proven yet"
+	case r.Trials > 1:
+		text += fmt.Sprintf(", %d new machines are not proven yet", r.Trials)
+	}
+	if r.Left > 0 && !r.Closes.IsZero() {
+		text += "; " + closesText(r.Closes)
+	}
+	if r.Text != "" {
+		text += "; " + r.Text
+	}
+	return text
 }

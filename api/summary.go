@@ -28,6 +28,7 @@ type AppSummaryTick struct {
 	Request RequestSummary `json:"request"`
 	// Version is the release whose response counts; empty: unknown. Latency is the time of the response.
 	Version string        `json:"version,omitempty"`
+	Yanked  string        `json:"yanked,omitempty"` // why that release was withdrawn
 	Latency time.Duration `json:"latency_ns,omitempty"`
 	// Shadow is the response of the shadow candidate, in the tick that compares it.
 	Shadow *ShadowSummary `json:"shadow,omitempty"`

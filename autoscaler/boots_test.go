@@ -6,12 +6,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 // Machines of a broken image never join. The pool does not order them again and again: its growth stops, also for the next process,
 // and a problem says so. Once an image works, one machine shows that, and the pool gets what it needs.
 func TestBrokenImageStopsGrowth(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	w, _, web := steady(t, 4)
 	w.config.OrphansAfter, w.config.FailedBoots = 10*time.Minute, 3
 	w.config.Policy.Limits.MaxAdd, w.config.Policy.Period = 2, time.Minute
@@ -57,6 +62,9 @@ func TestBrokenImageStopsGrowth(t *testing.T) {
 // A roll to a broken image takes no working machine away, except one in a group at its maximum, where the old machine goes first.
 func TestRollToABrokenImageHalts(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	for _, c := range []struct {
 		name string
 		full bool

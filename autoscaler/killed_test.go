@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -29,6 +30,9 @@ type repairedDay struct {
 // place once and is in service.
 func TestRepairKilledAnywhere(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	for _, silent := range []bool{false, true} {
 		for _, hold := range []bool{false, true} {
 			for _, kind := range []api.RepairKind{"", api.RepairReboot} {

@@ -149,7 +149,7 @@ func fewest(a, b int) int {
 // size of a type counts: that of its joined nodes, of nodes that the group had, of the offer, and of the configuration. It updates
 // what the groups had.
 func nextMachines(states map[string]api.GroupState, configured map[string]resource.Vector, r apply.Reading) map[string]api.Machine {
-	joined := joinedMachines(r)
+	joined, overhead := joinedMachines(r), medianOverhead(r)
 	out := make(map[string]api.Machine, len(r.Groups))
 	for _, g := range r.Groups {
 		of := states[g.ID]
@@ -157,7 +157,7 @@ func nextMachines(states map[string]api.GroupState, configured map[string]resour
 		if _, known := states[g.ID]; known {
 			states[g.ID] = of
 		}
-		out[g.ID] = smallest(of.Seen, g.Offers, configured[g.ID])
+		out[g.ID] = smallest(of.Seen, g.Offers, overhead, configured[g.ID])
 	}
 	return out
 }
@@ -231,14 +231,35 @@ func seenMachines(before, joined map[string]api.SeenMachine, offers []pools.Offe
 	return out
 }
 
-// smallest returns the smallest value of each kind of resource, with the largest weight, of all machines that a group may launch.
-func smallest(seen map[string]api.SeenMachine, offers []pools.Offer, configured resource.Vector) (least api.Machine) {
+// medianOverhead returns what a joined node of the pool uses for itself, at the median of each kind of resource. A machine that does not exist
+// will use as much.
+func medianOverhead(r apply.Reading) (median resource.Vector) {
+	for k := range median {
+		var all []float64
+		for _, n := range r.Nodes {
+			if n.State.Joined() {
+				all = append(all, n.Facts.Overhead[k])
+			}
+		}
+		if slices.Sort(all); len(all) > 0 {
+			median[k] = all[len(all)/2]
+		}
+	}
+	return median
+}
+
+// smallest returns the smallest value of each kind of resource, with the largest weight, of all machines that a group may launch. Offers do
+// not have the overhead of a node.
+func smallest(seen map[string]api.SeenMachine, offers []pools.Offer, overhead, configured resource.Vector) (least api.Machine) {
 	var all []api.Machine
 	for _, kind := range slices.Sorted(maps.Keys(seen)) {
 		all = append(all, seen[kind].Machine)
 	}
 	for _, o := range offers {
 		if _, known := seen[o.InstanceType]; !known && o.Resources.Validate() == nil {
+			for k, x := range overhead {
+				o.Resources[k] = max(o.Resources[k]-x, 0)
+			}
 			all = append(all, api.Machine{Resources: o.Resources, Weight: o.Weight})
 		}
 	}

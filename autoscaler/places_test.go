@@ -123,6 +123,36 @@ func TestScaleInNeedsAProof(t *testing.T) {
 	wantOps(t, w.tick(), "remove a-2: fewest tasks", "drain a-2: chosen -> cordoned: waiting for the node to confirm its cordon")
 }
 
+// A scheduler proves that a node can be emptied, and does not move its copy: after the deadline of the drain the node stays, and no
+// other node is drained in its place. An empty node goes, also after a restart.
+func TestProofThatDoesNotHold(t *testing.T) {
+	t.Parallel()
+	w, _, web := scheduled(t, 3)
+	for _, id := range w.instances() {
+		w.nodes.change(func(n *nodes) { n.tasks[id] = 1 })
+	}
+	web.set(cpus(2*cpusPerNode), nil)
+	chosen := 0
+	for range 200 {
+		for _, a := range w.tick().Actions {
+			if a.Op == api.OpRemove {
+				chosen++
+			}
+		}
+	}
+	if chosen != 1 {
+		t.Errorf("%d nodes were chosen, want one", chosen)
+	}
+	w.start()
+	r := w.tick()
+	wantOps(t, r)
+	if !slices.ContainsFunc(r.Detail.Kept, func(k api.KeptNode) bool { return k.Why == api.KeptUndone }) {
+		t.Errorf("kept %+v, want nodes because the same removal was undone", r.Detail.Kept)
+	}
+	w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 0 })
+	wantOps(t, w.tick(), "remove a-1: idle", "drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon")
+}
+
 // A scheduler that never had this part changes nothing. One that has answered, and does not answer any more, is unknown: nothing
 // is removed, also after a restart, and the pool still grows.
 func TestSilentSchedulerHoldsScaleIn(t *testing.T) {
@@ -225,6 +255,12 @@ func slotted(n pools.Node, all int) pools.Node {
 	return n
 }
 
+// daemons returns a node that uses some for itself.
+func daemons(n pools.Node, overhead resource.Vector) pools.Node {
+	n.Facts.Overhead = overhead
+	return n
+}
+
 func TestNextMachines(t *testing.T) {
 	t.Parallel()
 	size := func(cpus, mem float64) resource.Vector {
@@ -271,6 +307,8 @@ func TestNextMachines(t *testing.T) {
 		{name: "the fewest slots", nodes: []pools.Node{slotted(node("s", 1, 2, 4000), 110), slotted(node("s", 1, 2, 4001), 58), node("s", 1, 2, 4002)},
 			want:  api.Machine{Resources: size(2, 4000), Weight: 1, Slots: 58},
 			keeps: map[string]api.SeenMachine{"s": {Machine: api.Machine{Resources: size(2, 4000), Weight: 1, Slots: 58}}}},
+		{name: "an offer without the overhead of each node", offers: offers[1:], nodes: []pools.Node{daemons(node("s", 1, 1.9, 3500), size(0.5, 100)), daemons(node("t", 1, 1.9, 3500), size(0.25, 300)),
+			daemons(node("u", 1, 1.9, 3500), size(0.25, 100))}, want: api.Machine{Resources: size(7.75, 7900), Weight: 4}},
 		{name: "an offer of unknown size", offers: []pools.Offer{{InstanceType: "s", Weight: 3}}, want: api.Machine{Weight: 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

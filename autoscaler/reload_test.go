@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 const reloadService = `aws:
@@ -167,6 +168,9 @@ func wantNamed(t *testing.T, what string, before, after map[string]string, c *ap
 // and the event names the difference.
 func TestNoCutOfAFileEndsAMachine(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	whole, err := readFiles(reloadService, reloadPool)
 	if err != nil {
 		t.Fatal(err)
@@ -198,6 +202,9 @@ func TestNoCutOfAFileEndsAMachine(t *testing.T) {
 // Any two saves between two ticks end no machine within the grace.
 func TestNoTwoSavesEndAMachine(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	whole, err := readFiles(reloadService, reloadPool)
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
@@ -66,6 +67,9 @@ func TestRollingWaitsForItsReplacements(t *testing.T) {
 // rest.
 func TestRollingLeavesRoomForTheNeed(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	w, _, web := steady(t, 8)
 	w.config.Policy.Period = 5 * time.Minute
 	w.config.Policy.Budgets = []api.ChangeBudget{{Direction: api.DirectionUp, Within: time.Hour, Weight: 4}}
@@ -174,6 +178,9 @@ func TestRollingAtTheMaximumWaits(t *testing.T) {
 // leaves waits for the next one. Every marked machine is replaced once, and none is missing.
 func TestRollWaitsForItsWindow(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "autoscaler") {
+		return
+	}
 	const machines = 100
 	w, _, _ := steady(t, machines)
 	w.groups[0].Group = cloud.New(cloud.Config{ID: "a", Max: machines + 10, Target: machines}, w.now.Add(-time.Hour))

@@ -54,6 +54,11 @@ func rotation(config Config, c *api.Case, now time.Time, r apply.Reading, orders
 	c.Stale = wholeWeights(weight)
 	if c.Rotation != nil {
 		c.Rotation.Rolls = wholeWeights(rolls)
+		for _, work := range []api.Work{api.WorkRotate, api.WorkRoll} {
+			if at := config.Windows.Closes(string(work), now); c.Rotation.Closes.IsZero() {
+				c.Rotation.Closes = at
+			}
+		}
 	}
 	return out
 }

@@ -214,13 +214,29 @@ func TestRequestConfigOfShadow(t *testing.T) {
 func TestDirectoryFitsItsLine(t *testing.T) {
 	long := strings.Repeat("\x01", 3*maxRemark)
 	endpoint := Endpoint{Address: long[:maxAddress], Group: 1 << 22, Version: long[:128], Down: clip(long)}
+	yanked := endpoint
+	yanked.Yanked = clip(long)
 	d := Directory{Revision: 1 << 40, Config: make([]byte, MaxPlanConfig)}
 	for range maxSignals {
-		d.Signals = append(d.Signals, Entry{App: long[:maxAddress], Endpoint: endpoint, Candidate: &Candidate{Endpoint: endpoint, Tolerance: 1e-100}})
+		d.Signals = append(d.Signals, Entry{App: long[:maxAddress], Endpoint: yanked, Candidate: &Candidate{Endpoint: endpoint, Tolerance: 1e-100}})
 	}
 	line, n := lineOf(t, d), 2*MaxRequestConfigs
 	if got := line + n + 2*maxSignals*len(`,"question":`); got >= maxDirectory {
 		t.Errorf("the largest line has %d bytes, at most %d", got, maxDirectory)
+	}
+}
+
+// The autoscaler learns with the next revision that a running release is yanked, and nothing without a change.
+func TestDirectoryHasYanks(t *testing.T) {
+	s := appProcessOf(t, NewSignalPlan("web", "ns", "n", "v1"), &away{})
+	b := &Bootstrap{appProcesses: []*appProcess{s}}
+	b.stream = newStream(b.directory, b.receive, func(string) {}, s.log)
+	running := s.running(b.directory().Signals[0].Version)
+	for _, why := range []map[release.Ref]string{{running: "it leaks"}, {running: "it leaks"}, {}} {
+		b.SetYanked(why)
+		if got := b.directory().Signals[0].Yanked; got != why[running] {
+			t.Errorf("the directory has %q, want %q", got, why[running])
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -29,7 +30,8 @@ type Bootstrap struct {
 	plan         Plan
 	appProcesses []*appProcess // in the plan's order
 	started      map[*appProcess]bool
-	kept         []api.Trial // trials loaded at the start
+	kept         []api.Trial            // trials loaded at the start
+	yanked       map[release.Ref]string // of SetYanked
 	// ending holds the last app process of each removed app. It runs until the autoscaler sends it no more requests.
 	ending map[string]*appProcess
 }
@@ -190,8 +192,20 @@ func (b *Bootstrap) directory() Directory {
 	d := Directory{Config: b.plan.Config, Signals: make([]Entry, len(b.appProcesses))}
 	for i, s := range b.appProcesses {
 		d.Signals[i] = s.entry()
+		d.Signals[i].Yanked = clip(b.yanked[s.running(d.Signals[i].Version)])
 	}
 	return d
+}
+
+// SetYanked reports which releases were withdrawn, and why. The autoscaler learns it with the next revision.
+func (b *Bootstrap) SetYanked(why map[release.Ref]string) {
+	b.mu.Lock()
+	changed := !maps.Equal(b.yanked, why)
+	b.yanked = why
+	b.mu.Unlock()
+	if changed {
+		b.stream.wake()
+	}
 }
 
 // receive passes an answer to the app process that it concerns.

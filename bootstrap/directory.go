@@ -37,6 +37,7 @@ type Endpoint struct {
 	Version  string `json:"version,omitempty"`
 	Columnar bool   `json:"columnar,omitempty"` // it supports the columnar body
 	Down     string `json:"down,omitempty"`     // why it does not respond; empty if it runs
+	Yanked   string `json:"yanked,omitempty"`   // why the running release was withdrawn; of a signal, not of a candidate
 	// RequestConfig is SignalPlan.RequestConfig of the plan with which the process was started. A new plan's value is sent with
 	// the new plan's process.
 	RequestConfig string `json:"request_config,omitempty"`

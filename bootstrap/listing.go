@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
 // receive processes an answer of one of the app's processes. It ignores answers of earlier processes.
@@ -57,6 +58,15 @@ func (s *appProcess) entry() Entry {
 		e.Candidate.Tolerance = s.plan.Shadow.Tolerance
 	}
 	return e
+}
+
+// running returns the release of the app's signal that runs with that version.
+func (s *appProcess) running(version string) release.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ref := s.current.plan.Ref()
+	ref.Version = version
+	return ref
 }
 
 func (s *appProcess) status() api.Process {

@@ -79,7 +79,7 @@ func (t *rounds) ended(now time.Time, name string, last api.HealthRounds, err er
 	s.ended++
 	s.took += last.Took
 	if last.Missed > 0 {
-		why := fmt.Sprintf("%s: %d rounds skipped because one took %v", name, last.Missed, last.Took.Round(time.Millisecond))
+		why := fmt.Sprintf("%s: %s skipped because one took %v", name, skipped(last.Missed), last.Took.Round(time.Millisecond))
 		t.log.Warn("rounds skipped", "round", name, "missed", last.Missed, "took", last.Took)
 		t.announcer.queueNotification(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthMissedEvent, Why: why}})
 	}
@@ -92,4 +92,12 @@ func (t *rounds) ended(now time.Time, name string, last api.HealthRounds, err er
 		t.log.Warn("round failed", "round", name, "err", err)
 	}
 	s.Err = text
+}
+
+// skipped counts skipped rounds in words.
+func skipped(n uint64) string {
+	if n == 1 {
+		return "1 round"
+	}
+	return fmt.Sprintf("%d rounds", n)
 }

@@ -84,7 +84,7 @@ func (a Assignments) Validate() error {
 		if p.Instance == "" || len(p.Instance) > message.MaxID {
 			return fmt.Errorf("app %.80q: placed instance %.80q: want 1 to %d bytes", a.App, p.Instance, message.MaxID)
 		}
-		if err := errors.Join(index(p.Index), version(p.Version), names.CheckToken("node", p.Node)); err != nil {
+		if err := errors.Join(index(p.Index), version(p.Version), names.CheckToken("node", p.Node), p.Footprint.Validate()); err != nil {
 			return err
 		}
 	}

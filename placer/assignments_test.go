@@ -182,7 +182,7 @@ func TestOnlyChangedAppsAreSaved(t *testing.T) {
 	}
 	w.node("a", false, "0/"+b.instance+"=RUNNING")
 	w.expect("nothing")
-	want[0].Bookings, want[0].Placed = nil, []Placed{{Version: "v1", Instance: b.instance, Node: "a"}}
+	want[0].Bookings, want[0].Placed = nil, []Placed{{Version: "v1", Instance: b.instance, Node: "a", Footprint: resource.Vector{1}}}
 	if diff := cmp.Diff(want, (durable{w.c}).takeChanged()); diff != "" {
 		t.Errorf("after the heartbeat, -want +got:\n%s", diff)
 	}

@@ -553,14 +553,19 @@ func (w *autoscaled) weight() (sum float64) {
 }
 
 // rest waits until the world rests, and returns the part of the oracle's weight that it has. A copy that a machine can hold has
-// a place then, or its cause is named, and so has a free place of headroom. After the settling time nothing changes.
+// a place then, or its cause is named, and so has a free place of headroom. After the settling time nothing changes. This time is longer
+// for a pool that can only end one machine after the other, and while nodes are avoided that refused a port.
 func (w *autoscaled) rest() (over float64) {
-	const settling, quiet = 40, 12
+	const settling, longest, quiet = 40, 200, 12
 	w.calm()
 	w.tick = 2 * time.Minute
 	defer func() { w.tick = 10 * time.Second }()
-	for range settling {
+	least := w.weight()
+	for i, same := 0, 0; i < settling || same < 5 && i < longest; i++ {
 		w.step()
+		if same++; w.weight() < least || len(w.c.refused) > 0 {
+			least, same = w.weight(), 0
+		}
 	}
 	for range quiet {
 		if w.step(); len(w.changed) > 0 {
@@ -626,16 +631,48 @@ func spread(values []float64) (mean, most float64) {
 	return mean, sorted[len(sorted)*95/100]
 }
 
-// TestWorldsThatFailed runs random pools in which a rule was broken once: a machine was forced to end with a copy that had no
-// other place, and headroom let machines end and come in turn.
+// TestWorldsThatFailed runs random pools in which a rule was broken once. A machine was forced to end with a copy that had no other
+// place. Machines ended, and were taken back, in turn: for headroom, in a group with more weight than its maximum, and because the
+// placer put copies elsewhere than the proof.
 func TestWorldsThatFailed(t *testing.T) {
 	t.Parallel()
-	for _, seed := range []uint64{20080, 20283, 20653, 21163} {
+	for _, seed := range []uint64{20080, 20283, 20653, 21163, 30438, 30466, 30760, 31081, 52763, 62647} {
 		w := newAutoscaled(seed)
 		w.run(2)
 		for _, p := range w.problems {
 			t.Error(p)
 		}
+	}
+}
+
+// A pool of two kinds of machines starts from zero although neither the provider nor the configuration has their sizes: one machine
+// shows each size that is needed.
+func TestScaleFromZero(t *testing.T) {
+	t.Parallel()
+	w := newAutoscaled(2)
+	defer func() { w.loop.Close() }()
+	w.config.Headroom, w.groups, w.bySize = nil, nil, true
+	for i, cpus := range []float64{1, 8} {
+		g := &sizedGroup{size: resource.Vector{cpus, cpus * 1000}, weight: cpus, max: 100}
+		g.Group = provider.New(provider.Config{
+			ID: string(rune('a' + i)), Max: g.max, Join: 2 * w.tick, Leave: w.tick, Offers: []provider.Offer{{Market: pools.Market{InstanceType: "m", Zone: "z0"}, Weight: g.weight}},
+		}, w.now)
+		w.groups = append(w.groups, g)
+	}
+	w.begin()
+	w.setApp(api.App{Name: "small", Pool: "p", Version: "v1", Command: "run", Instances: 3, CPUs: 0.6, Mem: 64})
+	w.setApp(api.App{Name: "large", Pool: "p", Version: "v1", Command: "run", Instances: 4, CPUs: 3, Mem: 64})
+	w.setApp(api.App{Name: "typo", Pool: "p", Version: "v1", Command: "run", Instances: 1, CPUs: 50, Mem: 64})
+	over := w.rest()
+	if waits := w.waits(); len(waits) != 1 || waits[0].app != "typo" {
+		t.Errorf("%v wait, want the one that no machine can hold: %s", waits, w.describe())
+	}
+	if never := w.last.Case.Places.Never; len(never) != 1 || never[0].App != "typo" {
+		t.Errorf("named as never placed: %+v", never)
+	}
+	t.Logf("the weight is %v, over the oracle's %.2f", w.weight(), over)
+	for _, p := range w.problems {
+		t.Error(p)
 	}
 }
 
@@ -662,11 +699,11 @@ func TestAutoscaledWorlds(t *testing.T) {
 			t.Error(p)
 		}
 	}
-	const enough = 80 // worlds, for these figures
+	const enough = 80 // worlds, for these figures; of them, the 95 % are the fifth largest part
 	for room, some := range over {
 		mean, most := spread(some)
 		t.Logf("headroom %v: %d phases, the weight over the oracle's: mean %.3f, 95 %% below %.3f, at most %.3f", room, len(some), mean, most, slices.Max(some))
-		bound := map[bool][2]float64{false: {1.08, 1.5}, true: {1.15, 2}}[room]
+		bound := map[bool][2]float64{false: {1.08, 1.5}, true: {1.15, 2.2}}[room]
 		if worlds >= enough && (mean > bound[0] || most > bound[1]) {
 			t.Errorf("headroom %v: the weight over the oracle's: mean %.3f, 95 %% below %.3f: want %v", room, mean, most, bound)
 		}

@@ -56,7 +56,7 @@ func (w *world) node(id string, draining bool, copies ...string) {
 		state, unready := strings.CutSuffix(state, "!")
 		h.Beats = append(h.Beats, api.Beat{App: "web", Version: version, Index: n, Instance: instance, State: api.CopyState(state), Unready: unready})
 		if w.c.places.byInstance[instance] == nil { // an earlier placer put it there
-			w.c.places.add(w.now, slot{"web", version, n}, instance, id)
+			w.c.places.add(w.now, slot{"web", version, n}, instance, id, resource.Vector{})
 		}
 	}
 	w.c.nodeFacts(w.now, api.NodeFacts{

@@ -228,3 +228,61 @@ func memory() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// An agent states any allocation within the size of its machine. It gets no more copies than the machine holds, also from the next
+// placer, and it keeps no copy from the other nodes.
+func TestLiarGetsNoMoreThanItsMachineHolds(t *testing.T) {
+	const size, wanted = 4, 20
+	for seed := range uint64(20) {
+		r, w := rand.New(rand.NewPCG(seed, 3)), newWorld(t)
+		on := map[string]map[string]api.Beat{evil: {}, "good": {}}
+		var saved []Assignments
+		report := func() {
+			for _, node := range slices.Sorted(maps.Keys(on)) {
+				h := api.Heartbeat{Node: node, Beats: slices.Collect(maps.Values(on[node]))}
+				f := api.NodeFacts{ID: node, Pool: "p", BootID: "b", Resources: resource.Vector{size}, Tasks: len(h.Beats), Allocated: resource.Vector{float64(len(h.Beats))}}
+				if node == evil {
+					f.Allocated, f.Tasks = resource.Vector{float64(r.IntN(2*size)) / 2}, r.IntN(size)
+				}
+				w.c.nodeFacts(w.now, f)
+				w.c.heartbeat(w.now, Heartbeat{Heartbeat: h})
+			}
+		}
+		w.app(wanted, "v1")
+		report()
+		for i := range wanted {
+			w.start("v1", i)
+		}
+		for range 60 {
+			w.now = w.now.Add(time.Second)
+			for _, a := range w.c.act(w.now) {
+				on[a.node][a.instance] = api.Beat{App: a.app, Version: a.version, Index: a.index, Instance: a.instance, State: api.CopyRunning}
+				w.c.started(w.now, a.instance, Accepted, "")
+			}
+			if len(on[evil]) > size || len(on["good"]) > size {
+				t.Fatalf("seed %d: %d copies on the liar, %d on the other node, want at most %d", seed, len(on[evil]), len(on["good"]), size)
+			}
+			report()
+			switch r.IntN(6) {
+			case 0: // a copy of it ends, and is wanted again
+				for instance, b := range on[evil] {
+					delete(on[evil], instance)
+					w.c.exited(w.now, api.Exited{App: b.App, Version: b.Version, Index: b.Index, Instance: instance, Reason: api.ExitCrashed})
+					w.start("v1", b.Index)
+					break
+				}
+			case 1:
+				if changed := (durable{w.c}).takeChanged(); changed != nil {
+					saved = changed
+				}
+				w.takeOver(saved...)
+				w.app(wanted, "v1")
+				w.c.loaded()
+				report()
+			}
+		}
+		if len(on["good"]) != size {
+			t.Errorf("seed %d: %d copies on the other node, want %d", seed, len(on["good"]), size)
+		}
+	}
+}

@@ -17,6 +17,7 @@ type node struct {
 	copies     map[string]*copyOf  // of its latest heartbeat, by instance
 	booked     map[string]*booking // assigned since then, by instance
 	reserved   resource.Vector     // the sum of booked
+	running    resource.Vector     // the sum of copies, as far as their footprints are known
 	revision   uint64              // of all that its view has; see touch
 	view       view
 	apps       map[string]int // copies and booked, by app
@@ -29,9 +30,14 @@ type node struct {
 }
 
 // room returns the free resources. A booking counts until a heartbeat lists it. The agent publishes
-// its facts before its heartbeat, so each copy is counted at all times.
+// its facts before its heartbeat, so each copy is counted at all times. An agent that reports a smaller allocation than that of the
+// copies on it gets no more of them than its resources hold.
 func (n *node) room() resource.Vector {
-	return n.facts.Resources.Sub(n.facts.Allocated).Sub(n.reserved)
+	allocated := n.facts.Allocated
+	for k := range allocated {
+		allocated[k] = max(allocated[k], n.running[k])
+	}
+	return n.facts.Resources.Sub(allocated).Sub(n.reserved)
 }
 
 // count adds to the number of copies of an app.
@@ -56,13 +62,14 @@ func (n *node) fresh(now time.Time, heartbeat time.Duration) bool {
 // copyOf is a copy in a heartbeat.
 type copyOf struct {
 	slot
-	instance string
-	node     *node
-	running  bool      // up, not only starting
-	ready    bool      // and ready to replace another one
-	asked    time.Time // when the latest stop was sent
-	tries    int       // replacements begun while its node drains
-	after    time.Time // the earliest time of the next replacement
+	instance  string
+	node      *node
+	footprint resource.Vector // as it was placed; zero: unknown
+	running   bool            // up, not only starting
+	ready     bool            // and ready to replace another one
+	asked     time.Time       // when the latest stop was sent
+	tries     int             // replacements begun while its node drains
+	after     time.Time       // the earliest time of the next replacement
 }
 
 // nodeFacts processes the facts of a node of the pool.
@@ -137,8 +144,9 @@ func (c *core) beat(now time.Time, n *node, beat api.Beat) {
 		cp = nil
 	}
 	if cp == nil {
-		cp = &copyOf{slot: s, instance: beat.Instance, node: n}
+		cp = &copyOf{slot: s, instance: beat.Instance, node: n, footprint: c.places.byInstance[beat.Instance].footprint}
 		c.copies[beat.Instance], n.copies[beat.Instance] = cp, cp
+		n.running = n.running.Add(cp.footprint)
 		n.count(s.app, 1)
 		n.touch()
 		if c.bySlot[s] == nil {
@@ -189,6 +197,10 @@ func (c *core) dropCopy(cp *copyOf) {
 	delete(c.copies, cp.instance)
 	delete(cp.node.copies, cp.instance)
 	cp.node.count(cp.app, -1)
+	if cp.node.running = cp.node.running.Sub(cp.footprint); len(cp.node.copies) == 0 {
+		cp.node.running = resource.Vector{} // removes rounding errors
+	}
+	c.retry = c.retry || cp.footprint != resource.Vector{} // its room is free again
 	limiter{c}.forgetTaken(cp)
 	cp.node.touch()
 	durable{c}.forgetAsked(cp.app, cp.instance)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 const (
@@ -21,8 +22,9 @@ const (
 // placed is a copy that this placer, or an earlier one, put on a node.
 type placed struct {
 	slot
-	node string
-	seen time.Time // when it was placed, or last listed
+	node      string
+	footprint resource.Vector // zero: unknown, since it was adopted
+	seen      time.Time       // when it was placed, or last listed
 	// ended is when it ended, or its node no longer listed it; zero: it runs, or its node is silent.
 	ended time.Time
 }
@@ -40,8 +42,8 @@ func newPlaces() places {
 	return places{byInstance: map[string]*placed{}, byApp: map[string]map[string]*placed{}, adopting: true, unconfirmed: map[string]bool{}}
 }
 
-func (p *places) add(now time.Time, s slot, instance, node string) {
-	one := &placed{slot: s, node: node, seen: now}
+func (p *places) add(now time.Time, s slot, instance, node string, footprint resource.Vector) {
+	one := &placed{slot: s, node: node, footprint: footprint, seen: now}
 	p.byInstance[instance] = one
 	if p.byApp[s.app] == nil {
 		p.byApp[s.app] = map[string]*placed{}
@@ -89,7 +91,7 @@ func (c durable) listed(now time.Time, instance, node string, s slot) bool {
 			return false
 		}
 	}
-	c.places.add(now, s, instance, node)
+	c.places.add(now, s, instance, node, resource.Vector{})
 	c.changed[s.app] = true
 	return true
 }
@@ -149,18 +151,19 @@ func (p *places) answer(q []api.PlacedCopy) api.PlacedAnswer {
 
 // Placed is a copy that was put on a node.
 type Placed struct {
-	Version  string    `json:"version"`
-	Index    int       `json:"index"`
-	Instance string    `json:"instance"`
-	Node     string    `json:"node"`
-	Ended    time.Time `json:"ended,omitzero"`
+	Version   string          `json:"version"`
+	Index     int             `json:"index"`
+	Instance  string          `json:"instance"`
+	Node      string          `json:"node"`
+	Footprint resource.Vector `json:"footprint,omitzero"` // as it was placed
+	Ended     time.Time       `json:"ended,omitzero"`
 }
 
 // placedOf returns the copies of an app that were put on nodes, without those that a node is still to list, which are bookings.
 func (c durable) placedOf(app string) (all []Placed) {
 	for instance, one := range c.places.byApp[app] {
 		if c.bookings.byInstance[instance] == nil {
-			all = append(all, Placed{one.version, one.index, instance, one.node, one.ended.Round(0).UTC()})
+			all = append(all, Placed{one.version, one.index, instance, one.node, one.footprint, one.ended.Round(0).UTC()})
 		}
 	}
 	slices.SortFunc(all, func(x, y Placed) int { return cmp.Compare(x.Instance, y.Instance) })
@@ -170,13 +173,13 @@ func (c durable) placedOf(app string) (all []Placed) {
 // restorePlaces adds the copies that earlier placers put on nodes.
 func (c durable) restorePlaces(now time.Time, a Assignments) {
 	for _, one := range a.Placed {
-		c.places.add(now, slot{a.App, one.Version, one.Index}, one.Instance, one.Node)
+		c.places.add(now, slot{a.App, one.Version, one.Index}, one.Instance, one.Node, one.Footprint)
 		if !one.Ended.IsZero() {
 			c.places.byInstance[one.Instance].ended = earlier(one.Ended, now)
 		}
 	}
 	for _, b := range a.Bookings {
-		c.places.add(now, slot{a.App, b.Version, b.Index}, b.Instance, b.Node)
+		c.places.add(now, slot{a.App, b.Version, b.Index}, b.Instance, b.Node, b.Footprint)
 	}
 	c.places.adopting = c.places.adopting && len(a.Placed)+len(a.Bookings) == 0
 }

@@ -86,7 +86,7 @@ func (c *core) tryPlace(now time.Time, w *want, noRoomFor map[needKey]bool) {
 	limiter{c}.retry(n, want)
 	b := &booking{slot: w.slot, instance: c.newInstance(), node: n, footprint: want.footprint, until: c.bookedUntil(now)}
 	c.bookings.add(b)
-	c.places.add(now, w.slot, b.instance, n.facts.ID)
+	c.places.add(now, w.slot, b.instance, n.facts.ID, want.footprint)
 	c.rows.remember(w.slot, n.facts.ID)
 	c.out = append(c.out, c.startOf(b))
 }

@@ -32,6 +32,8 @@ type Instance struct {
 	Stale    bool              `json:"stale,omitempty"`    // a roll replaces it
 	Image    string            `json:"image,omitempty"`    // from which it was made; empty: the provider does not report it
 	Template string            `json:"template,omitempty"` // and the template with its version, such as "web:7"
+	// Current is the template that its group launches now, in the form of Template; empty: unknown. It is not recorded.
+	Current string `json:"-"`
 	// Offers is what the kind of machine has; zero: the provider does not say. A node that reports more is not believed.
 	Offers resource.Vector `json:"offers,omitzero"`
 	// Protected: the provider rejects its termination.

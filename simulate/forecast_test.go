@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -164,6 +165,9 @@ func closedLoop(t *testing.T, load []float64, days int, launch time.Duration, c 
 // TestForecastInClosedLoop compares a setpoint of 0.7 with one of 0.9 and the built-in forecast, in the loop of a pool. It prints
 // the table of docs/guide-forecast.md. SOAK runs 14 days of all series, else the test runs two days of the office load.
 func TestForecastInClosedLoop(t *testing.T) {
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	soak := os.Getenv("SOAK") != ""
 	days, worlds := 2, map[string][]float64{"office": office(43)}
 	names, launches := []string{"office"}, []time.Duration{5 * time.Minute}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
@@ -76,6 +77,9 @@ func joinedAtTheEnd(t *testing.T, s simulate.Scenario, balanced bool) (joined fl
 // The cheapest market gets the growth, and the bill is smaller than that of a balanced pool. A market with interruptions gets less of it.
 func TestCheapestCostsLess(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	cost := func(distribution string, interruptions float64) (simulate.Result, float64) {
 		spot, base := machine("spot", 2), machine("base", 2)
 		spot.Market.Spot, spot.Interruptions = true, interruptions

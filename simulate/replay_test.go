@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
@@ -106,6 +107,9 @@ func TestReplayOfAnEventfulHour(t *testing.T) {
 // So is one that distributes by cost: the record has what the groups cost.
 func TestReplayByCost(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	s := eventful(t, 360)
 	s.Pool.Policy.Distribution, s.Pool.Policy.MaxShare, s.Pool.Policy.InterruptedWork, s.Prices = api.DistributeCheapest, 0.8, time.Hour, &price.Prices{}
 	for i, g := range s.Groups {
@@ -131,6 +135,9 @@ func TestReplayByCost(t *testing.T) {
 // The replay of random worlds is nearly that of the record.
 func TestReplayOfRandomWorlds(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	from, to := worlds(t, 4, 20)
 	all, same := 0, 0
 	for seed := from; seed < to; seed++ {
@@ -287,6 +294,9 @@ func TestRecordingOfAGroupWithoutMachines(t *testing.T) {
 // Another policy meets the recorded luck: a lower setpoint costs more, and the same one costs the same.
 func TestJudgeAnotherPolicy(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	r := recorded(t, eventful(t, 180), nil)
 	other := eventful(t, 1).Pool
 	cost := func(setpoint float64) (before, after simulate.Result) {

@@ -48,23 +48,12 @@ func (c *configured) follow(now time.Time, parts map[string]string, grace time.D
 	if len(c.Left) == 0 {
 		c.Base = digest(before)
 	}
-	var change api.ConfigurationChange
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		is, there := parts[name]
-		switch {
-		case !there:
-			change.Left = append(change.Left, name)
-		case is != before[name]:
-			change.Changed = append(change.Changed, api.Change{What: name, From: before[name], To: is})
-		default:
-			continue
-		}
-		c.leave(now, name, before[name], there, longer)
+	change := api.ConfigurationChangeOf(before, parts)
+	for _, name := range change.Left {
+		c.leave(now, name, before[name], false, longer)
 	}
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		if _, there := before[name]; !there {
-			change.Came = append(change.Came, name)
-		}
+	for _, one := range change.Changed {
+		c.leave(now, one.What, one.From, true, longer)
 	}
 	again := digest(parts) == c.Base
 	maps.DeleteFunc(c.Left, func(name string, l *leftPart) bool { is, there := parts[name]; return again || there && is == l.Was })

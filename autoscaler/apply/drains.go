@@ -130,7 +130,7 @@ func (d *drains) idle(now time.Time, views map[string]drain.NodeSnapshot) bool {
 }
 
 // advance advances every drain as far as possible now.
-func (d *drains) advance(ctx context.Context, now time.Time, views map[string]drain.NodeSnapshot, r *Report) error {
+func (d *drains) advance(ctx context.Context, now time.Time, views map[string]drain.NodeSnapshot, r *Report) ([]drain.Event, error) {
 	events, err := d.machine.Load().Advance(ctx, now, views)
 	if d.drained != nil && len(events) > 0 {
 		d.drained(events)
@@ -149,7 +149,7 @@ func (d *drains) advance(ctx context.Context, now time.Time, views map[string]dr
 		r.problem(err)
 	}
 	r.Drains = d.records()
-	return fatal(err)
+	return events, fatal(err)
 }
 
 // reportSilent reports the nodes that an operator removes and that cannot be drained.

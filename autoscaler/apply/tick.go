@@ -9,6 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -117,5 +118,19 @@ func (w *Writer) advance(ctx context.Context, now time.Time, s *snapshot.Snapsho
 	}
 	ctx, cancel := w.step(ctx)
 	defer cancel()
-	return w.drains.advance(ctx, now, w.poolState(s).nodeSnapshots(w.ports.Scheduler.Facts(w.ports.Now())), r)
+	facts := w.ports.Scheduler.Facts(w.ports.Now())
+	events, err := w.drains.advance(ctx, now, w.poolState(s).nodeSnapshots(facts), r)
+	if gaveUp(events, facts) {
+		w.journal.state = resolve.GaveUp(w.journal.state, now)
+	}
+	return err
+}
+
+// gaveUp reports whether a drain of a scale-in has ended at its deadline with copies that did not move. Batch tasks do not count: they
+// end by themselves.
+func gaveUp(events []drain.Event, facts []api.NodeFacts) bool {
+	busy := func(node string) bool {
+		return slices.ContainsFunc(facts, func(f api.NodeFacts) bool { return f.ID == node && f.Tasks > f.BatchTasks })
+	}
+	return slices.ContainsFunc(events, func(e drain.Event) bool { return e.Late && e.Reason == api.DrainScaleIn && busy(e.Node) })
 }

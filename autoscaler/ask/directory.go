@@ -39,6 +39,7 @@ type Endpoint struct {
 	Version  string // of the release that runs; empty if it is not a release
 	Columnar bool   // the process offered the columnar body
 	Down     string // why no process listens there; empty: one listens
+	Yanked   string // why the release was withdrawn; empty: it was not
 	// Request is the content of requests to this process; nil: as in the Config.
 	Request *RequestSpec
 }

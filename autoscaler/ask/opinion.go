@@ -17,7 +17,7 @@ import (
 func failed(s Signal, at Endpoint, why string, now time.Time) api.Opinion {
 	return api.Opinion{
 		Signal: s.Namespace + "/" + s.Name, Version: cmp.Or(at.Version, s.Version), // the running version, otherwise the pinned one
-		Verdict: api.VerdictFailed, Why: why, At: now,
+		Verdict: api.VerdictFailed, Why: why, At: now, Yanked: at.Yanked,
 	}
 }
 

@@ -40,9 +40,14 @@ func Decide(in api.DecisionInput) Decision {
 		d.apply(api.Step{Rule: api.RuleInput, Before: t, After: whole, Why: why})
 		return d
 	}
-	d.apply(target(in, requested))
+	step, scarce := target(in, requested)
+	d.apply(step)
 	if hasAdvisors(apps) {
-		d.apply(advisors(d.Target, target(in, advised), apps))
+		step, more := target(in, advised)
+		if step.After > d.Target {
+			scarce = more
+		}
+		d.apply(advisors(d.Target, step, apps))
 	}
 	d.apply(keepWhileUnknown(t, d.Target, s.UnknownNeed, now, in.Policy.UnknownNeedMax))
 	if in.Places != nil {
@@ -56,6 +61,9 @@ func Decide(in api.DecisionInput) Decision {
 	d.apply(offset(in, s, whole, base))
 	d.apply(limit(in, s, whole, d.Target))
 	d.State.Offset = survived(in, s, base, d.Target)
+	if in.Pinned == nil && d.Target <= base {
+		d.Scarce = scarce
+	}
 	return d
 }
 

@@ -10,14 +10,14 @@ import (
 )
 
 // target turns the request into a target capacity, by Clusterman's formulas; the order of
-// evaluation decides the last bit. All numbers of in are finite.
-func target(in api.DecisionInput, c combined) api.Step {
+// evaluation decides the last bit. All numbers of in are finite. scarce is as of a Decision.
+func target(in api.DecisionInput, c combined) (step api.Step, scarce *resource.Kind) {
 	t := in.Capacity.Target
 	counted := slices.DeleteFunc(named(c.request), func(k resource.Kind) bool {
 		return slices.Contains(in.Policy.Excluded, k)
 	})
-	keep := func(why string) api.Step {
-		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + ": kept"}
+	keep := func(why string) (api.Step, *resource.Kind) {
+		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + ": kept"}, nil
 	}
 	switch {
 	case c.request.IsEmpty():
@@ -25,9 +25,9 @@ func target(in api.DecisionInput, c combined) api.Step {
 	case len(counted) == 0:
 		return keep("all requested resources are excluded (" + list(kindNames(named(c.request))) + ")")
 	case !positive(c.request, named(c.request)):
-		return nothing(t, c, counted)
+		return nothing(t, c, counted), nil
 	case t <= 0:
-		return fromZero(in, c, counted)
+		return fromZero(in, c, counted), nil
 	case in.Capacity.Joined <= 0:
 		return keep("no machine of the pool has joined yet")
 	}
@@ -75,28 +75,39 @@ func fromZero(in api.DecisionInput, c combined, counted []resource.Kind) api.Ste
 
 // fromUsage sizes a pool by the resource that would be used most: N = F * (u / setpoint). A
 // requested resource that the pool does not have is unknown: it holds the target, and others may
-// raise it.
-func fromUsage(in api.DecisionInput, c combined, counted []resource.Kind) api.Step {
+// raise it. If some groups have little of a resource, the others grow for it: N = F * (1 + e * (u / setpoint - 1)), where e is what a
+// unit of weight has of it over what it has in these others. Then N is no lower than the target.
+func fromUsage(in api.DecisionInput, c combined, counted []resource.Kind) (api.Step, *resource.Kind) {
 	t, policy := in.Capacity.Target, in.Policy
-	usage, largest := math.Inf(-1), resource.Kind(0)
+	usage, largest, most, others := math.Inf(-1), resource.Kind(0), math.Inf(-1), 0.0
 	var unknown []resource.Kind
 	for _, k := range counted {
 		requested, _ := c.request.Get(k)
 		total := in.Capacity.Totals[k]
-		switch offered := finite(total) && total > 0; {
-		case offered && requested/total > usage:
-			usage, largest = requested/total, k
-		case !offered && requested > 0:
+		offered := finite(total) && total > 0
+		if !offered && requested > 0 {
 			unknown = append(unknown, k)
-		case !offered && usage < 0:
-			usage, largest = 0, k
+			continue
+		}
+		u := 0.0
+		if offered {
+			u = requested / total
+		}
+		n := bounded(in.Capacity.Joined * (u / policy.Setpoint))
+		if isScarce(in, k, u) {
+			n = bounded(in.Capacity.Joined * (1 + in.Even[k]*(u/policy.Setpoint-1)))
+		} else {
+			others = max(others, n)
+		}
+		if n > most {
+			usage, largest, most = u, k, n
 		}
 	}
 	var missing string
 	if unknown != nil {
 		missing = fmt.Sprintf("the pool has no %s, which %s requested", list(kindNames(unknown)), c.appNames())
 		if math.IsInf(usage, -1) {
-			return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: missing + ": unknown, kept"}
+			return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: missing + ": unknown, kept"}, nil
 		}
 	}
 	n := bounded(in.Capacity.Joined * (usage / policy.Setpoint))
@@ -104,9 +115,24 @@ func fromUsage(in api.DecisionInput, c combined, counted []resource.Kind) api.St
 	why := fmt.Sprintf("%s: %s of %s needed (%s), at %s that is %s", c.appNames(),
 		num(requested), amount(largest, in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
 	if unknown != nil && n < t {
-		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + "; but " + missing + ": kept"}
+		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + "; but " + missing + ": kept"}, nil
 	}
-	return margin(t, n, policy, why)
+	step := margin(t, n, policy, why)
+	if !isScarce(in, largest, usage) || step.After <= t {
+		return step, nil
+	}
+	step.After = max(t, most)
+	step.Why += fmt.Sprintf(", or %s if only the groups with the most %s grow", num(step.After), largest)
+	if others > t {
+		return step, nil
+	}
+	return step, &largest
+}
+
+// isScarce reports whether the usage of a kind is above the setpoint, and some groups have little of it.
+func isScarce(in api.DecisionInput, k resource.Kind, usage float64) bool {
+	even := in.Even[k]
+	return in.Places != nil && even > 0 && even < 1-resource.Slack && usage > in.Policy.Setpoint
 }
 
 // margin keeps the target if the change is too small.

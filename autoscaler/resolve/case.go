@@ -42,7 +42,7 @@ func Resolve(c api.Case) Outcome {
 	in := c.Input
 	in.State = c.State.DecisionState
 	if c.Places != nil {
-		in.Places, in.Staying = &c.Places.Places, stayingWeight(c)
+		in.Places, in.Staying, in.Even = &c.Places.Places, stayingWeight(c), evenness(c)
 	}
 	o := Outcome{Decision: decide.Decide(in)}
 	groups, has := takenBack(c, &o)
@@ -213,13 +213,13 @@ func chooseNodes(c api.Case, o *Outcome) {
 	maps.DeleteFunc(targets, func(group string, _ int) bool { return keepsNodes(c, group) })
 	weight, tasks := decide.Spent(o.Decision.State, c.Input.Policy)
 	o.PruneInput = plan.PruneInput{
-		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
+		Nodes: c.Nodes, Targets: targets, Most: mostTargets(c), Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
 		Spent: plan.Spent{Weight: weight, Tasks: tasks}, Disruption: c.Disruption,
 		OnlyStale: o.Decision.NoScaleIn != "" || c.Closed[api.WorkScaleIn] != "",
 		Surge:     SurgeLeft(c, o.Surge, nil), Places: prunePlaces(c, o.Decision),
 	}
 	if c.Rotation != nil {
-		o.PruneInput.Rolls = c.Rotation.End
+		o.PruneInput.Rolls, o.PruneInput.OldFirst = c.Rotation.End, true
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
 		chooseOrphans(c, o)
@@ -227,6 +227,22 @@ func chooseNodes(c api.Case, o *Outcome) {
 	if c.Refuse == "" {
 		o.Pruned = plan.Prune(o.PruneInput)
 	}
+}
+
+// mostTargets returns the largest possible share of each group that has more weight.
+func mostTargets(c api.Case) map[string]int {
+	var out map[string]int
+	for _, g := range c.Groups {
+		most := max(g.Target, g.Max)
+		if has, known := c.Has[g.ID]; !known || has-c.State.Groups[g.ID].Surge <= most {
+			continue
+		}
+		if out == nil {
+			out = map[string]int{}
+		}
+		out[g.ID] = most
+	}
+	return out
 }
 
 // chooseOrphans chooses the orphans, and takes them out of the prune's input.

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -155,6 +156,11 @@ func (a anyCase) draw(t *rapid.T) api.Case {
 	}
 	if rapid.Bool().Draw(t, "answered") {
 		c.Places = a.places(t)
+		if rapid.Bool().Draw(t, "undone") {
+			one := scaleInOf(c, decide.Decision{Target: a.number(t, "undone target")})
+			one.Undone = noon
+			c.State.ScaleIns = &api.ScaleIns{Held: heldOf(c.Places), Last: &one, Undone: []api.ScaleIn{one}}
+		}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "is busy") == 0 {
 		c.Busy = map[string]string{"a": "refresh"}
@@ -176,7 +182,7 @@ func (a anyCase) places(t *rapid.T) *api.CasePlaces {
 			Nodes: 5, Waiting: rapid.IntRange(0, 2).Draw(t, "waiting"), Leave: ids.Draw(t, "leave"), Back: []string{"l1"},
 			Coming: a.needs(t, "coming"), New: a.needs(t, "new"), Probe: a.needs(t, "probe"),
 		},
-		Offered: resource.Vector{a.number(t, "offered")}, PerWeight: map[string]resource.Vector{"a": {a.number(t, "per weight")}},
+		Offered: resource.Vector{a.number(t, "offered")}, PerWeight: map[string]resource.Vector{"a": {a.number(t, "per weight")}, "b": {1, 1}},
 	}
 	if rapid.Bool().Draw(t, "never") {
 		p.Never, p.NeverCopies = []api.PlacesApp{{App: "large", Copies: 1, Why: "why"}}, 1
@@ -255,6 +261,9 @@ func wantProved(t interface{ Errorf(string, ...any) }, c api.Case, o Outcome) {
 		n := c.Nodes[slices.IndexFunc(c.Nodes, func(n api.Candidate) bool { return n.ID == one.ID })]
 		if !slices.Contains(c.Places.Leave, n.ID) && n.Node.Joined() && !n.Draining {
 			t.Errorf("%s is let go, and its copies have no other place", n.ID)
+		}
+		if one.ByProof() && slices.Contains(o.Pruned.Choices, one) && !repeated(c, o.Decision).Undone.IsZero() {
+			t.Errorf("%s is let go, as in a scale-in that was undone", n.ID)
 		}
 	}
 }

@@ -52,6 +52,21 @@ func spread(c api.Case, groups []api.GroupTarget, target float64) (api.Distribut
 	return plan.Distribute(groups, target)
 }
 
+// spreadScarce distributes the target of a decision. What it is raised for one kind of resource goes to the groups that are rich in it.
+// If these have no room, those that have little of it grow too.
+func spreadScarce(c api.Case, d decide.Decision, groups []api.GroupTarget) (out api.Distribution, err error) {
+	if c.Places == nil || d.Scarce == nil {
+		return spread(c, groups, d.Target)
+	}
+	for _, poor := range []bool{false, true} {
+		out, err = spread(c, onlyRich(*d.Scarce, groups, c.Places.PerWeight, poor), d.Target)
+		if err != nil || out.Shortfall <= 0 {
+			break
+		}
+	}
+	return out, err
+}
+
 // kept returns the weight of each group that no prune can remove, for a distribution by cost: the dearest group would otherwise keep
 // the pool from shrinking for as long as its machines cannot go.
 func kept(c api.Case) map[string]float64 {
@@ -108,7 +123,7 @@ func distribute(c api.Case, o Outcome, groups []api.GroupTarget) (api.Distributi
 		bound = api.ShareAtStay
 		raise(raised, goals(c, back), left)
 	}
-	d, err := spread(c, raised, o.Decision.Target)
+	d, err := spreadScarce(c, o.Decision, raised)
 	for i := range d.Shares {
 		s := &d.Shares[i]
 		g := groups[slices.IndexFunc(groups, func(g api.GroupTarget) bool { return g.ID == s.Group })]
@@ -116,8 +131,59 @@ func distribute(c api.Case, o Outcome, groups []api.GroupTarget) (api.Distributi
 		if s.Bound == api.ShareAtMin && s.After > max(0, g.Min) {
 			s.Bound = bound
 		}
+		if s.Bound == api.ShareAtMax && s.After < g.Max {
+			s.Bound = api.ShareWithout
+		}
 	}
 	return d, err
+}
+
+// rich reports whether machines of a group have much of a kind of resource: at least half as much for a unit of weight as those of
+// any other group. Nothing is known about a group without joined nodes, so its machines may have it.
+func rich(offered map[string]resource.Vector, group string, k resource.Kind) bool {
+	most := 0.0
+	for _, of := range offered {
+		most = max(most, of[k])
+	}
+	of, known := offered[group]
+	return !known || of[k] >= most/2
+}
+
+// evenness returns, for each kind of resource, what a unit of the joined weight has of it over what it has in the rich groups.
+func evenness(c api.Case) (even resource.Vector) {
+	offered := c.Places.PerWeight
+	weights := map[string]float64{}
+	for i := range c.Nodes {
+		if n := &c.Nodes[i]; n.Node.Joined() && n.Weight > 0 {
+			weights[n.Group] += min(n.Weight, maxWeight)
+		}
+	}
+	for _, k := range resource.Kinds() {
+		var all, its [2]float64 // weight, and quantity
+		for _, g := range c.Groups {
+			w := weights[g.ID]
+			all[0], all[1] = all[0]+w, all[1]+w*offered[g.ID][k]
+			if rich(offered, g.ID, k) {
+				its[0], its[1] = its[0]+w, its[1]+w*offered[g.ID][k]
+			}
+		}
+		if all[1] > 0 && its[1] > 0 {
+			even[k] = all[1] / all[0] * its[0] / its[1]
+		}
+	}
+	return even
+}
+
+// onlyRich returns the groups so that only those grow that are rich in a scarce kind of resource. If poor is set, those grow too
+// that have little of it.
+func onlyRich(scarce resource.Kind, groups []api.GroupTarget, offered map[string]resource.Vector, poor bool) []api.GroupTarget {
+	groups = slices.Clone(groups)
+	for i := range groups {
+		if g := &groups[i]; !rich(offered, g.ID, scarce) && !(poor && offered[g.ID][scarce] > 0) {
+			g.Max = max(g.Min, min(g.Max, g.Target))
+		}
+	}
+	return groups
 }
 
 // goal is the target of a group with the machines that copies need.
@@ -202,6 +268,9 @@ func prunePlaces(c api.Case, d decide.Decision) *plan.PrunePlaces {
 		return nil
 	}
 	p := &plan.PrunePlaces{Proved: set(c.Places.Leave), Offered: c.Places.Offered, PerWeight: c.Places.PerWeight, Sizes: c.Places.Sizes, Needed: needed(c, d)}
+	if again := repeated(c, d); !again.Undone.IsZero() {
+		p.Undone, p.UndoneBusy = again.Undone, again.Busy
+	}
 	for i := range c.Nodes {
 		if n := &c.Nodes[i]; n.Draining && !n.CordonedByOther && (c.Places.Waiting == 0 || n.Tasks <= n.BatchTasks) {
 			p.Proved[n.ID] = true

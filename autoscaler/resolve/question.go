@@ -91,13 +91,13 @@ func kindsOf(c api.Case, machines map[string]api.Machine) []api.PlacesKind {
 				k.Why = "is at its maximum"
 			}
 		}
-		k.Cost, k.Late = costs.of(k)
 		if has, known := c.Has[g.ID]; short && known {
 			ordered = min(ordered, has) // the rest of the target does not come
 		}
 		k.Coming = machinesIn(float64(ordered)-there[g.ID], k.Weight)
 		kinds = append(kinds, k)
 	}
+	costs.set(kinds)
 	return kinds
 }
 
@@ -127,7 +127,7 @@ type kindCosts struct {
 	markets map[string]api.GroupMarket
 	share   float64
 	target  float64            // of the pool
-	held    map[string]float64 // target by market
+	held    map[string]float64 // target by market, and what its kinds may add to it
 }
 
 func kindCostsOf(c api.Case) kindCosts {
@@ -145,6 +145,20 @@ func kindCostsOf(c api.Case) kindCosts {
 		}
 	}
 	return k
+}
+
+// set sets the costs of the kinds, the cheapest first: the kinds of one market share what the market may have.
+func (k kindCosts) set(kinds []api.PlacesKind) {
+	order := make([]*api.PlacesKind, len(kinds))
+	for i := range kinds {
+		order[i] = &kinds[i]
+	}
+	slices.SortStableFunc(order, func(a, b *api.PlacesKind) int { return cmp.Compare(k.costs[a.Group], k.costs[b.Group]) })
+	for _, kind := range order {
+		kind.Cost, kind.Late = k.of(*kind)
+		// As in of, a weight of the market that is added also raises the target.
+		k.held[k.markets[kind.Group].Market] += (1 - k.share) * float64(kind.Room-kind.Late) * kind.Weight
+	}
 }
 
 // of returns the cost of a kind, and how many of its machines come after those of all other kinds. These would be more than a trial

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -74,5 +75,23 @@ func TestQuestionByCost(t *testing.T) {
 				t.Errorf("share %v, group %s: %d of %d machines are not late, want %d", test.share, k.Group, got, k.Room, test.want[i])
 			}
 		}
+	}
+}
+
+// The kinds of one market share what the market may have: together they bring it to its share, the cheapest first.
+func TestQuestionSharesAMarket(t *testing.T) {
+	c := api.Case{
+		Groups: []api.GroupTarget{{ID: "a", Target: 6, Max: 12}, {ID: "b", Target: 4, Max: 20}, {ID: "c", Target: 0, Max: 7}},
+		Markets: []api.GroupMarket{
+			{Group: "a", Market: "x", Cost: new(0.2)}, {Group: "b", Market: "y", Cost: new(0.3)}, {Group: "c", Market: "x", Cost: new(0.1)},
+		},
+	}
+	c.Input.Policy.Distribution, c.Input.Policy.MaxShare = api.DistributeCheapest, 0.8
+	var early []int
+	for _, k := range Question(c, nil, nil, nil).Kinds {
+		early = append(early, k.Room-k.Late)
+	}
+	if want := []int{3, 16, 7}; !slices.Equal(early, want) { // 16 of 20 in market x
+		t.Errorf("%d machines are not late, want %d", early, want)
 	}
 }

@@ -65,6 +65,7 @@ func Conclude(c api.Case, o Outcome, d Done) api.PoolState {
 		s.Groups[group] = of
 	}
 	s.Rotation = afterRotation(c, s, d)
+	s.ScaleIns = afterScaleIns(c, o, d)
 	s.DecisionState = afterChanges(c, s.DecisionState, d, max(0, after-before))
 	return s
 }

@@ -26,8 +26,10 @@ func surgeOf(c api.Case, s api.DecisionState, d api.Distribution, targets map[st
 	}
 	var surge map[string]int
 	for _, g := range groupsToRoll(c, held) {
-		one := staleMachine(c, g.ID)
-		more := min(c.Rotation.Rolls[g.ID]-c.State.Groups[g.ID].Surge, g.Max-max(g.Target, shares[g.ID]), room)
+		one, ordered := staleMachine(c, g.ID), c.State.Groups[g.ID].Surge
+		// After a kill the group may have more than its account holds: these machines replace others, so no more are ordered for those.
+		ordered = max(ordered, ordered+g.Target-shares[g.ID], c.Has[g.ID]-shares[g.ID])
+		more := min(c.Rotation.Rolls[g.ID]-ordered, g.Max-max(g.Target, shares[g.ID]), room)
 		if left < maxMachines {
 			more = min(more, left*one)
 		}

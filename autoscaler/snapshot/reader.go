@@ -48,6 +48,7 @@ type Reader struct {
 	// machines is what one machine of a group offers, by the configuration.
 	machines map[string]resource.Vector
 	began    time.Time       // time of the first snapshot
+	first    map[string]bool // instances of the first snapshot that were not pending
 	joined   map[string]bool // instances whose node has joined
 	sorted   []string        // the same in order; nil: to be made
 	// reported are the instances whose node has reported to this Reader.
@@ -132,7 +133,9 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 		joined = maps.Clone(joined)
 		maps.Copy(joined, unseen)
 	}
-	s.joinInstances(r.ports.Scheduler.Facts(now), nil, func(id string) bool { return s.Starting || joined[id] })
+	// An instance that appeared after the first snapshot had not joined before the process began.
+	mayHave := func(id string) bool { return s.Starting && (r.began.IsZero() || r.first[id]) }
+	s.joinInstances(r.ports.Scheduler.Facts(now), nil, func(id string) bool { return joined[id] || mayHave(id) })
 	s.setJoined(joined, r.reported, released, r.bought)
 	s.Lost += r.gone
 	for market, n := range r.interrupted {
@@ -220,7 +223,7 @@ func (r *Reader) unreadable(now time.Time, id string, targets map[string]int, ca
 	return last, known
 }
 
-// startTime is how long after its start a Reader counts a node without a report as silent. Its
+// startTime is how long after its start a Reader counts a node of its first snapshot without a report as silent. Its
 // tasks may have been reported to the process before.
 const startTime = 30 * time.Second
 
@@ -232,7 +235,7 @@ func (r *Reader) starting(now time.Time) bool {
 // Adopt makes s the snapshot that the next one is compared with.
 func (r *Reader) Adopt(s *Snapshot) {
 	if r.began.IsZero() {
-		r.began = s.At
+		r.began, r.first = s.At, s.joinedInstances()
 	}
 	r.joined, r.sorted = s.joined, nil
 	r.reported, r.gone, r.unknown, r.missing = s.reported, s.Lost, r.unknown && s.NoData(), s.Missing

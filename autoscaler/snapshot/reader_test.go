@@ -139,6 +139,7 @@ func TestReader(t *testing.T) {
 		{"nothing was saved", nil, []step{{0, "X y", "", false, "[y] [] 1 0"}, {time.Minute, "X y", "", false, "[y] [] 1 0"}}},
 		{"silent and orphan", []string{"x"}, []step{{0, "x y", "", false, "[x y] [] 0 0"}, {time.Minute, "x y", "", false, "[x] [y] 0 0"}}},
 		{"not long since the start", []string{}, []step{{0, "x", "", false, "[x] [] 0 0"}, {20 * time.Second, "x", "", false, "[x] [] 0 0"}, {20 * time.Second, "x", "", false, "[] [x] 0 0"}}},
+		{"appears after the start", []string{}, []step{{0, "X y", "", false, "[y] [] 1 0"}, {time.Second, "X y z", "", false, "[y] [z] 1 0"}, {time.Second, "X y Z", "", false, "[y] [] 2 0"}, {time.Second, "X y z", "", false, "[y z] [] 1 0"}}},
 		{"lost until it is settled", []string{"x", "y"}, []step{{0, "Y", "", false, "[] [] 1 1"}, {0, "Y", "", true, "[] [] 1 1"}, {0, "Y", "", true, "[] [] 1 0"}}},
 		{"released", []string{"x", "y"}, []step{{0, "Y", "x", false, "[] [] 1 0"}}},
 	}

@@ -48,7 +48,7 @@ func TestEmptyListHasNoResources(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	storedApps(t, data, nil)
-	for form, want := range map[string]string{"table": "No resources found\n", "json": "[]\n", "yaml": "[]\n", "name": ""} {
+	for form, want := range map[string]string{"table": "No applications yet. Add one: weir app set NAME --instances 1 --command ...\n", "json": "[]\n", "yaml": "[]\n", "name": ""} {
 		if r := inData(data)("app", "list", "--output", form); r.code != 0 || r.stdout != want {
 			t.Errorf("weir app list --output %s: %+v, want %q", form, r, want)
 		}

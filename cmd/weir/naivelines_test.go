@@ -45,6 +45,7 @@ func naiveVerbs() []wrongInput {
 		answer("scale web 5", "scale", "app scale NAME INSTANCES: "),
 		answer("scale web 5", "scale", "pool target [POOL] [WEIGHT|min|max]: "),
 		answer("top", "top", "status --watch: "),
+		answer("group retry blue", "group", "pool groups [POOL]: "),
 		answer("top nodes", "top", "node list --watch: "),
 		answer("rm web", "rm", "app delete NAME: "),
 		answer("remove web", "remove", "app delete NAME: "),

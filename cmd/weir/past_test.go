@@ -64,6 +64,7 @@ func TestEventsFoldCrashes(t *testing.T) {
 	run := inData(data)
 	for flags, want := range map[string][2]string{
 		"": {"1", "harmonizer flapping: api crashed 6 times in "}, "--kind health": {"0", ""},
+		"--app api": {"1", "api crashed 6 times in "}, "--app api --all": {"6", "flapping api/1"}, "--app web": {"0", ""}, "--node i-1": {"0", ""},
 		"--all": {"6", "harmonizer flapping: flapping api/1 (crashed): exit status 3\n"}, "--output json": {"6", `"event":"flapping"`}, "--output yaml": {"6", "event: flapping\n"},
 	} {
 		r := run(append([]string{"events", "web", "--since", "1h"}, strings.Fields(flags)...)...)

@@ -35,6 +35,10 @@ func newStranger(t *testing.T, tree string) stranger {
 	for _, program := range []string{"weir", "weir-local"} {
 		err = errors.Join(err, place(filepath.Join(os.Getenv("WEIR_TEST_BIN"), program), filepath.Join(s.clone, "bin", program)))
 	}
+	machines, errMachines := testprograms.Own(t.Context(), t.TempDir(), "examples/machines")
+	if err = errors.Join(err, errMachines); err == nil {
+		err = place(machines, filepath.Join(s.clone, "bin", "machines"))
+	}
 	for _, folder := range []string{"resource", "sigproto", "signals", "proto"} {
 		err = errors.Join(err, os.CopyFS(filepath.Join(s.clone, folder), os.DirFS(filepath.Join(tree, folder))))
 	}

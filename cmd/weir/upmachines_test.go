@@ -51,8 +51,7 @@ func TestPoolOfAServer(t *testing.T) {
 	if err := daemon.WriteFile(file, []byte(strings.Replace(machinesPool, "SOCKET", socket, 1))); err != nil {
 		t.Fatal(err)
 	}
-	// A machine that runs without a node in the first 30 s of an autoscaler counts as silent, and another one is ordered.
-	server := background(t, program, "--listen", "unix://"+socket, "--group", "blue:1:8", "--boot", "5s")
+	server := background(t, program, "--listen", "unix://"+socket, "--group", "blue:1:8", "--boot", "0s")
 	u := startUp(t, t.TempDir(), "--pool-file", file)
 	agent := func(id string) {
 		background(t, weirOf(t), "agent", "--data", u.data, "--cluster", "local", "--pool", "default", "--group", "blue", "--id", id,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -67,21 +68,31 @@ func least(n float64) func(api.PoolStatus) error {
 }
 
 // A pool follows an expression of a real Prometheus. While Prometheus is away the need is unknown: the pool says so and
-// does not shrink, though the load has ended. When Prometheus is back, the pool goes on.
+// does not shrink, though the load has ended. When Prometheus is back, the pool goes on. The ticks are written to the same Prometheus.
 func TestPoolFollowsPrometheus(t *testing.T) {
 	t.Parallel()
 	load := &traffic{since: time.Now()}
 	exporter := httptest.NewServer(load)
 	t.Cleanup(exporter.Close)
 	prometheus := promtest.Scrape(t, exporter.URL, 500*time.Millisecond)
-	file := filepath.Join(t.TempDir(), "pool.yaml")
-	if err := daemon.WriteFile(file, []byte(prometheusPool)); err != nil {
+	dir := t.TempDir()
+	file, blocks := filepath.Join(dir, "pool.yaml"), filepath.Join(dir, "blocks.yaml")
+	telemetry := fmt.Sprintf("sources: {prometheus: {prometheus: {url: %q}}}\ntelemetry: {remote_write: {url: %q}}\n", prometheus.URL, prometheus.URL+"/api/v1/write")
+	if err := errors.Join(daemon.WriteFile(file, []byte(prometheusPool)), daemon.WriteFile(blocks, []byte(telemetry))); err != nil {
 		t.Fatal(err)
 	}
+	written := func(target float64) error {
+		values := prometheus.Points(`weir_autoscaler_groups_capacity{cluster="local",pool="default"}[1m]`, time.Now())
+		if len(values) == 0 || values[len(values)-1] != fmt.Sprint(target) {
+			return fmt.Errorf("the targets in Prometheus are %v, want %v at last", values, target)
+		}
+		return nil
+	}
 	load.set(180)
-	u := startUp(t, t.TempDir(), "--pool-file", file, "--prometheus", prometheus.URL)
+	u := startUp(t, t.TempDir(), "--pool-file", file, "--sources", blocks)
 	// A late scrape makes a rate look higher, so the pool may have more.
 	u.pool(t, "five machines or more for 180 requests in a second", least(5))
+	u.pool(t, "the target in Prometheus", func(s api.PoolStatus) error { return written(s.LastTick.Snapshot.Target) })
 
 	prometheus.Kill()
 	load.set(10)
@@ -89,6 +100,7 @@ func TestPoolFollowsPrometheus(t *testing.T) {
 
 	prometheus.Restart()
 	u.pool(t, "one machine for 10 requests in a second", sized(1))
+	u.pool(t, "the target in Prometheus again", func(api.PoolStatus) error { return written(1) })
 }
 
 // heldWithout requires that the need of the app is unknown because of a source, and that the pool keeps n machines for 20 ticks.

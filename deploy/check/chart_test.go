@@ -10,40 +10,34 @@ import (
 
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	admission "k8s.io/api/admissionregistration/v1"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
+	rbac "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
-var chartFolder = filepath.Join("..", "helm", "weirkeeper")
+var (
+	chartFolder     = filepath.Join("..", "helm", "weirkeeper")
+	kubernetesChart = filepath.Join("..", "helm", "weir-kubernetes")
+)
 
 type values = map[string]any
 
-// render returns the objects of the chart, by KIND/NAME. Each has only keys that Kubernetes has.
-func render(t *testing.T, v values) map[string]runtime.Object {
+// render returns the objects of a chart, by KIND/NAME. Each has only keys that Kubernetes has.
+func render(t *testing.T, folder string, v values) map[string]runtime.Object {
 	t.Helper()
-	c, err := loader.LoadDir(chartFolder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := chartutil.ToRenderValues(c, v, chartutil.ReleaseOptions{Name: "w", Namespace: "weir"}, chartutil.DefaultCapabilities)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := engine.Render(c, all)
+	texts, err := Render(folder, "w", "weir", v)
 	if err != nil {
 		t.Fatal(err)
 	}
 	objects := map[string]runtime.Object{}
-	for name, text := range files {
-		if strings.HasSuffix(name, ".yaml") {
-			maps.Copy(objects, parse(t, text))
-		}
+	for _, text := range texts {
+		maps.Copy(objects, parse(t, text))
 	}
 	return objects
 }
@@ -64,6 +58,8 @@ func parse(t *testing.T, text string) map[string]runtime.Object {
 		}
 		object := map[string]runtime.Object{
 			"Deployment": &apps.Deployment{}, "ConfigMap": &core.ConfigMap{}, "ServiceAccount": &core.ServiceAccount{}, "Service": &core.Service{}, "PodDisruptionBudget": &policy.PodDisruptionBudget{},
+			"ClusterRole": &rbac.ClusterRole{}, "ClusterRoleBinding": &rbac.ClusterRoleBinding{},
+			"ValidatingAdmissionPolicy": &admission.ValidatingAdmissionPolicy{}, "ValidatingAdmissionPolicyBinding": &admission.ValidatingAdmissionPolicyBinding{},
 		}[head.Kind]
 		if object == nil {
 			t.Fatalf("kind %q is not expected:\n%s", head.Kind, part)
@@ -77,6 +73,11 @@ func parse(t *testing.T, text string) map[string]runtime.Object {
 }
 
 func TestChartPassesHelmsLinter(t *testing.T) {
+	for _, m := range lint.All(kubernetesChart, nil, "weir", true).Messages {
+		if m.Severity > support.InfoSev {
+			t.Errorf("weir-kubernetes: %v", m)
+		}
+	}
 	for name, v := range map[string]values{"defaults": nil, "all": {"placer": values{"enabled": true}, "auth": values{"enabled": true}, "notify": values{"enabled": true}, "web": values{"enabled": true}}} {
 		for _, m := range lint.All(chartFolder, v, "weir", true).Messages {
 			if m.Severity > support.InfoSev {
@@ -87,7 +88,7 @@ func TestChartPassesHelmsLinter(t *testing.T) {
 }
 
 func TestChart(t *testing.T) {
-	objects := render(t, values{
+	objects := render(t, chartFolder, values{
 		"pools":  values{"batch": values{"secret": "s", "config": values{"min": 1}, "args": []any{"--dry-run"}}},
 		"placer": values{"enabled": true, "args": []any{"--log-level", "debug"}}, "auth": values{"enabled": true}, "notify": values{"enabled": true}, "web": values{"enabled": true}, "harmonizer": values{"replicas": 3}, "image": values{"tag": "1.2.3"},
 	})
@@ -95,7 +96,7 @@ func TestChart(t *testing.T) {
 	for _, name := range slices.Sorted(maps.Keys(objects)) {
 		if d, ok := objects[name].(*apps.Deployment); ok {
 			names = append(names, d.Name)
-			hardened(t, d)
+			hardened(t, d, false)
 		}
 	}
 	if want := []string{"w-auth", "w-harmonizer", "w-notify", "w-placer", "w-pool-batch", "w-pool-default", "w-web"}; !slices.Equal(names, want) {
@@ -171,14 +172,15 @@ func webIsReached(t *testing.T, objects map[string]runtime.Object) {
 	}
 }
 
-// hardened requires that a daemon runs without rights, is probed, and that each mount has its volume.
-func hardened(t *testing.T, d *apps.Deployment) {
+// hardened requires that a daemon runs without rights of the system, is probed, and that each mount has its volume. token: it has
+// the token of its service account.
+func hardened(t *testing.T, d *apps.Deployment, token bool) {
 	t.Helper()
 	pod := d.Spec.Template.Spec
 	c := pod.Containers[0]
 	s, p := c.SecurityContext, pod.SecurityContext
-	if p == nil || p.RunAsNonRoot == nil || !*p.RunAsNonRoot || p.SeccompProfile == nil || *pod.AutomountServiceAccountToken {
-		t.Errorf("%s: the pod's security context %+v, want no root, a seccomp profile and no token", d.Name, p)
+	if p == nil || p.RunAsNonRoot == nil || !*p.RunAsNonRoot || p.SeccompProfile == nil || *pod.AutomountServiceAccountToken != token {
+		t.Errorf("%s: the pod's security context %+v, want no root, a seccomp profile, and a token: %v", d.Name, p, token)
 	}
 	if s == nil || *s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []core.Capability{"ALL"}) {
 		t.Errorf("%s: security context %+v, want no rights", d.Name, s)
@@ -199,7 +201,7 @@ func hardened(t *testing.T, d *apps.Deployment) {
 // A digest of the image is in place of its tag.
 func TestChartRunsTheImageOfADigest(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("0a", 32)
-	objects := render(t, values{"image": values{"tag": "1.2.3", "digest": digest}})
+	objects := render(t, chartFolder, values{"image": values{"tag": "1.2.3", "digest": digest}})
 	if got := objects["Deployment/w-harmonizer"].(*apps.Deployment).Spec.Template.Spec.Containers[0].Image; got != "weir@"+digest {
 		t.Errorf("the harmonizer runs %s, want weir@%s", got, digest)
 	}
@@ -218,6 +220,50 @@ func TestChartRefusesWrongValues(t *testing.T) {
 		"digest": {"image": values{"digest": "sha256:0a"}},
 	} {
 		if _, err := chartutil.ToRenderValues(c, v, chartutil.ReleaseOptions{Name: "w"}, chartutil.DefaultCapabilities); err == nil {
+			t.Errorf("%s: the values %v are accepted", name, v)
+		}
+	}
+}
+
+// weir-kubernetes has the rights of its page, and no others. Its policy names the nodes of all pools.
+func TestKubernetesChart(t *testing.T) {
+	pools := values{"web": values{"default": true}, "gpu": values{"selector": values{"example.com/team": "ml", "gpu": "true"}}}
+	objects := render(t, kubernetesChart, values{"config": values{"pools": pools}, "image": values{"tag": "1.2.3"}})
+	d := objects["Deployment/w"].(*apps.Deployment)
+	hardened(t, d, true)
+	if c := d.Spec.Template.Spec.Containers[0]; c.Image != "weir-kubernetes:1.2.3" || !slices.Equal(c.Args, []string{"--config", "/etc/weir/kubernetes.yaml"}) {
+		t.Errorf("runs %v of %s", c.Args, c.Image)
+	}
+	var rights []string
+	for _, r := range objects["ClusterRole/w"].(*rbac.ClusterRole).Rules {
+		rights = append(rights, fmt.Sprint(r.APIGroups, r.Resources, r.Verbs))
+	}
+	if want := []string{"[] [nodes] [get list watch patch delete]", "[] [pods persistentvolumes] [list watch]", "[] [pods/eviction] [create]", "[policy] [poddisruptionbudgets] [list watch]"}; !slices.Equal(rights, want) {
+		t.Errorf("rights %q, want %q", rights, want)
+	}
+	if s := objects["ClusterRoleBinding/w"].(*rbac.ClusterRoleBinding).Subjects; len(s) != 1 || s[0].Namespace != "weir" || s[0].Name != d.Spec.Template.Spec.ServiceAccountName {
+		t.Errorf("subjects %v", s)
+	}
+	policy := objects["ValidatingAdmissionPolicy/w"].(*admission.ValidatingAdmissionPolicy).Spec
+	const nodes = `(variables.labels[?"weirkeeper.dev/pool"] == optional.of("default")) || (variables.labels[?"example.com/team"] == optional.of("ml") && variables.labels[?"gpu"] == optional.of("true")) || ` +
+		`(variables.labels[?"weirkeeper.dev/pool"] == optional.of("web"))`
+	if policy.Validations[1].Expression != nodes || policy.MatchConditions[0].Expression != `request.userInfo.username == "system:serviceaccount:weir:w"` {
+		t.Errorf("nodes %s of %s", policy.Validations[1].Expression, policy.MatchConditions[0].Expression)
+	}
+	objects = render(t, kubernetesChart, values{"config": values{"delete_ended_nodes": false}, "admissionPolicy": values{"enabled": false}})
+	if verbs := objects["ClusterRole/w"].(*rbac.ClusterRole).Rules[0].Verbs; slices.Contains(verbs, "delete") || objects["ValidatingAdmissionPolicy/w"] != nil {
+		t.Errorf("verbs %v, want no delete and no policy", verbs)
+	}
+}
+
+// The schema of weir-kubernetes refuses values that would limit nothing, or that the program would not accept.
+func TestKubernetesChartRefusesWrongValues(t *testing.T) {
+	for name, v := range map[string]values{
+		"unknown key": {"pools": values{}}, "replicas": {"replicas": 0}, "no secret": {"secret": ""}, "cluster": {"config": values{"cluster": "a.b"}},
+		"selector of all nodes": {"config": values{"pools": values{"web": values{"selector": values{}}}}},
+		"selector":              {"config": values{"pools": values{"web": values{"selector": values{"gpu": true}}}}},
+	} {
+		if _, err := Render(kubernetesChart, "w", "weir", v); err == nil {
 			t.Errorf("%s: the values %v are accepted", name, v)
 		}
 	}

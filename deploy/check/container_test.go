@@ -1,6 +1,3 @@
-// Package check tests files of deploy with the libraries of the programs that read them: the parser of BuildKit, the
-// configuration of goreleaser, and the engine and the linter of Helm. It is a module of its own, because these libraries
-// have many dependencies.
 package check
 
 import (
@@ -18,10 +15,14 @@ import (
 	"github.com/moby/buildkit/frontend/dockerfile/parser"
 )
 
-var containerfile = filepath.Join("..", "container", "Containerfile")
+// containerfiles are the container files by their program.
+func containerfiles() map[string]string {
+	folder := filepath.Join("..", "container")
+	return map[string]string{"weir": filepath.Join(folder, "Containerfile"), "weir-kubernetes": filepath.Join(folder, "Containerfile.kubernetes")}
+}
 
-// lintImage returns the problem with a container file.
-func lintImage(text []byte) (problems []string) {
+// lintImage returns the problem with the container file of a program.
+func lintImage(program string, text []byte) (problems []string) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	tree, err := parser.Parse(bytes.NewReader(text))
 	if err != nil {
@@ -52,10 +53,10 @@ func lintImage(text []byte) (problems []string) {
 	if len(stages) < 2 {
 		return append(problems, "want a stage that builds")
 	}
-	return append(problems, lintLast(stages[len(stages)-1], text)...)
+	return append(problems, lintLast(program, stages[len(stages)-1], text)...)
 }
 
-func lintLast(stage instructions.Stage, text []byte) (problems []string) {
+func lintLast(program string, stage instructions.Stage, text []byte) (problems []string) {
 	user, entry := "", ""
 	for _, c := range stage.Commands {
 		switch c := c.(type) {
@@ -70,8 +71,8 @@ func lintLast(stage instructions.Stage, text []byte) (problems []string) {
 	if !regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(user) {
 		problems = append(problems, fmt.Sprintf("USER %q: want the ids of a user without rights", user))
 	}
-	if entry != "/usr/bin/weir" {
-		problems = append(problems, fmt.Sprintf("ENTRYPOINT %q: want weir without a shell", entry))
+	if entry != "/usr/bin/"+program {
+		problems = append(problems, fmt.Sprintf("ENTRYPOINT %q: want %s without a shell", entry, program))
 	}
 	for _, part := range []string{"GOARCH=$TARGETARCH", "CGO_ENABLED=0", "-trimpath", "-tags=grpcnotrace"} {
 		if !bytes.Contains(text, []byte(part)) {
@@ -82,11 +83,17 @@ func lintLast(stage instructions.Stage, text []byte) (problems []string) {
 }
 
 func TestContainerfile(t *testing.T) {
-	text, err := os.ReadFile(containerfile)
+	for program, path := range containerfiles() {
+		t.Run(program, func(t *testing.T) { checkImage(t, program, path) })
+	}
+}
+
+func checkImage(t *testing.T, program, path string) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range lintImage(text) {
+	for _, p := range lintImage(program, text) {
 		t.Error(p)
 	}
 	mod, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))
@@ -100,23 +107,23 @@ func TestContainerfile(t *testing.T) {
 	for name, change := range map[string][2]string{
 		"root":         {"USER 65532:65532", "USER root"},
 		"no user":      {"USER 65532:65532\n", ""},
-		"shell":        {`ENTRYPOINT ["/usr/bin/weir"]`, "ENTRYPOINT /usr/bin/weir"},
+		"shell":        {`ENTRYPOINT ["/usr/bin/` + program + `"]`, "ENTRYPOINT /usr/bin/" + program},
 		"base":         {"FROM scratch", "FROM debian:12"},
 		"no version":   {"golang:1.26.8-bookworm", "golang"},
 		"one platform": {"--platform=$BUILDPLATFORM ", ""},
 		"architecture": {"GOARCH=$TARGETARCH ", ""},
-		"context":      {"COPY --from=build /out/weir", "COPY bin/weir"},
+		"context":      {"COPY --from=build /out/" + program, "COPY bin/" + program},
 		"ADD":          {"COPY . .", "ADD . ."},
 		"syntax":       {"WORKDIR /src", "WORKDIRR /src"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changed := strings.ReplaceAll(string(text), change[0], change[1])
-			if changed == string(text) || len(lintImage([]byte(changed))) == 0 {
+			if changed == string(text) || len(lintImage(program, []byte(changed))) == 0 {
 				t.Errorf("%q in place of %q is not found", change[1], change[0])
 			}
 		})
 	}
-	if !slices.Equal(lintImage(nil), lintImage(nil)) || len(lintImage(nil)) == 0 {
+	if !slices.Equal(lintImage(program, nil), lintImage(program, nil)) || len(lintImage(program, nil)) == 0 {
 		t.Error("an empty file is not found")
 	}
 }

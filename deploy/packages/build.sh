@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the deb and the rpm package of one architecture (amd64 or arm64): deploy/packages/build.sh ARCH [FOLDER]
-# VERSION is the version of the package, GO the Go command. The packages are in FOLDER, dist by default. With the same
-# commit and Go version they have the same bytes, if SOURCE_DATE_EPOCH is the same.
+# VERSION is the version of the package, GO the Go command, LEVEL the level of the compression from 1 to 9, 9 by default.
+# The packages are in FOLDER, dist by default. With the same commit and Go version they have the same bytes, if
+# SOURCE_DATE_EPOCH is the same.
 set -eu
 arch=${1:?build packages: want an architecture, amd64 or arm64}
 dist=${2:-dist}
@@ -39,6 +40,7 @@ cp deploy/systemd/*.service "$STAGE/units/"
   sums sdk.zip usr/share/weir/sdk.zip
   for unit in units/*; do sums "$unit" "usr/lib/systemd/system/${unit#units/}"; done ) >"$STAGE/sha256sums"
 
+sed "s/gzip:9/gzip:${LEVEL:-9}/" deploy/packages/nfpm.yaml >"$STAGE/nfpm.yaml"
 for kind in deb rpm; do
-  "$go" tool -modfile=go.tools.mod nfpm package --config deploy/packages/nfpm.yaml --packager "$kind" --target "$dist/"
+  "$go" tool -modfile=go.tools.mod nfpm package --config "$STAGE/nfpm.yaml" --packager "$kind" --target "$dist/"
 done

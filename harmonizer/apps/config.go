@@ -73,6 +73,21 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// Live returns the keys of the numbers that a running machine follows: those of crashes, of grace periods and of the disruption limit.
+func Live() []string {
+	return []string{
+		"flapping_death", "flapping_timeout", "min_restart_delay", "max_restart_delay", "delay_time_noise", "giveup_crash_number",
+		"reset_grace", "droplet_gc_grace_period", "disruption_limit", "disruption_limit_floor",
+	}
+}
+
+// follow takes over the numbers of Live. Deadlines that are set already stay.
+func (c *Config) follow(next Config) {
+	c.FlappingDeath, c.FlappingTimeout, c.MinRestartDelay, c.MaxRestartDelay = next.FlappingDeath, next.FlappingTimeout, next.MinRestartDelay, next.MaxRestartDelay
+	c.DelayTimeNoise, c.GiveupCrashNumber, c.ResetGrace = next.DelayTimeNoise, next.GiveupCrashNumber, next.ResetGrace
+	c.DropletGCGracePeriod, c.DisruptionLimit, c.DisruptionFloor = next.DropletGCGracePeriod, next.DisruptionLimit, next.DisruptionFloor
+}
+
 func orDefault[T comparable](field *T, value T) {
 	var zero T
 	if *field == zero {

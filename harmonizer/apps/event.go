@@ -84,10 +84,11 @@ type BusUp struct{}
 // BusDown: no messages are received.
 type BusDown struct{}
 
-// SenderLimited: a node sent more than its share, or too large messages, and lost as many of its messages.
+// SenderLimited: a node, or a writer of metrics, sent more than its share, or too large messages, and lost as many of its messages.
 type SenderLimited struct {
-	Node message.Node
-	Lost uint64
+	Node   message.Node
+	Writer string // then the node has no name
+	Lost   uint64
 }
 
 // Placed is the answer of a pool's placer about copies: which of them it put on the node that lists them, and which not. For
@@ -124,6 +125,12 @@ type Retry struct {
 	Index int // -1: all
 }
 
+// Configured: the file of the harmonizer changed. The rules follow the numbers of Live; the others need a restart.
+type Configured struct {
+	Config Config
+	What   string // what changed, for people
+}
+
 // Tick: time has passed, and all earlier events were passed to the machine.
 type Tick struct{}
 
@@ -151,4 +158,5 @@ func (Follow) event()             {}
 func (NotSent) event()            {}
 func (Release) event()            {}
 func (Retry) event()              {}
+func (Configured) event()         {}
 func (Tick) event()               {}

@@ -144,7 +144,7 @@ func (m *Machine) processEvent(ev Event) {
 	case Placed:
 		m.placed(ev)
 	case SenderLimited:
-		m.senders.note(ev.Node, api.WhySendsTooMuch, ev.Lost, "")
+		m.senders.add(sender{ev.Node, ev.Writer, api.WhySendsTooMuch}, ev.Lost, "")
 	case LoopbackProbe:
 		m.limit.probed = true
 	case Lead:
@@ -164,6 +164,9 @@ func (m *Machine) processEvent(ev Event) {
 		m.limit.release(m.apps.slots)
 	case Retry:
 		m.retry(ev)
+	case Configured:
+		m.cfg.follow(ev.Config)
+		m.journal.addFinding(api.AppFinding{Kind: api.AppFindingConfiguration, Detail: ev.What})
 	case Tick:
 		m.tick()
 	}

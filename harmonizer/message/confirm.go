@@ -23,6 +23,7 @@ const (
 
 	maxConfirmation = 128 << 10 // bytes
 	maxNever        = 512 << 10 // bytes
+	maxLimited      = 1 << 10   // bytes
 )
 
 // ConfirmedSubject returns the subject of the confirmations of a pool's scheduler.
@@ -62,6 +63,38 @@ func StateSubject(cluster, pool string) string {
 // GoneSubject returns the subject on which the autoscaler of a pool reports an api.NodeGone.
 func GoneSubject(cluster string, n Node) string {
 	return names.Subject(cluster, "agent", n.Pool, n.Name, "gone")
+}
+
+// LimitedSubject returns the subject of an api.LimitedSender at an inbox of a pool's daemon; without a pool, at the metrics store.
+func LimitedSubject(cluster, pool string) string {
+	if pool == "" {
+		return names.Subject(cluster, "metrics", "limited")
+	}
+	return names.Subject(cluster, "placer", pool, "limited")
+}
+
+// DecodeLimited decodes an api.LimitedSender from the LimitedSubject of a pool, or of the metrics store. Unknown fields are ignored.
+func DecodeLimited(pool string, data []byte) (api.LimitedSender, error) {
+	if len(data) > maxLimited {
+		return api.LimitedSender{}, fmt.Errorf("decode limited sender: %d bytes, at most %d are allowed", len(data), maxLimited)
+	}
+	var s api.LimitedSender
+	err := json.Unmarshal(data, &s)
+	switch {
+	case err != nil:
+	case pool == "":
+		err = names.CheckToken("writer", s.Writer)
+		_, s.Pool, _ = strings.Cut(s.Writer, "_") // placer_POOL; others have none
+		s.Node = ""
+	case s.Pool != pool || s.Writer != "":
+		err = fmt.Errorf("subject of pool %.80q: the sender is %.80q of pool %.80q", pool, s.Node+s.Writer, s.Pool)
+	default:
+		err = Node{s.Pool, s.Node}.Validate()
+	}
+	if err != nil {
+		return api.LimitedSender{}, fmt.Errorf("decode limited sender: %w", err)
+	}
+	return s, nil
 }
 
 // DecodeState decodes the api.SchedulerState from the subject of a pool. Unknown fields are ignored.

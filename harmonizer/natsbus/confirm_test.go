@@ -2,6 +2,7 @@ package natsbus
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -90,6 +91,29 @@ func TestStateOfAnotherPoolIsRefused(t *testing.T) {
 		{"given twice", `{"pool": "p", "kind": "k", "rows": true, "rows": false, "fresh": true, "period": 1}`, nil},
 	} {
 		got := b.event(&nats.Msg{Subject: message.StateSubject(cluster, "p"), Data: []byte(tt.data)})
+		if !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A daemon of a pool reports loud nodes of its own pool only, and the metrics store reports writers only.
+func TestLimitedSendersOfAnotherPoolAreRefused(t *testing.T) {
+	b := &Bus{cfg: Config{Cluster: cluster}, tally: newTally(logger(t))}
+	for _, tt := range []struct {
+		name, pool, data string
+		want             apps.Event
+	}{
+		{"own", "p", `{"pool": "p", "node": "n", "lost": 3, "later": 1}`, apps.SenderLimited{Node: message.Node{Pool: "p", Name: "n"}, Lost: 3}},
+		{"another pool", "p", `{"pool": "q", "node": "n", "lost": 3}`, nil},
+		{"a writer", "p", `{"pool": "p", "writer": "placer_p", "lost": 3}`, nil},
+		{"no node", "p", `{"pool": "p", "lost": 3}`, nil},
+		{"malformed", "p", `{`, nil},
+		{"too long", "p", `{"pool": "p", "node": "n", "later": "` + strings.Repeat("x", 2000) + `"}`, nil},
+		{"the store", "", `{"writer": "placer_p", "node": "n", "lost": 3}`, apps.SenderLimited{Node: message.Node{Pool: "p"}, Writer: "placer_p", Lost: 3}},
+		{"no writer", "", `{"pool": "p", "node": "n", "lost": 3}`, nil},
+	} {
+		got := b.event(&nats.Msg{Subject: message.LimitedSubject(cluster, tt.pool), Data: []byte(tt.data)})
 		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}

@@ -26,6 +26,9 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 		return b.probeReturned(string(m.Data))
 	case message.SubjectExited:
 		ev, err = b.exit(node, m.Data)
+	case message.LimitedSubject(b.cfg.Cluster, ""):
+		subject = "metrics.limited"
+		ev, err = limited("", m.Data)
 	case message.SubjectUpdated:
 		ev, err = b.updated(m.Data)
 	default:
@@ -36,6 +39,9 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 		case "never":
 			subject = "placer.never"
 			ev, err = never(pool, m.Data)
+		case "limited":
+			subject = "placer.limited"
+			ev, err = limited(pool, m.Data)
 		case "state":
 			subject = "placer.state"
 			ev, err = scheduler(pool, m.Data)
@@ -88,6 +94,16 @@ func never(pool string, data []byte) (apps.Event, error) {
 		return nil, &message.FieldError{Field: "never", Problem: err.Error()}
 	}
 	return apps.Never{NeverPlaced: n}, nil
+}
+
+// limited returns a sender that lost messages at an inbox of a pool's daemon, which reports senders of its own pool only, or of the
+// metrics store.
+func limited(pool string, data []byte) (apps.Event, error) {
+	s, err := message.DecodeLimited(pool, data)
+	if err != nil {
+		return nil, &message.FieldError{Field: "limited", Problem: err.Error()}
+	}
+	return apps.SenderLimited{Node: message.Node{Pool: s.Pool, Name: s.Node}, Writer: s.Writer, Lost: s.Lost}, nil
 }
 
 // scheduler returns the state of a pool's scheduler, which speaks for its own pool only.

@@ -75,7 +75,7 @@ func (b *Bus) eventSubjects() []string {
 	return slices.Concat(b.nodeSubjects(), b.cfg.CloudFoundry.NudgeSubjects(), []string{
 		message.SubjectUpdated, message.SubjectStart, message.SubjectStop,
 		message.LoopbackProbeSubject(b.cfg.Cluster), message.ConfirmedSubject(b.cfg.Cluster, "*"), message.NeverSubject(b.cfg.Cluster, "*"),
-		message.StateSubject(b.cfg.Cluster, "*"),
+		message.StateSubject(b.cfg.Cluster, "*"), message.LimitedSubject(b.cfg.Cluster, "*"), message.LimitedSubject(b.cfg.Cluster, ""),
 	})
 }
 
@@ -117,8 +117,7 @@ type connection struct {
 	report   harmonizer.Enqueue
 
 	last      connectionState
-	losers    map[string]bus.LostOfSender // as of the last check
-	announced bool                        // as a component
+	announced bool // as a component
 }
 
 // connectionState is the state of the connection at one check.
@@ -164,19 +163,9 @@ func (c *connection) check(ctx context.Context) error {
 // reportLosers reports the senders that lost messages since the last check. The state stays complete: a sender that sends too
 // much loses its own messages only, and its next heartbeat has all that it runs.
 func (c *connection) reportLosers(ctx context.Context) {
-	was := c.losers
-	c.losers = map[string]bus.LostOfSender{}
-	for _, one := range c.received.Losers() {
-		c.losers[one.Sender] = one
-		before := was[one.Sender]
-		if !before.Since.Equal(one.Since) {
-			before.Lost = 0
-		}
-		if one.Lost == before.Lost {
-			continue
-		}
-		c.bus.tally.count("limited", one.Lost-before.Lost)
-		_ = c.report(ctx, apps.SenderLimited{Node: message.NodeOfSender(one.Sender), Lost: one.Lost - before.Lost}) // fails only when ctx ends
+	for _, one := range c.received.Losses() {
+		c.bus.tally.count("limited", one.Lost)
+		_ = c.report(ctx, apps.SenderLimited{Node: message.NodeOfSender(one.Sender), Lost: one.Lost}) // fails only when ctx ends
 	}
 }
 

@@ -155,11 +155,16 @@ func (n *Number) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
+// HarmonizerFiles returns the files below dir that LoadHarmonizer reads: the first one that exists.
+func HarmonizerFiles(dir string) []string {
+	return []string{filepath.Join(dir, "harmonizer.yaml"), filepath.Join(dir, cloudfoundry.File)}
+}
+
 // LoadHarmonizer reads harmonizer.yaml below dir, or health_manager.yml. Without either it returns defaults. The
 // warnings list ignored keys, and how the dialect of a health_manager.yml was chosen.
 func LoadHarmonizer(dir string) (Harmonizer, Problems, error) {
-	for _, name := range []string{"harmonizer.yaml", cloudfoundry.File} {
-		h, warnings, err := ReadHarmonizer(filepath.Join(dir, name))
+	for _, path := range HarmonizerFiles(dir) {
+		h, warnings, err := ReadHarmonizer(path)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return h, warnings, err
 		}

@@ -157,6 +157,7 @@ func (f File) service(pins []Pin) (s Service, err error) {
 	}
 	s = s.pinned(pins).withDefaults()
 	s.sourcesBelow(f.Path)
+	s.Telemetry.below(f.Path)
 	s.NATS, s.Admin, s.Web = below(s.NATS, f.Path), adminBelow(s.Admin, f.Path), webBelow(s.Web, f.Path)
 	s.Prices = s.Prices.Below(filepath.Dir(f.Path))
 	return s, s.document.complete(s.Validate())

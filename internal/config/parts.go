@@ -42,6 +42,17 @@ func Parts(s Service, p Pool) map[string]string {
 	return parts
 }
 
+// HarmonizerParts returns each key of the harmonizer's file by its path, with a short text of its value, complete with defaults and
+// without secrets. Intervals have no path, because they may be top-level keys too.
+func HarmonizerParts(h Harmonizer) map[string]string {
+	parts, named := map[string]string{}, map[string]string{}
+	addLeaves(parts, "", shownSection(reflect.ValueOf(completeHarmonizer(h)), h.document, ""))
+	for name, text := range parts {
+		named[strings.TrimPrefix(name, "intervals.")] = text
+	}
+	return named
+}
+
 // addMetrics adds the metrics of a signal.
 func addMetrics(parts map[string]string, of string, metrics []Metric) {
 	for _, m := range metrics {

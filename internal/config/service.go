@@ -42,6 +42,8 @@ type Service struct {
 	// Notify has the targets of "weir notify".
 	Notify []notify.Settings `yaml:"notify"`
 	Web    Web               `yaml:"web"` // of "weir web"
+	// Telemetry is where the values of each tick are sent.
+	Telemetry Telemetry `yaml:"telemetry"`
 	// Prices are what machines cost, for the cost of a pool; nil: it is unknown.
 	Prices *Prices `yaml:"prices"`
 	// Agent has what the machine of "weir agent" is and offers.
@@ -259,6 +261,7 @@ func (s Service) Validate() error {
 	ps = append(ps, s.Admin.problems(d)...)
 	ps = append(ps, s.Web.problems(d)...)
 	ps = append(ps, s.Prices.problems(d)...)
+	ps = append(ps, s.Telemetry.problems(d)...)
 	for _, p := range notify.CheckAll(s.Notify) {
 		ps = append(ps, d.problem("notify"+p.Key, p.What))
 	}

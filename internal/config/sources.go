@@ -178,7 +178,7 @@ func SourceAt(kind, url string) (string, error) {
 	return text, err
 }
 
-// SourcesOf returns the text of a file that has the block "sources" of a service file, and no other one.
+// SourcesOf returns the text of a file that has the blocks "sources" and "telemetry" of a service file, and no other one.
 func SourcesOf(path string) (string, error) {
 	file, err := readFile(path)
 	if err != nil {
@@ -189,8 +189,8 @@ func SourcesOf(path string) (string, error) {
 		return "", err
 	}
 	for key := range s.document.lines {
-		if key != "sources" && !strings.ContainsAny(key, ".[") {
-			return "", Problems{s.document.problem(key, "is not for this file: want sources only")}
+		if key != "sources" && key != "telemetry" && !strings.ContainsAny(key, ".[") {
+			return "", Problems{s.document.problem(key, "is not for this file: want sources and telemetry only")}
 		}
 	}
 	return string(file.Text), nil

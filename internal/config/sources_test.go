@@ -61,7 +61,7 @@ func TestMetricsOfCloudWatch(t *testing.T) {
 func TestFileOfSources(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sources.yaml")
 	for text, want := range map[string]string{
-		watch: "", watch + "\naws: {region: eu-west-1}": "sources.yaml:2: aws: is not for this file: want sources only",
+		watch: "", "telemetry: {remote_write: {url: \"http://127.0.0.1:9090/api/v1/write\"}}": "", watch + "\naws: {region: eu-west-1}": "sources.yaml:2: aws: is not for this file: want sources and telemetry only",
 		"sources: {cw: {cloudwatch: {region: x}}}": `region: is "x"`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -73,6 +73,25 @@ func TestFileOfSources(t *testing.T) {
 	}
 	if _, err := SourcesOf(path + "x"); err == nil {
 		t.Error("a missing file is read")
+	}
+}
+
+// The block telemetry has the checks of a source, and paths relative to its file.
+func TestTelemetry(t *testing.T) {
+	s, err := File{Path: "/etc/weir/weir.yaml", Text: []byte("telemetry: {remote_write: {url: 'http://p/api/v1/write', bearer_token_file: keys/p}}")}.service(nil)
+	if err != nil || s.Telemetry.RemoteWrite.BearerTokenFile != "/etc/weir/keys/p" {
+		t.Errorf("%+v, %v", s.Telemetry.RemoteWrite, err)
+	}
+	for text, want := range map[string]string{
+		"{url: here}":                          `weir.yaml:1: telemetry.remote_write.url: is "here": want http(s)://host[:port]/path of the requests`,
+		"{url: 'http://u:p@a/'}":               "url: contains a password",
+		"{url: 'http://a', tls: {ca_file: x}}": "url: is without encryption, but tls is given",
+		"{url: 'http://a', timeout: 2m}":       "timeout: is 2m0s: want at most 1m",
+		"{address: x}":                         "telemetry.remote_write.address: no such key",
+	} {
+		if _, err := (File{Path: "/etc/weir/weir.yaml", Text: []byte("telemetry: {remote_write: " + text + "}")}).service(nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 // rotationEntry is the entry of the rotations.
 const rotationEntry = "rotation"
 
+// releaseEntry begins the entries of yanked releases, before the name of the app.
+const releaseEntry = "release of app "
+
 // entry is one named value of a summary. order is the kind of an order of an operator; empty: it is not one.
 type entry struct {
 	what, value string
@@ -110,6 +113,9 @@ func decidedEntries(s api.Summary) []entry {
 			text += " (" + string(a.Source) + ")"
 		}
 		out = append(out, entry{"signal of app " + a.Name, text, ""})
+		if a.Yanked != "" {
+			out = append(out, entry{releaseEntry + a.Name, a.Version + " is yanked: " + a.Yanked, ""})
+		}
 		for _, advisor := range a.Raise {
 			out = append(out, entry{"advisor " + advisor.Name, cmp.Or(string(advisor.Verdict), string(api.VerdictValue)), ""})
 		}

@@ -42,6 +42,9 @@ func (t ComparedTick) Events() (out []api.Event) {
 	var texts []string
 	for _, c := range rest {
 		texts = append(texts, c.String())
+		if strings.HasPrefix(c.What, releaseEntry) && c.To != "" {
+			e.Severity = api.SeverityWarning
+		}
 		if c.What == rotationEntry && t.Rotation != nil && len(t.Rotation.Alarms) > 0 {
 			e.Severity = api.SeverityWarning
 		}

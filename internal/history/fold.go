@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -115,50 +114,4 @@ func EventObject(e api.Event) (app, node string) {
 		_ = json.Unmarshal(data, &o) // a list of changes names none
 	}
 	return o.App, o.Node
-}
-
-// EventText returns an event as one line for people. The text of an event of the harmonizer has all fields of its finding; this
-// line has those that an operator needs first.
-func EventText(e api.Event) string {
-	if n, ok := e.Data.(api.HealthNotification); ok && n.Why != "" {
-		return strings.TrimPrefix(string(n.Action)+": "+n.Why, ": ")
-	}
-	f, ok := e.Data.(api.AppFinding)
-	if !ok || f.App == "" {
-		return e.Text
-	}
-	object := fmt.Sprintf("%s: copy %d ", f.App, f.Index)
-	switch {
-	case f.Count == 1:
-		object = f.App + ": 1 copy "
-	case f.Count > 1:
-		object = fmt.Sprintf("%s: %d copies ", f.App, f.Count)
-	}
-	why := ""
-	if f.Why != "" {
-		why = " (" + string(f.Why) + ")"
-	}
-	switch f.Kind {
-	case api.AppFindingMissing:
-		return object + "missing" + why
-	case api.AppFindingRecovered:
-		return object + "runs again" + why
-	case api.AppFindingStart:
-		return object + "start requested" + why
-	case api.AppFindingCrashed:
-		return object + "crashed" + exitText(f)
-	case api.AppFindingFlapping:
-		return object + "crashed again" + exitText(f)
-	case api.AppFindingGaveUp:
-		return object + "crashed too often, and is not started again" + exitText(f)
-	}
-	return e.Text
-}
-
-// exitText returns how a copy ended, to append; empty: it is unknown.
-func exitText(f api.AppFinding) string {
-	if f.Detail == "" {
-		return ""
-	}
-	return ", " + strings.Replace(f.Detail, "exit status ", "exit ", 1)
 }

@@ -301,7 +301,7 @@ func (h *holds) addKeptNodes() {
 		case api.KeptGroupAtTarget: // the group has its own hold
 			continue
 		}
-		h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%d nodes stay: %s (%s first)", k.Nodes, k.Why, k.First))
+		h.addHold(api.DirectionDown, kind, name, fmt.Sprintf("%d nodes stay: %s", k.Nodes, k.Text()))
 	}
 }
 

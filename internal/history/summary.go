@@ -104,7 +104,7 @@ func rotationSummary(r *api.Rotation) *api.RotationSummary {
 	if r == nil {
 		return nil
 	}
-	s := &api.RotationSummary{Left: r.Left, Replaced: r.Replaced, Trials: r.Trials}
+	s := &api.RotationSummary{Left: r.Left, Replaced: r.Replaced, Trials: r.Trials, Closes: r.Closes}
 	for _, line := range r.Alarms() {
 		s.Alarms = append(s.Alarms, decide.OneLine(line))
 	}
@@ -144,7 +144,7 @@ func addApps(s *api.Summary, r api.TickRecord) {
 		own := opinions[name]
 		return api.AppSummaryTick{
 			Name: name, Source: source, Verdict: shortVerdict(own.Verdict), Request: requestSummary(request),
-			Version: decide.OneLine(own.Version), Latency: own.Latency.Round(time.Microsecond), Shadow: shadows[name],
+			Version: decide.OneLine(own.Version), Yanked: decide.OneLine(own.Yanked), Latency: own.Latency.Round(time.Microsecond), Shadow: shadows[name],
 		}
 	}
 	for _, app := range r.Detail.Apps {

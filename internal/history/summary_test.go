@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -63,6 +64,31 @@ func record(c api.Case) api.TickRecord {
 		Detail: &api.TickDetail{
 			Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Excess: o.Pruned.Excess, Kept: o.Pruned.Kept, Refused: o.Refused,
 		},
+	}
+}
+
+// The target of a record is that of its summary: the machines that leave are in neither, though the provider still has them.
+func TestTargetIsOneNumber(t *testing.T) {
+	for _, need := range []float64{2.1, 4.2, 7} {
+		c := steady(need)
+		r := record(c)
+		s := SummaryOf(r)
+		_, want, ok := s.Ordered()
+		if got := explain.Target(r); !ok || got != want {
+			t.Errorf("need %v: Target() = %v, want %v as in the summary", need, got, want)
+		}
+		for i, g := range r.Snapshot.Groups {
+			if got := explain.GroupTarget(r, g); got != s.Groups[i].Target {
+				t.Errorf("need %v: group %s has the target %d, want %d as in the summary", need, g.ID, got, s.Groups[i].Target)
+			}
+		}
+	}
+	if r := record(steady(2.1)); explain.Target(r) >= r.Snapshot.Target {
+		t.Error("no machine leaves, so the test shows nothing")
+	}
+	dry := record(steady(7))
+	if dry.DryRun = true; explain.Target(dry) != 6 || explain.GroupTarget(dry, dry.Snapshot.Groups[0]) != 3 {
+		t.Errorf("a dry run has the target %v, want 6: it orders nothing", explain.Target(dry))
 	}
 }
 
@@ -185,6 +211,11 @@ func TestEachHoldIsNamed(t *testing.T) {
 			answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3"}})(c)
 			c.Places.Offered, c.Places.PerWeight = resource.Vector{resource.CPUs: 6}, map[string]resource.Vector{"blue": {resource.CPUs: 2}, "green": {resource.CPUs: 2}}
 		}, want: "down nodes the rest would be used beyond the setpoint", reason: "(i-"},
+		{name: "the same scale-in was undone", need: less, edit: func(c *api.Case) {
+			answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3"}})(c)
+			before := api.ScaleIn{At: noon.Add(-2 * time.Hour), Target: 3, Nodes: map[string]float64{"blue": 3, "green": 3}, Offered: c.Places.Offered, Undone: noon.Add(-time.Hour)}
+			c.State.ScaleIns = &api.ScaleIns{Undone: []api.ScaleIn{before}}
+		}, want: "down nodes the same removal was undone", reason: "the same removal was undone at 11:00:00, and nothing has changed since (i-"},
 		{name: "copies without room", need: enough, edit: answered(api.Places{Waiting: 3, ShortCopies: 3, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
 			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 12:05:00: no capacity"}}}),
 			want: "up group mail", reason: "waiting copies: mail x3: group blue is at its maximum; group green is in backoff"},

@@ -79,6 +79,33 @@ func TestRepeatedTickHasNoEvents(t *testing.T) {
 	}
 }
 
+// A yank of the running release is a warning, once, and its end an event.
+func TestYankEvents(t *testing.T) {
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var q sequence
+	tick := func(version, yanked string) []api.Event {
+		at = at.Add(time.Minute)
+		return q.next(api.Summary{Pool: "web", At: at, Target: new(4.0), Apps: []api.AppSummaryTick{{Name: "shop", Version: version, Yanked: yanked}}}).Events()
+	}
+	tick("v1", "")
+	for _, c := range []struct {
+		version, yanked, text string
+		severity              api.Severity
+	}{
+		{"v1", "it leaks", "release of app shop none -> v1 is yanked: it leaks", api.SeverityWarning},
+		{"v1", "it leaks", "", ""},
+		{"v2", "", "release of app shop v1 is yanked: it leaks -> none", api.SeverityInfo},
+	} {
+		events := tick(c.version, c.yanked)
+		if c.text == "" && len(events) == 0 {
+			continue
+		}
+		if len(events) != 1 || events[0].Text != c.text || events[0].Severity != c.severity {
+			t.Errorf("%+v, want %q of severity %s", events, c.text, c.severity)
+		}
+	}
+}
+
 // The begin, the halt and the end of a rotation are changes of a decision. Its progress is no change, and a halt is a warning.
 func TestRotationEvents(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -2,8 +2,8 @@
 // of one cluster of Kubernetes.
 //
 // [New] takes the API server and a connection for each pool, and Adapter.Run follows the one and serves the others until its context ends. It
-// publishes the facts and heartbeats of all nodes in each period, and those of a changed node at once. It answers which pods wait,
-// cordons nodes, and evicts the pods of cordoned ones under their disruption budgets.
+// publishes the facts and heartbeats of all nodes in each period, and those of a changed node at once. It answers which pods wait and
+// where pods fit, cordons nodes, and evicts the pods of cordoned ones under their disruption budgets.
 //
 // While the state of the nodes or the pods is not current, it publishes no facts and no heartbeats, and cordons are refused as busy: no pool shrinks
 // on old knowledge. A restart loses nothing: what was cordoned, by which request, and whether the node was unschedulable before, is an annotation

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -239,7 +241,11 @@ func TestAPIServerIsAway(t *testing.T) {
 
 func TestPending(t *testing.T) {
 	w := start(t)
-	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("w", ""), kubetest.Pod("large", "", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = kubetest.Requests("10000", "1Gi") }),
+	zone := func(n *corev1.Node) { n.Labels[corev1.LabelTopologyZone] = "z" }
+	selects := func(p *corev1.Pod) {
+		p.Spec.NodeSelector = map[string]string{corev1.LabelTopologyZone: "z", "weirkeeper.dev/pool": "p"}
+	}
+	w.server.Put(kubetest.Node("a", "p", zone), kubetest.Pod("w", "", selects), kubetest.Pod("large", "", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = kubetest.Requests("10000", "1Gi") }),
 		kubetest.Pod("other", "", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} }))
 	w.until("samples without the pod that no machine can hold", func() bool { return w.samples["cpus_pending"] == 1 && w.samples["mem_pending"] == 1024 })
 	var r api.Pending
@@ -254,7 +260,7 @@ func TestPending(t *testing.T) {
 	if r.Total != 2 || r.Resources[resource.CPUs] != 10001 || r.Never[resource.CPUs] != 10000 || !large.Never || !strings.HasPrefix(large.Why, "it needs 10000 cpus, the largest machine (node a) has 4 cpus") || len(r.Sizes) != 1 || !r.State.Fresh {
 		t.Errorf("pending %+v", r)
 	}
-	if c := byName["default/w"]; c.Version != "ReplicaSet/web" || !strings.HasPrefix(c.Why, "0/1 nodes are available") || c.Since.IsZero() {
+	if c := byName["default/w"]; c.Version != "ReplicaSet/web" || !strings.HasPrefix(c.Why, "0/1 nodes are available") || c.Since.IsZero() || c.Zone != "z" || len(c.Labels) != 1 || c.Labels["weirkeeper.dev/pool"] != "p" {
 		t.Errorf("copy %+v", c)
 	}
 	if s := w.adapter.Status(time.Now()); len(s.Unplaced) != 1 || s.Unplaced[0].Pod != "default/other" || !strings.Contains(s.Unplaced[0].Why, "it selects disk=ssd") {
@@ -431,5 +437,34 @@ func TestMetrics(t *testing.T) {
 	}
 	if s := w.adapter.Status(time.Now()); len(s.Problems) != 1 || s.Problems[0].Node != "b" {
 		t.Errorf("status %+v", s)
+	}
+}
+
+// Conditions of a node, those of its kubelet and of node-problem-detector, fail in its facts: node health counts them as a result of its
+// heartbeat. They end as they began.
+func TestConditionsOfANode(t *testing.T) {
+	w := start(t)
+	set := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) {
+		w.server.Change(kube.Nodes, "", "a", func(o runtime.Object) {
+			n := o.(*corev1.Node)
+			n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind })
+			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: "Cause", Message: "a task hangs"})
+		})
+	}
+	failed := func(kind string, want bool) func(api.NodeFacts) bool {
+		return func(f api.NodeFacts) bool {
+			return slices.ContainsFunc(f.Conditions, func(c api.NodeCondition) bool {
+				return c.Type == kind && c.Failed == want && !c.Unknown && (!want || c.Why == "Cause: a task hangs")
+			})
+		}
+	}
+	w.server.Put(kubetest.Node("a", "p"))
+	w.untilFacts("i-a", failed("Ready", false))
+	for kind, good := range map[corev1.NodeConditionType]corev1.ConditionStatus{"KernelDeadlock": corev1.ConditionFalse, "Ready": corev1.ConditionTrue, "NetworkingReady": corev1.ConditionTrue} {
+		bad := map[corev1.ConditionStatus]corev1.ConditionStatus{corev1.ConditionTrue: corev1.ConditionFalse, corev1.ConditionFalse: corev1.ConditionTrue}[good]
+		set(kind, bad)
+		w.untilFacts("i-a", failed(string(kind), true))
+		set(kind, good)
+		w.untilFacts("i-a", failed(string(kind), false))
 	}
 }

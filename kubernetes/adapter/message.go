@@ -2,7 +2,10 @@ package adapter
 
 import (
 	"fmt"
+	"maps"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -47,7 +50,9 @@ func pendingOf(p core.Pending, state api.SchedulerState) api.Pending {
 		r.Sizes = nil
 	}
 	for _, w := range p.Pods[:min(len(p.Pods), maxPending)] {
-		c := api.PendingCopy{App: w.Namespace + "/" + w.Name, Version: w.Owner, Footprint: w.Req.Resources(), Since: w.Since, Why: w.Why, Never: w.Never && r.Sizes != nil}
+		labels := maps.Clone(w.Labels)
+		delete(labels, corev1.LabelTopologyZone)
+		c := api.PendingCopy{App: w.Namespace + "/" + w.Name, Version: w.Owner, Footprint: w.Req.Resources(), Since: w.Since, Why: w.Why, Never: w.Never && r.Sizes != nil, Labels: labels, Zone: w.Labels[corev1.LabelTopologyZone]}
 		if w.Never && r.Sizes == nil {
 			c.Why = fmt.Sprintf("no node can hold it: %s", w.Why)
 		}

@@ -39,7 +39,7 @@ func (a *Adapter) serve(ctx context.Context, p *Pool) error {
 	defer p.Conn.RemoveStatusListener(connected)
 	in, err := bus.Receive(p.Conn, bus.InboxConfig{
 		Events:   []string{message.AnnounceSubject(a.cfg.Cluster), message.GoneSubject(a.cfg.Cluster, message.Node{Pool: p.Name, Name: "*"})},
-		Requests: []string{wire.Subject(a.cfg.Cluster, p.Name, "*", wire.OpCordon), pendingSubject(a.cfg.Cluster, p.Name)},
+		Requests: []string{wire.Subject(a.cfg.Cluster, p.Name, "*", wire.OpCordon), pendingSubject(a.cfg.Cluster, p.Name), message.PlacesSubject(a.cfg.Cluster, p.Name)},
 		Messages: inbox, Log: a.cfg.Log,
 	})
 	if err != nil {
@@ -80,8 +80,12 @@ func (a *Adapter) serve(ctx context.Context, p *Pool) error {
 	}
 }
 
-// order carries out a message about one node.
+// order carries out a message that takes its time: about one node, or a question.
 func (a *Adapter) order(ctx context.Context, p *Pool, m *nats.Msg, token string) {
+	if token == "places" {
+		a.answerPlaces(p, m)
+		return
+	}
 	tokens := strings.Split(m.Subject, ".")
 	id := tokens[len(tokens)-2]
 	if token == "gone" {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
+	"github.com/weirkeeper/weirkeeper/kubernetes/kube"
 )
 
 // maxListed bounds each list of a Status.
@@ -20,6 +21,8 @@ type Status struct {
 	Pods  int       `json:"pods"` // that have not finished
 	// Leads are the pools for which this process acts. Of several processes, one acts for a pool.
 	Leads []string `json:"leads"`
+	// Unknown are resources that are not current and that only questions where pods fit need, with why: without them no node is removed.
+	Unknown map[string]string `json:"unknown,omitempty"`
 	// Problems are nodes of pools that do not publish, or not all of their facts. At most 100.
 	Problems []NodeProblem `json:"problems"`
 	// Unplaced are pods that wait, and that no pool has machines for. At most 100.
@@ -53,7 +56,12 @@ type BlockedPod struct {
 // Status returns the status at this time.
 func (a *Adapter) Status(now time.Time) Status {
 	state := a.mirror.State(now)
-	s := Status{Fresh: state.Fresh, AsOf: state.AsOf, Why: state.Why, Leads: []string{}, Problems: []NodeProblem{}, Unplaced: []UnplacedPod{}, Blocked: []BlockedPod{}}
+	s := Status{Unknown: map[string]string{}, Fresh: state.Fresh, AsOf: state.AsOf, Why: state.Why, Leads: []string{}, Problems: []NodeProblem{}, Unplaced: []UnplacedPod{}, Blocked: []BlockedPod{}}
+	for _, resource := range []string{kube.Budgets, kube.Volumes} {
+		if why := a.mirror.Unknown(resource, now); why != "" {
+			s.Unknown[resource] = why
+		}
+	}
 	for _, p := range a.cfg.Pools {
 		if a.leads(p.Name) {
 			s.Leads = append(s.Leads, p.Name)

@@ -15,6 +15,9 @@ type Cluster struct {
 	waiting map[string]*waiting   // by uid
 	dirty   map[string]struct{}   // names of nodes
 	shapes  shapes
+	budgets map[string]*Budget // by uid
+	volumes map[string]*Volume // by uid
+	claims  map[string]*Volume // by claim
 }
 
 // nodeState is a node with the sums of its pods.
@@ -42,6 +45,7 @@ func New(pools []Pool) *Cluster {
 	return &Cluster{
 		pools: slices.Clone(pools), nodes: map[string]*nodeState{}, ids: map[string][]string{}, pods: map[string]*Pod{},
 		waiting: map[string]*waiting{}, dirty: map[string]struct{}{}, shapes: newShapes(pools),
+		budgets: map[string]*Budget{}, volumes: map[string]*Volume{}, claims: map[string]*Volume{},
 	}
 }
 

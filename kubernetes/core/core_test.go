@@ -215,27 +215,27 @@ func TestExtremes(t *testing.T) {
 	}
 }
 
-// needs returns a Mismatch of a pod that selects a label, and tolerates the taint "gpu".
+// needs makes a pod wait that selects a label, and tolerates the taint "gpu".
 func needs(key, value string) func(*Pod) {
 	return func(p *Pod) {
 		waits(p)
-		p.Mismatch = func(labels map[string]string, taints []Taint) string {
+		p.Rules = &Rules{Selects: func(_ string, labels map[string]string) string {
 			if labels[key] != value {
 				return fmt.Sprintf("it selects %s=%s", key, value)
 			}
 			return ""
-		}
+		}}
 	}
 }
 
 func intolerant(p *Pod) {
 	waits(p)
-	p.Mismatch = func(_ map[string]string, taints []Taint) string {
+	p.Rules = &Rules{Tolerates: func(taints []Taint) string {
 		if len(taints) > 0 {
 			return "it does not tolerate " + taints[0].Key
 		}
 		return ""
-	}
+	}}
 }
 
 func TestPending(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// waiting is a pod that the scheduler found no node for.
+// waiting is a pod without a node, which the scheduler found none for or has not reported about.
 type waiting struct {
 	*Pod
 	since   time.Time // when it was first received so
@@ -24,12 +24,12 @@ type waiting struct {
 
 // putWaiting adds a pod that waits, and removes one that does not.
 func (c *Cluster) putWaiting(now time.Time, p *Pod) {
-	if !p.Waits || p.Node != "" || p.Deleting || p.Kind == KindDaemon {
+	if !p.Waits && !p.New || p.Node != "" || p.Deleting || p.Kind == KindDaemon {
 		delete(c.waiting, p.UID)
 		return
 	}
 	w := &waiting{Pod: p, since: now, pool: -1}
-	if old := c.waiting[p.UID]; old != nil {
+	if old := c.waiting[p.UID]; old != nil && old.Waits == p.Waits {
 		w.since = old.since
 	}
 	c.waiting[p.UID] = w
@@ -41,7 +41,8 @@ type Waiting struct {
 	Req                    Vector
 	Since                  time.Time // when the adapter first received that it waits
 	Why                    string
-	Never                  bool // no machine of the pool can hold it
+	Labels                 map[string]string // that its node must have
+	Never                  bool              // no machine of the pool can hold it
 }
 
 // Pending has the pods that wait for a machine of one pool.
@@ -64,11 +65,11 @@ func (c *Cluster) Pending(now time.Time, grace time.Duration) (byPool map[string
 		byPool[p.Name] = Pending{Pods: []Waiting{}, Sizes: sizesOf[i]}
 	}
 	for _, w := range c.oldest() {
-		if now.Sub(w.since) < grace {
+		if !w.Waits || now.Sub(w.since) < grace {
 			continue
 		}
 		c.assign(w, all)
-		one := Waiting{Namespace: w.Namespace, Name: w.Name, Owner: w.Owner, Req: w.Req, Since: w.since, Why: w.Message}
+		one := Waiting{Namespace: w.Namespace, Name: w.Name, Owner: w.Owner, Req: w.Req, Since: w.since, Why: w.Message, Labels: w.rules().Selector}
 		if w.pool < 0 {
 			one.Why = w.why
 			others = append(others, one)
@@ -125,10 +126,7 @@ func (c *Cluster) assign(w *waiting, all [][]Shape) {
 // mismatch returns why the pod can run on none of the shapes, whatever their size: the reason of the first one.
 func mismatch(p *Pod, all []Shape) (first string) {
 	for _, s := range all {
-		if p.Mismatch == nil {
-			return ""
-		}
-		why := p.Mismatch(s.Labels, s.Taints)
+		why := p.rules().mismatch("", s.Labels, s.Taints)
 		if why == "" {
 			return ""
 		}
@@ -141,7 +139,7 @@ func mismatch(p *Pod, all []Shape) (first string) {
 func never(p *Pod, all []Shape) string {
 	var matching []Shape
 	for _, s := range all {
-		if p.Mismatch == nil || p.Mismatch(s.Labels, s.Taints) == "" {
+		if p.rules().mismatch("", s.Labels, s.Taints) == "" {
 			if !s.Sized || p.Req.Fits(s.Room) {
 				return ""
 			}

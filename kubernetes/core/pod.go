@@ -32,9 +32,10 @@ type Pod struct {
 	Req       Vector
 	Grace     int32  // seconds that it has to end
 	Message   string // of the scheduler, if the pod waits
-	// Mismatch returns why a pod that waits cannot run on a machine with these labels and taints, whatever its size;
-	// empty: it can. nil: it can run on each machine.
-	Mismatch func(labels map[string]string, taints []Taint) string
+	// New: the scheduler has not reported yet whether it finds a node.
+	New    bool
+	Rules  *Rules
+	Claims []string // of volumes, as NAMESPACE/NAME
 }
 
 // Key returns NAMESPACE/NAME.
@@ -42,6 +43,9 @@ func (p *Pod) Key() string { return p.Namespace + "/" + p.Name }
 
 // isProtected reports whether the pod may not be evicted at this time.
 func (p *Pod) isProtected(now time.Time) bool { return p.Protected > now.Unix() }
+
+// moves reports whether a pod needs another place if its node leaves. What replaces one that ends already does not come from here.
+func (p *Pod) moves() bool { return p.Kind == KindTask && !p.Deleting }
 
 // same reports whether both count the same on their node.
 func (p *Pod) same(o *Pod) bool {

@@ -76,7 +76,7 @@ func templates(p *Pool) []Shape {
 	return all
 }
 
-// learned returns the shapes of the nodes of a pool, which are in order of their names. Nodes with the same zone, type, taints and
+// learned returns the shapes of the nodes of a pool, which are in order of their names. Nodes with the same group, zone, type, taints and
 // allocatable amounts have one shape, with the labels that all of them have.
 func learned(p *Pool, nodes []*nodeState) []Shape {
 	overhead := medianOverhead(nodes)
@@ -84,7 +84,7 @@ func learned(p *Pool, nodes []*nodeState) []Shape {
 	index := map[string]int{}
 	for _, s := range nodes {
 		taints := lasting(p, s.Taints)
-		key := fmt.Sprintf("%q %q %q %v", s.Labels[zoneLabel], s.Labels[typeLabel], taints, s.Alloc)
+		key := fmt.Sprintf("%q %q %q %q %v", s.Labels[groupLabel], s.Labels[zoneLabel], s.Labels[typeLabel], taints, s.Alloc)
 		i, known := index[key]
 		switch {
 		case known:

@@ -1,5 +1,5 @@
-// Package kube sends requests to the API server of a Kubernetes cluster: it lists and watches nodes and pods, changes nodes,
-// and evicts pods.
+// Package kube sends requests to the API server of a Kubernetes cluster: it lists and watches nodes, pods, disruption budgets and
+// volumes, changes nodes, and evicts pods.
 //
 // It uses the REST client of client-go with a scheme of its own, which has only the groups core and policy. [New] returns a
 // [Client] for a service account in the cluster, or for a server with a token.
@@ -24,8 +24,10 @@ import (
 
 // Resources of the client.
 const (
-	Nodes = "nodes"
-	Pods  = "pods"
+	Nodes   = "nodes"
+	Pods    = "pods"
+	Budgets = "poddisruptionbudgets"
+	Volumes = "persistentvolumes"
 )
 
 // accept prefers the compact form of objects.
@@ -79,20 +81,35 @@ func New(c Config) (*Client, error) {
 	return &Client{client, runtime.NewParameterCodec(scheme)}, nil
 }
 
-// List returns one page of a resource: a *corev1.NodeList or a *corev1.PodList.
+// get begins a request that reads a resource of the whole cluster.
+func (c *Client) get(resource string, o *metav1.ListOptions) *rest.Request {
+	r := c.rest.Get().MaxRetries(0)
+	if resource == Budgets {
+		r = r.AbsPath("/apis/policy/v1", resource)
+	} else {
+		r = r.Resource(resource)
+	}
+	return r.VersionedParams(o, c.params)
+}
+
+// List returns one page of a resource, such as a *corev1.NodeList.
 func (c *Client) List(ctx context.Context, resource string, o metav1.ListOptions) (runtime.Object, error) {
 	var list runtime.Object = &corev1.NodeList{}
-	if resource == Pods {
+	switch resource {
+	case Pods:
 		list = &corev1.PodList{}
+	case Budgets:
+		list = &policyv1.PodDisruptionBudgetList{}
+	case Volumes:
+		list = &corev1.PersistentVolumeList{}
 	}
-	err := c.rest.Get().MaxRetries(0).Resource(resource).VersionedParams(&o, c.params).Do(ctx).Into(list)
-	return list, err
+	return list, c.get(resource, &o).Do(ctx).Into(list)
 }
 
 // Watch opens a watch of a resource.
 func (c *Client) Watch(ctx context.Context, resource string, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
-	return c.rest.Get().MaxRetries(0).Resource(resource).VersionedParams(&o, c.params).Watch(ctx)
+	return c.get(resource, &o).Watch(ctx)
 }
 
 // Node returns a node as it is now.

@@ -1,4 +1,4 @@
-// Package kubetest has an API server for tests, with nodes and pods alone.
+// Package kubetest has an API server for tests, with nodes, pods, disruption budgets and volumes alone.
 //
 // It speaks the real wire format, in protobuf and JSON: lists in pages, watches with initial events and bookmarks, expired
 // versions, merge patches with a resourceVersion, and evictions. [Serve] starts one on loopback for a test, and its methods
@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -104,15 +105,22 @@ func (s *Server) Client(tb testing.TB) *kube.Client {
 }
 
 func resourceOf(o runtime.Object) string {
-	if _, is := o.(*corev1.Node); is {
+	switch o.(type) {
+	case *corev1.Node:
 		return kube.Nodes
+	case *policyv1.PodDisruptionBudget:
+		return kube.Budgets
+	case *corev1.PersistentVolume:
+		return kube.Volumes
 	}
 	return kube.Pods
 }
 
+func resources() []string { return []string{kube.Nodes, kube.Pods, kube.Budgets, kube.Volumes} }
+
 func key(resource, namespace, name string) string { return resource + "/" + namespace + "/" + name }
 
-// Put adds or changes nodes and pods. An object without a uid gets that of its name.
+// Put adds or changes objects. An object without a uid gets that of its name.
 func (s *Server) Put(all ...runtime.Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +210,7 @@ func (s *Server) Node(name string) *corev1.Node {
 func (s *Server) Bookmark() {
 	s.set(func() {
 		s.version++
-		for _, resource := range []string{kube.Nodes, kube.Pods} {
+		for _, resource := range resources() {
 			s.log = append(s.log, event{version: s.version, resource: resource, bookmark: true})
 		}
 	})
@@ -221,8 +229,9 @@ func (s *Server) Expire() {
 func (s *Server) Drop() { s.set(s.dropLocked) }
 
 func (s *Server) dropLocked() {
-	s.drops[kube.Nodes]++
-	s.drops[kube.Pods]++
+	for _, resource := range resources() {
+		s.drops[resource]++
+	}
 }
 
 // Fail answers each request about these resources with this status, until it is 0. It ends their open watches.
@@ -274,7 +283,7 @@ func (s *Server) wakeLocked() {
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
+	path := strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/apis/policy/v1/"), "/")
 	resource := path[0]
 	if resource == "namespaces" {
 		resource = kube.Pods
@@ -319,7 +328,18 @@ func (s *Server) encode(info runtime.SerializerInfo, o runtime.Object) []byte {
 		own := *shared
 		o = &own
 	}
-	data, err := runtime.Encode(s.codecs.EncoderForVersion(info.Serializer, corev1.SchemeGroupVersion), o)
+	group := corev1.SchemeGroupVersion
+	switch shared := o.(type) {
+	case *policyv1.PodDisruptionBudget:
+		own := *shared
+		o, group = &own, policyv1.SchemeGroupVersion
+	case *policyv1.PodDisruptionBudgetList:
+		group = policyv1.SchemeGroupVersion
+	case *corev1.PersistentVolume:
+		own := *shared
+		o = &own
+	}
+	data, err := runtime.Encode(s.codecs.EncoderForVersion(info.Serializer, group), o)
 	if err != nil {
 		panic(err) // only known types are encoded
 	}

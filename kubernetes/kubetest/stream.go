@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,19 +55,26 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, resource string) {
 	if end < len(all) {
 		m.Continue = strconv.Itoa(end)
 	}
-	if resource == kube.Nodes {
-		list := &corev1.NodeList{ListMeta: m}
-		for _, o := range all[from:end] {
-			list.Items = append(list.Items, *o.(*corev1.Node))
-		}
-		s.send(w, r, http.StatusOK, list)
-		return
+	s.send(w, r, http.StatusOK, listOf(resource, m, all[from:end]))
+}
+
+func listOf(resource string, m metav1.ListMeta, all []runtime.Object) runtime.Object {
+	switch resource {
+	case kube.Nodes:
+		return &corev1.NodeList{ListMeta: m, Items: items[corev1.Node](all)}
+	case kube.Budgets:
+		return &policyv1.PodDisruptionBudgetList{ListMeta: m, Items: items[policyv1.PodDisruptionBudget](all)}
+	case kube.Volumes:
+		return &corev1.PersistentVolumeList{ListMeta: m, Items: items[corev1.PersistentVolume](all)}
 	}
-	list := &corev1.PodList{ListMeta: m}
-	for _, o := range all[from:end] {
-		list.Items = append(list.Items, *o.(*corev1.Pod))
+	return &corev1.PodList{ListMeta: m, Items: items[corev1.Pod](all)}
+}
+
+func items[T any](all []runtime.Object) (out []T) {
+	for _, o := range all {
+		out = append(out, *any(o).(*T))
 	}
-	s.send(w, r, http.StatusOK, list)
+	return out
 }
 
 // watch sends changes until the client or a fault ends it.
@@ -163,8 +171,13 @@ func mark(resource string, version int64, initial bool) runtime.Object {
 	if initial {
 		m.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
-	if resource == kube.Nodes {
+	switch resource {
+	case kube.Nodes:
 		return &corev1.Node{ObjectMeta: m}
+	case kube.Budgets:
+		return &policyv1.PodDisruptionBudget{ObjectMeta: m}
+	case kube.Volumes:
+		return &corev1.PersistentVolume{ObjectMeta: m}
 	}
 	return &corev1.Pod{ObjectMeta: m}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,13 +46,54 @@ type kind struct {
 	remove func(o runtime.Object) func(c *core.Cluster)
 	// keep removes all objects but those with these uids.
 	keep func(c *core.Cluster, uids map[string]bool)
+	// optional: without it, only questions where pods fit have less knowledge.
+	optional bool
 }
 
 func kinds() []kind {
 	return []kind{
 		{resource: kube.Nodes, put: putNode, remove: removeNode, keep: (*core.Cluster).KeepNodes},
 		{resource: kube.Pods, fields: "status.phase!=Succeeded,status.phase!=Failed", put: putPod, remove: removePod, keep: (*core.Cluster).KeepPods},
+		{resource: kube.Budgets, put: putBudget, remove: removeBudget, keep: (*core.Cluster).KeepBudgets, optional: true},
+		{resource: kube.Volumes, put: putVolume, remove: removeVolume, keep: (*core.Cluster).KeepVolumes, optional: true},
 	}
+}
+
+func putBudget(_ time.Time, o runtime.Object) (change func(c *core.Cluster), uid string) {
+	b, is := o.(*policyv1.PodDisruptionBudget)
+	if !is {
+		return nil, ""
+	}
+	trimmed := objects.Budget(b)
+	return func(c *core.Cluster) { c.PutBudget(trimmed) }, trimmed.UID
+}
+
+func removeBudget(o runtime.Object) func(c *core.Cluster) {
+	b, is := o.(*policyv1.PodDisruptionBudget)
+	if !is {
+		return nil
+	}
+	return func(c *core.Cluster) { c.DeleteBudget(string(b.UID)) }
+}
+
+func putVolume(_ time.Time, o runtime.Object) (change func(c *core.Cluster), uid string) {
+	v, is := o.(*corev1.PersistentVolume)
+	if !is {
+		return nil, ""
+	}
+	trimmed, bound := objects.Volume(v)
+	if !bound {
+		return func(c *core.Cluster) { c.DeleteVolume(trimmed.UID) }, trimmed.UID
+	}
+	return func(c *core.Cluster) { c.PutVolume(trimmed) }, trimmed.UID
+}
+
+func removeVolume(o runtime.Object) func(c *core.Cluster) {
+	v, is := o.(*corev1.PersistentVolume)
+	if !is {
+		return nil
+	}
+	return func(c *core.Cluster) { c.DeleteVolume(string(v.UID)) }
 }
 
 func putNode(_ time.Time, o runtime.Object) (change func(c *core.Cluster), uid string) {

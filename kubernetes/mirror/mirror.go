@@ -1,10 +1,11 @@
-// Package mirror keeps a [core.Cluster] equal to the nodes and pods of an API server, and reports how far it is up to date.
+// Package mirror keeps a [core.Cluster] equal to the nodes, pods, disruption budgets and volumes of an API server, and reports how far it
+// is up to date.
 //
 // [New] makes a Mirror, and Mirror.Run follows the API server: it receives all objects in a watch, then each change. Each object
 // is trimmed at its receipt, so that the memory depends on what is kept. An API server without initial events in a watch is listed
 // in pages.
 //
-// The mirror is fresh only while both watches are: a node may be full, or empty, because of pods that it has not received. An error
+// The mirror is fresh only while the watches of nodes and pods are: a node may be full, or empty, because of pods that it has not received. An error
 // of a watch ends its freshness at once, and so does a time without an event or bookmark. Bookmarks come about once a minute.
 //
 // All methods may be called concurrently.
@@ -99,6 +100,9 @@ func (m *Mirror) State(now time.Time) State {
 	defer m.mu.Unlock()
 	s := State{Fresh: true}
 	for i, f := range m.feeds {
+		if f.kind.optional {
+			continue
+		}
 		if i == 0 || f.last.Before(s.AsOf) {
 			s.AsOf = f.last
 		}
@@ -107,6 +111,18 @@ func (m *Mirror) State(now time.Time) State {
 		}
 	}
 	return s
+}
+
+// Unknown returns why one of the resources is not up to date; empty if it is.
+func (m *Mirror) Unknown(resource string, now time.Time) (why string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, f := range m.feeds {
+		if f.kind.resource == resource {
+			why = f.whyNotLocked(now)
+		}
+	}
+	return why
 }
 
 // Counts are what one watch has received.

@@ -39,7 +39,7 @@ func Node(n *corev1.Node) core.Node {
 		Alloc: vector(n.Status.Allocatable), Slots: amount(n.Status.Allocatable.Pods(), 1), Unschedulable: n.Spec.Unschedulable,
 		Protected: n.Annotations[scaleDownDisabled] == "true" || n.Annotations[doNotDisrupt] == "true",
 	}
-	out.Labels, out.Cut = labels(n.Labels)
+	out.Labels, out.Cut = limited(n.Labels)
 	out.Ends = ends(n.Annotations[core.CordonAnnotation])
 	for _, t := range n.Spec.Taints {
 		out.Taints = append(out.Taints, core.Taint{Key: same(t.Key), Value: same(t.Value), Effect: same(string(t.Effect))})
@@ -108,17 +108,26 @@ func why(c corev1.NodeCondition) string {
 	return wire.Clip(strings.TrimPrefix(c.Reason+": "+c.Message, ": "))
 }
 
-// labels returns the labels in order of their keys, up to maxLabels. cut: some are missing.
-func labels(all map[string]string) (kept map[string]string, cut bool) {
+// limited returns the labels up to maxLabels, those of Weirkeeper and Kubernetes first. cut: some are missing.
+func limited(all map[string]string) (kept map[string]string, cut bool) {
 	kept = make(map[string]string, len(all))
 	size := 0
-	for _, key := range slices.Sorted(maps.Keys(all)) {
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	for _, key := range keys {
 		if size += len(key) + len(all[key]); size > maxLabels {
 			return kept, true
 		}
 		kept[same(key)] = same(all[key])
 	}
 	return kept, false
+}
+
+// rank is 0 for a label that has a meaning of its own.
+func rank(key string) int {
+	if strings.HasPrefix(key, "weirkeeper.dev/") || strings.Contains(key, "kubernetes.io/") {
+		return 0
+	}
+	return 1
 }
 
 // vector returns the amounts of a list. Unknown resources are ignored.

@@ -147,6 +147,7 @@ func TestAmounts(t *testing.T) {
 func TestPod(t *testing.T) {
 	got, finished := Pod(pod())
 	want := core.Pod{UID: "u1", Namespace: "ns", Name: "web-1", Node: "n1", Owner: "ReplicaSet/web", Req: core.Vector{CPU: 500, Mem: 1 << 30}, Grace: 30}
+	got.Rules = nil // TestRules
 	if diff := cmp.Diff(want, got); finished || diff != "" {
 		t.Errorf("finished %v, pod (-want +got):\n%s", finished, diff)
 	}
@@ -159,8 +160,13 @@ func TestPod(t *testing.T) {
 		{"static", func(p *corev1.Pod) { annotated("kubernetes.io/config.mirror", "x")(p); owned("Node")(p) }, func(p core.Pod) bool { return p.Kind == core.KindDaemon }},
 		{"job", owned("Job"), func(p core.Pod) bool { return p.Batch && p.Kind == core.KindTask }},
 		{"deleting", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: start} }, func(p core.Pod) bool { return p.Deleting }},
-		{"waits", unschedulable, func(p core.Pod) bool { return p.Waits && p.Message == "0/1 nodes" && p.Mismatch != nil }},
-		{"gated", func(p *corev1.Pod) { unschedulable(p); p.Status.Conditions[0].Reason = "SchedulingGated" }, func(p core.Pod) bool { return !p.Waits }},
+		{"waits", unschedulable, func(p core.Pod) bool { return p.Waits && p.Message == "0/1 nodes" && p.Rules != nil && !p.New }},
+		{"gated", func(p *corev1.Pod) { unschedulable(p); p.Status.Conditions[0].Reason = "SchedulingGated" }, func(p core.Pod) bool { return !p.Waits && !p.New }},
+		{"with a gate", func(p *corev1.Pod) {
+			p.Spec.NodeName, p.Spec.SchedulingGates = "", []corev1.PodSchedulingGate{{Name: "g"}}
+		}, func(p core.Pod) bool { return !p.Waits && !p.New }},
+		{"new", func(p *corev1.Pod) { p.Spec.NodeName = "" }, func(p core.Pod) bool { return !p.Waits && p.New }},
+		{"new, of another scheduler", func(p *corev1.Pod) { p.Spec.NodeName, p.Spec.SchedulerName = "", "mine" }, func(p core.Pod) bool { return !p.Waits && !p.New }},
 		{"nominated", func(p *corev1.Pod) { unschedulable(p); p.Status.NominatedNodeName = "n" }, func(p core.Pod) bool { return !p.Waits }},
 		{"ten thousand cpus", func(p *corev1.Pod) { p.Spec.Containers[0].Resources.Requests = list("10000", "1") }, func(p core.Pod) bool { return p.Req.CPU == 10_000_000 }},
 		{"init container", func(p *corev1.Pod) {
@@ -233,7 +239,11 @@ func TestMismatch(t *testing.T) {
 		{"other toleration", func(p *corev1.Pod) { p.Spec.Tolerations = []corev1.Toleration{{Key: "gpu", Value: "y"}} }, gpu, "it does not tolerate the taint gpu=x"},
 	} {
 		got, _ := Pod(pod(unschedulable, tt.change))
-		if why := got.Mismatch(labels, tt.taints); why != tt.want {
+		why := got.Rules.Tolerates(tt.taints)
+		if got.Rules.Selects != nil {
+			why += got.Rules.Selects("n", labels)
+		}
+		if why != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, why, tt.want)
 		}
 	}

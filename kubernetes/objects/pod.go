@@ -2,7 +2,6 @@ package objects
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-helpers/resource"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
@@ -33,8 +31,10 @@ func Pod(p *corev1.Pod) (out core.Pod, finished bool) {
 	}
 	out = core.Pod{
 		UID: string(p.UID), Namespace: same(p.Namespace), Name: p.Name, Node: same(p.Spec.NodeName),
-		Deleting: p.DeletionTimestamp != nil, Req: requests(p), Grace: grace(p),
+		Deleting: p.DeletionTimestamp != nil, Grace: grace(p), Claims: claims(p),
 	}
+	wanted := requests(p)
+	out.Req, out.Rules = vector(wanted), rules(p, wanted)
 	owner := metav1.GetControllerOfNoCopy(p)
 	_, static := p.Annotations[reasonMirrorOfStatic]
 	switch {
@@ -47,8 +47,8 @@ func Pod(p *corev1.Pod) (out core.Pod, finished bool) {
 		out.Owner = same(owner.Kind + "/" + owner.Name)
 	}
 	out.Protected = protected(p, owner != nil || static)
-	if message, waits := waits(p); waits {
-		out.Waits, out.Message, out.Mismatch = true, same(wire.Clip(message)), mismatch(p)
+	if out.Waits, out.New, out.Message = waits(p); out.Waits {
+		out.Message = same(wire.Clip(out.Message))
 	}
 	return out, false
 }
@@ -62,22 +62,25 @@ func grace(p *corev1.Pod) int32 {
 }
 
 // requests returns what the scheduler reserves for a pod: with init containers, sidecars, overhead and resizes.
-func requests(p *corev1.Pod) core.Vector {
-	return vector(resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true}))
+func requests(p *corev1.Pod) corev1.ResourceList {
+	return resource.PodRequests(p, resource.PodResourcesOptions{UseStatusResources: true, InPlacePodLevelResourcesVerticalScalingEnabled: true})
 }
 
-// waits reports whether the scheduler found no node for a pod, and its message. A pod with a nominated node waits for the end of
-// others there, and needs no machine.
-func waits(p *corev1.Pod) (message string, waits bool) {
-	if p.Spec.NodeName != "" || p.Status.NominatedNodeName != "" {
-		return "", false
+// waits reports whether the scheduler found no node for a pod, with its message, or has not reported yet. A pod with a nominated node
+// waits for the end of others there, and needs no machine. One with a gate waits for a person or a controller.
+func waits(p *corev1.Pod) (waits, isNew bool, message string) {
+	if p.Spec.NodeName != "" || p.Status.NominatedNodeName != "" || len(p.Spec.SchedulingGates) > 0 {
+		return false, false, ""
 	}
 	for _, c := range p.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == reasonUnschedulable {
-			return c.Message, true
+			return true, false, c.Message
+		}
+		if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonSchedulingGated {
+			return false, false, ""
 		}
 	}
-	return "", false
+	return false, p.Spec.SchedulerName == "" || p.Spec.SchedulerName == corev1.DefaultSchedulerName, ""
 }
 
 // protected returns until when a pod may not be evicted, in Unix seconds. Without a controller nothing would start it again: it may
@@ -101,22 +104,11 @@ func protected(p *corev1.Pod, controlled bool) int64 {
 	return began.Add(d).Unix()
 }
 
-// mismatch returns the Mismatch of a pod: its node selector, its required node affinity, and its tolerations. It keeps no other
-// part of the pod.
-func mismatch(p *corev1.Pod) func(labels map[string]string, taints []core.Taint) string {
-	selector, tolerations := maps.Clone(p.Spec.NodeSelector), slices.Clone(p.Spec.Tolerations)
-	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: corev1.PodSpec{Affinity: p.Spec.Affinity}})
-	return func(labels map[string]string, taints []core.Taint) string {
-		for _, key := range slices.Sorted(maps.Keys(selector)) {
-			if v, ok := labels[key]; !ok || v != selector[key] {
-				return wire.Clip(fmt.Sprintf("it selects %s=%s", key, selector[key]))
-			}
-		}
-		if ok, err := affinity.Match(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels}}); err != nil || !ok {
-			return "its required node affinity does not match"
-		}
+// tolerates returns the Tolerates of a pod.
+func tolerates(all []corev1.Toleration) func(taints []core.Taint) string {
+	return func(taints []core.Taint) string {
 		for _, t := range taints {
-			if !tolerates(tolerations, t) {
+			if !tolerated(all, t) {
 				return wire.Clip(strings.TrimSuffix(fmt.Sprintf("it does not tolerate the taint %s=%s", t.Key, t.Value), "="))
 			}
 		}
@@ -124,8 +116,8 @@ func mismatch(p *corev1.Pod) func(labels map[string]string, taints []core.Taint)
 	}
 }
 
-// tolerates reports whether a taint does not keep the pod away.
-func tolerates(all []corev1.Toleration, t core.Taint) bool {
+// tolerated reports whether a taint does not keep the pod away.
+func tolerated(all []corev1.Toleration, t core.Taint) bool {
 	taint := corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)}
 	if taint.Effect == corev1.TaintEffectPreferNoSchedule {
 		return true

@@ -18,16 +18,20 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/kubernetes/kube"
 	"github.com/weirkeeper/weirkeeper/kubernetes/kubetest"
 	"github.com/weirkeeper/weirkeeper/kubernetes/program"
+	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
+	vector "github.com/weirkeeper/weirkeeper/resource"
 )
 
 // child is set in the process that is measured.
@@ -53,6 +57,7 @@ type site struct {
 	size
 	api    *kubetest.Server
 	cmd    *exec.Cmd
+	nc     *nats.Conn
 	facts  *nats.Subscription
 	listed time.Duration // from the start of the program to its first fresh state
 }
@@ -64,6 +69,7 @@ func open(tb testing.TB, s size) *site {
 	w := &site{TB: tb, size: s, api: kubetest.Serve(tb)}
 	fill(w.api, s)
 	nc := bustest.Connect(tb, servers.ClientURL())
+	w.nc = nc
 	w.facts = bustest.SubscribeSync(tb, nc, message.FactsSubject("c", message.Node{Pool: "p", Name: "*"}))
 	if err := w.facts.SetPendingLimits(-1, -1); err != nil {
 		tb.Fatal(err)
@@ -99,6 +105,9 @@ func open(tb testing.TB, s size) *site {
 	}
 }
 
+// apps is the number of apps of the pods: a fifth is spread over zones, and half have a disruption budget.
+const apps = 1000
+
 // fill makes a realistic cluster: nodes with 40 images, pods of 2 containers with 20 variables, and managed fields.
 func fill(api *kubetest.Server, s size) {
 	fields := []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{` + strings.Repeat(`"f:app.kubernetes.io/name":{},`, 40) + `".":{}}}}`)}}
@@ -106,7 +115,7 @@ func fill(api *kubetest.Server, s size) {
 	for i := range 20 {
 		env = append(env, corev1.EnvVar{Name: fmt.Sprintf("VARIABLE_%d", i), Value: strings.Repeat("value", 8)})
 	}
-	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi")}}
+	requests := corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")}}
 	containers := []corev1.Container{{Name: "web", Image: "registry.example/web:1", Env: env, Resources: requests}, {Name: "proxy", Image: "registry.example/proxy:1", Env: env, Resources: requests}}
 	var images []corev1.ContainerImage
 	for i := range 40 {
@@ -119,13 +128,29 @@ func fill(api *kubetest.Server, s size) {
 			for k := range 20 {
 				n.Labels[fmt.Sprintf("label-%d.example/name", k)] = fmt.Sprintf("value-%d", k)
 			}
+			n.Labels[corev1.LabelTopologyZone] = fmt.Sprint("zone-", i%3)
 		}))
 	}
 	owners := []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-5d8f7c9b4", Controller: new(true)}}
+	tolerations := []corev1.Toleration{{Key: corev1.TaintNodeNotReady, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))},
+		{Key: corev1.TaintNodeUnreachable, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: new(int64(300))}}
+	spread := make([][]corev1.TopologySpreadConstraint, apps)
+	labels := make([]map[string]string, apps)
+	for i := range apps {
+		labels[i] = map[string]string{"app.kubernetes.io/name": fmt.Sprint("web-", i), "pod-template-hash": "5d8f7c9b4"}
+		selector := &metav1.LabelSelector{MatchLabels: labels[i]}
+		if i%5 == 0 {
+			spread[i] = []corev1.TopologySpreadConstraint{{TopologyKey: corev1.LabelTopologyZone, MaxSkew: 5, WhenUnsatisfiable: corev1.DoNotSchedule, LabelSelector: selector}}
+		}
+		if i%2 == 0 {
+			all = append(all, &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("web-", i), Namespace: fmt.Sprintf("team-%d", i%50)},
+				Spec: policyv1.PodDisruptionBudgetSpec{Selector: selector}, Status: policyv1.PodDisruptionBudgetStatus{DisruptionsAllowed: 10}})
+		}
+	}
 	for i := range s.pods {
 		all = append(all, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: podName(i), Namespace: fmt.Sprintf("team-%d", i%50), OwnerReferences: owners, ManagedFields: fields},
-			Spec:       corev1.PodSpec{NodeName: nodeName(i % s.nodes), Containers: containers}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
+			ObjectMeta: metav1.ObjectMeta{Name: podName(i), Namespace: fmt.Sprintf("team-%d", i%50), OwnerReferences: owners, ManagedFields: fields, Labels: labels[i%apps]},
+			Spec:       corev1.PodSpec{NodeName: nodeName((i + i/s.nodes) % s.nodes), Containers: containers, Tolerations: tolerations, TopologySpreadConstraints: spread[i%apps]}, Status: corev1.PodStatus{Phase: corev1.PodRunning},
 		})
 	}
 	api.Fill(all...)
@@ -176,7 +201,22 @@ func (w *site) processor() time.Duration {
 func (w *site) change(i int) (id string, tasks int) {
 	name := podName(i)
 	w.api.Delete(kube.Pods, fmt.Sprintf("team-%d", i%50), name)
-	return "i-" + nodeName(i%w.nodes), (w.pods-i+w.nodes-1)/w.nodes - 1
+	return "i-" + nodeName((i+i/w.nodes)%w.nodes), w.pods/w.nodes - 1
+}
+
+// places requests where the pods fit, with 2000 candidates, and returns how long the answer took.
+func (w *site) places() time.Duration {
+	w.Helper()
+	q := api.PlacesQuestion{Most: api.MaxPlacesLeave, Kinds: []api.PlacesKind{{Group: "g", Resources: vector.Vector{4, 8192, 20480}, Weight: 1, Slots: 110, Room: 100}}}
+	for i := range min(2000, w.nodes) {
+		q.Leave = append(q.Leave, "i-"+nodeName(i))
+	}
+	began := time.Now()
+	p, err := placerbus.GetPlaces(w.Context(), w.nc, "c", "p", q)
+	if err != nil || p.Nodes != w.nodes || len(p.Leave) == 0 {
+		w.Errorf("places: %d nodes, %d of them can leave, error %v", p.Nodes, len(p.Leave), err)
+	}
+	return time.Since(began)
 }
 
 // untilFacts waits for the facts of a machine with this number of tasks.
@@ -204,11 +244,12 @@ func TestMemory(t *testing.T) {
 	w := open(t, size{500, 10_000})
 	id, tasks := w.change(3)
 	w.untilFacts(id, tasks)
+	took := w.places()
 	const most = 60
 	if got := w.peak(); got > most {
 		t.Errorf("the program takes %.0f MB at its peak, the bound is %d", got, most)
 	} else {
-		t.Logf("%d nodes, %d pods: %.0f MB at the peak, fresh after %v, %v of processor time", w.nodes, w.pods, got, w.listed.Round(time.Millisecond), w.processor())
+		t.Logf("%d nodes, %d pods: %.0f MB at the peak, fresh after %v, %v of processor time, %v for places", w.nodes, w.pods, got, w.listed.Round(time.Millisecond), w.processor(), took)
 	}
 }
 
@@ -218,6 +259,7 @@ func TestMemory(t *testing.T) {
 //	steady_core_%    processor time in the steady state                   (limit: 7)
 //	list_s           from the start of the program to its fresh state
 //	list_cpu_s       processor time until then
+//	places_ms        to answer where the pods fit, meanwhile
 //	change_p50_ms    from a change to the facts, at the median            (limit: 200)
 //	change_p99_ms    at the 99th percentile                               (limit: 1000)
 func BenchmarkCluster(b *testing.B) {
@@ -229,6 +271,8 @@ func BenchmarkCluster(b *testing.B) {
 		ctx, stop := context.WithCancel(b.Context())
 		go func() { defer close(done); w.load(ctx) }()
 		began, used := time.Now(), w.processor()
+		asked := make(chan time.Duration, 1)
+		go func() { asked <- w.places() }()
 		var took []time.Duration
 		for i := range 150 {
 			changed := time.Now()
@@ -236,6 +280,7 @@ func BenchmarkCluster(b *testing.B) {
 			w.untilFacts(id, tasks)
 			took = append(took, time.Since(changed))
 		}
+		b.ReportMetric(float64((<-asked).Milliseconds()), "places_ms")
 		rest := time.NewTimer(max(0, 40*time.Second-time.Since(began)))
 		<-rest.C
 		b.ReportMetric(100*(w.processor()-used).Seconds()/time.Since(began).Seconds(), "steady_core_%")

@@ -54,6 +54,11 @@ func (s *Server) Foreign() uint64 { return s.foreign.Load() }
 // Losers returns the writers that send more than their share, and lose messages.
 func (s *Server) Losers() []bus.LostOfSender { return s.writes.Losers() }
 
+// ReportLosses publishes the writers that lose messages until ctx ends; see bus.Inbox.
+func (s *Server) ReportLosses(ctx context.Context, subject string, encode func(bus.LostOfSender) any) {
+	s.writes.ReportLosses(ctx, subject, encode)
+}
+
 // Listen receives requests, which wait for Serve. It returns when the NATS server sends them, or after 10 s: without a
 // connection they are received from its return on. The connection must stay open until Serve returns. Run one Server for
 // a cluster.

@@ -126,6 +126,76 @@ func TestNumber(t *testing.T) {
 }
 
 // FuzzAnswer: an accepted response is a valid window.
+// readQL reads a response to a statement of InfluxQL.
+func readQL(q boundedQuery, text string) ([]metrics.Series, error) {
+	w := q.window()
+	if err := w.readJSON(strings.NewReader(text), false); err != nil {
+		return nil, err
+	}
+	return w.answer(), nil
+}
+
+// A response of InfluxQL is complete, or an error.
+func TestInfluxQLAnswers(t *testing.T) {
+	series := func(rows, more string) string {
+		return `{"results":[{"statement_id":0,"series":[{"name":"system_metrics","tags":{"zone":"a","other":""},"columns":["time","m"],"values":[` + rows + `]` + more + `}]}]}`
+	}
+	const row = `[1700000000500,1.5]`
+	for name, test := range map[string]struct {
+		text string
+		want error // nil: one point
+	}{
+		"complete":            {series(row, ""), nil},
+		"a null":              {series(row+`,[1700000001000,null]`, ""), nil},
+		"other keys":          {`{"more":{"a":[1]},` + series(row, "")[1:], nil},
+		"ends early":          {series(row, "")[:100], io.ErrUnexpectedEOF},
+		"goes on":             {series(row, "") + series(row, ""), ErrBadAnswer},
+		"left out":            {series(row, `,"partial":true`), ErrBadAnswer},
+		"left out of results": {`{"results":[{"partial":true}]}`, ErrBadAnswer},
+		"no database":         {`{"results":[{"statement_id":0,"error":"database not found: x"}]}`, ErrNoBucket},
+		"an error of all":     {`{"error":"not authorized"}`, ErrUnauthorized},
+		"a text":              {series(`[1700000000000,"fine"]`, ""), ErrBadAnswer},
+		"a list":              {series(`[1700000000000,[1]]`, ""), ErrBadAnswer},
+		"another number":      {series(`[1700000000000,1e999]`, ""), ErrBadAnswer},
+		"another time":        {series(`[1600000000000,1]`, ""), ErrBadAnswer},
+		"no time":             {series(`[null,1]`, ""), ErrBadAnswer},
+		"a long row":          {series(`[1700000000000,1,2]`, ""), ErrBadAnswer},
+		"an empty row":        {series(`[]`, ""), ErrBadAnswer},
+		"another metric":      {strings.Replace(series(row, ""), `"m"`, `"n"`, 1), ErrBadAnswer},
+		"another measurement": {strings.Replace(series(row, ""), "system_metrics", "web", 1), ErrBadAnswer},
+		"no columns":          {strings.Replace(series(row, ""), "columns", "colums", 1), ErrBadAnswer},
+		"many points":         {series(row+","+row+","+row+","+row, ""), ErrTooLarge},
+		"not JSON":            {"<html>", ErrBadAnswer},
+		"another type":        {`{"results":{}}`, ErrBadAnswer},
+		"another name":        {strings.Replace(series(row, ""), `"system_metrics"`, `7`, 1), ErrBadAnswer},
+		"nothing":             {"", io.EOF},
+	} {
+		got, err := readQL(query(), test.text)
+		if !errors.Is(err, test.want) || err == nil && (len(got) != 1 || fmt.Sprint(got[0].Dimensions, got[0].Times, got[0].Values) != "map[zone:a] [1700000000] [1.5]") {
+			t.Errorf("%s: %v, %v, want %v", name, got, err, test.want)
+		}
+	}
+}
+
+func FuzzInfluxQLAnswer(f *testing.F) {
+	f.Add(`{"results":[{"series":[{"name":"system_metrics","tags":{"a":"b"},"columns":["time","m"],"values":[[1700000000500,1.5],[1700000001000,true]]}]}]}`, false)
+	f.Fuzz(func(t *testing.T, text string, regex bool) {
+		q := query()
+		q.maxPoints, q.maxSeries = 100, 10
+		if regex {
+			q.Type, q.pattern = metrics.App, regexp.MustCompile(".")
+		}
+		got, err := readQL(q, text)
+		for _, s := range got {
+			for j, at := range s.Times {
+				if err != nil || len(s.Times) != len(s.Values) || at < q.from || at > q.to || j > 0 && at < s.Times[j-1] || s.Values[j]-s.Values[j] != 0 {
+					t.Fatalf("%q gives %v, %v", text, got, err)
+				}
+			}
+		}
+	})
+}
+
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"", tail, head + rowA + tail, oops} {
 		f.Add(seed, true)

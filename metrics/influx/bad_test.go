@@ -44,9 +44,9 @@ func lines(t testing.TB, c influx.Config, text string, replace ...string) {
 }
 
 // TestRefusals: each mistake in the configuration has its own error and never returns an empty window.
-func TestRefusals(t *testing.T) {
-	t.Parallel()
-	good := config(t)
+func TestRefusals(t *testing.T) { inEach(t, refusals) }
+
+func refusals(t *testing.T, good influx.Config) {
 	database, _, _ := strings.Cut(good.Bucket, "/")
 	shared.Do(t, fmt.Sprintf("CREATE USER nobody%s WITH PASSWORD 'pw'", database))
 	tests := map[string]struct {
@@ -157,9 +157,11 @@ func small(t *testing.T) (influx.Config, metrics.Query, []metrics.Series) {
 
 // TestTruncatedResponse cuts the connection at every point of a response. The window is complete because the store repeats
 // the request.
-func TestTruncatedResponse(t *testing.T) {
-	t.Parallel()
+func TestTruncatedResponse(t *testing.T) { inEach(t, truncatedResponse) }
+
+func truncatedResponse(t *testing.T, of influx.Config) {
 	c, q, want := small(t)
+	c.Language = of.Language
 	measured := c
 	p := through(t, &measured, whole)
 	if _, err := open(t, measured).Window(t.Context(), q); err != nil {
@@ -268,16 +270,18 @@ func dribble(from io.Reader, to net.Conn) {
 	}
 }
 
-func TestBounds(t *testing.T) {
-	t.Parallel()
+func TestBounds(t *testing.T) { inEach(t, bounds) }
+
+func bounds(t *testing.T, of influx.Config) {
 	good, q, _ := small(t)
+	good.Language = of.Language
 	regex := q
 	regex.Name, regex.Regex = "no match", true
 	tests := map[string]struct {
 		change func(*influx.Config)
 		q      metrics.Query
 	}{
-		"bytes":                {func(c *influx.Config) { c.MaxBytes = 300 }, q},
+		"bytes":                {func(c *influx.Config) { c.MaxBytes = 100 }, q},
 		"points":               {func(c *influx.Config) { c.MaxPoints = 2 }, q},
 		"series":               {func(c *influx.Config) { c.MaxSeries = 2 }, q},
 		"series of expression": {func(c *influx.Config) { c.MaxSeries = 2 }, regex},

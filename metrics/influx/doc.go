@@ -1,8 +1,9 @@
-// Package influx is a metrics store in an InfluxDB. A [Store] writes line protocol and
-// reads windows with Flux, both over the API of InfluxDB 2. InfluxDB 1.8 has this API
-// too, with flux-enabled=true. Its organization is empty, its bucket is
-// DATABASE/RETENTIONPOLICY, and its token is USER:PASSWORD. The tests use 1.8.10;
-// InfluxDB 2 could not be built for them.
+// Package influx is a metrics store in an InfluxDB. A [Store] writes line protocol over
+// the API of InfluxDB 2, which 1.8 and 3 have too. It reads windows with Flux over the
+// same API, or with InfluxQL over that of InfluxDB 1, which 2 and 3 have too. Of
+// InfluxDB 1.8 the organization is empty, the bucket is DATABASE/RETENTIONPOLICY, and
+// the token is USER:PASSWORD; Flux needs flux-enabled=true there, and 3 lacks it. The
+// tests use 1.8.10 with both languages; 2 and 3 could not be had for them.
 //
 // # Layout
 //
@@ -34,8 +35,9 @@
 //
 // # Errors
 //
-// A window is complete, or it is an error. Every query ends with a line that marks the
-// end, so a truncated response is never a shorter window. These are errors
+// A window is complete, or it is an error. Every query of Flux ends with a line that marks
+// the end, and a response of InfluxQL is one JSON object, so a truncated response is never
+// a shorter window. These are errors
 // of the window too: an error inside a response, a value that is not finite, a time out
 // of range, and a response that exceeds the bounds of [Config].
 //

@@ -179,6 +179,11 @@ func (w *window) addPoint(t table, row []string) error {
 	if err != nil {
 		return fmt.Errorf("%w: time %.100q", ErrBadAnswer, row[t.time])
 	}
+	return w.addValue(t.line, at, value)
+}
+
+// addValue adds a value to a series.
+func (w *window) addValue(l *line, at time.Time, value float64) error {
 	second := at.Unix()
 	if second < w.from || second > w.to {
 		return fmt.Errorf("%w: a point of %s, outside the window", ErrBadAnswer, at.UTC().Format(time.RFC3339))
@@ -186,7 +191,7 @@ func (w *window) addPoint(t table, row []string) error {
 	if w.points++; w.points > w.maxPoints {
 		return fmt.Errorf("%w: more than %d points", ErrTooLarge, w.maxPoints)
 	}
-	t.line.Times, t.line.Values = append(t.line.Times, second), append(t.line.Values, value)
+	l.Times, l.Values = append(l.Times, second), append(l.Values, value)
 	return nil
 }
 

@@ -17,6 +17,7 @@ type settings struct {
 	Org       string `yaml:"org"`    // empty for InfluxDB 1.8
 	Bucket    string `yaml:"bucket"` // of InfluxDB 1.8: "database/retention policy"
 	TokenFile string `yaml:"token_file"`
+	Language  string `yaml:"language"` // flux (default) or influxql
 }
 
 // maxToken bounds the file of a token, in bytes.
@@ -25,7 +26,7 @@ const maxToken = 64 << 10
 // StoreKind returns InfluxDB's kind.
 func StoreKind() store.Kind {
 	return store.Kind{
-		Key: "influx", About: "a bucket of InfluxDB 1.8 or 2", New: func() store.Settings { return new(settings) },
+		Key: "influx", About: "a bucket of InfluxDB 1.8, 2 or 3", New: func() store.Settings { return new(settings) },
 		Open: func(site store.Site) (metrics.Store, error) {
 			s := site.Settings.(*settings) // New has created it
 			var token string
@@ -39,7 +40,7 @@ func StoreKind() store.Kind {
 				}
 				token = strings.TrimSpace(string(data))
 			}
-			return New(Config{URL: s.URL, Org: s.Org, Bucket: s.Bucket, Token: Token(token)})
+			return New(Config{URL: s.URL, Org: s.Org, Bucket: s.Bucket, Token: Token(token), Language: Language(s.Language)})
 		},
 	}
 }
@@ -55,6 +56,9 @@ func (s *settings) Check() strictyaml.Problems {
 	}
 	if s.Bucket == "" {
 		problem("bucket", "is missing: want the bucket, of InfluxDB 1.8 database/retention policy")
+	}
+	if s.Language != "" && s.Language != string(Flux) && s.Language != string(InfluxQL) {
+		problem("language", fmt.Sprintf("is %q: want %s, or %s, which InfluxDB 3 has only", s.Language, Flux, InfluxQL))
 	}
 	return ps
 }

@@ -49,8 +49,11 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 
 // named reads the window of one name.
 func (s *Store) named(ctx context.Context, query boundedQuery) (*window, error) {
-	f := s.flux(query)
 	measurements, fields := writtenAs(query.Type, query.Name)
+	if s.config.Language == InfluxQL {
+		return s.selects(ctx, query, measurements, fields)
+	}
+	f := s.flux(query)
 	f.filter = allOf(append(withDimensions(query.Dimensions), column("_measurement", measurements), column("_field", fields))...)
 	if len(measurements) == 1 && len(fields) == 1 {
 		f.drop = append(f.drop, "_measurement", "_field") // known
@@ -61,11 +64,14 @@ func (s *Store) named(ctx context.Context, query boundedQuery) (*window, error) 
 // matching reads the window of a regular expression: first one point of each series for its name, then the places
 // with matching series.
 func (s *Store) matching(ctx context.Context, query boundedQuery) (*window, error) {
-	f := s.flux(query)
 	app, _, ok := strings.Cut(query.Prefix, ",")
 	if !ok {
 		app = ""
 	}
+	if s.config.Language == InfluxQL {
+		return s.selectMatching(ctx, query, app)
+	}
+	f := s.flux(query)
 	f.filter = allOf(append(withDimensions(query.Dimensions), ofApps(app))...)
 	f.first, f.drop = true, append(f.drop, "_time")
 	found, err := s.query(ctx, query, f)
@@ -100,7 +106,7 @@ func (s *Store) query(ctx context.Context, query boundedQuery, f flux) (*window,
 	}
 	var w *window
 	err = s.do(ctx, request{
-		path:    "query",
+		path:    "api/v2/query",
 		params:  url.Values{"org": {s.config.Org}},
 		headers: map[string]string{"Content-Type": "application/json", "Accept": "text/csv"},
 		body:    body,

@@ -25,7 +25,7 @@ const (
 
 // request is one POST to the API.
 type request struct {
-	path    string // below api/v2/
+	path    string // below the URL
 	params  url.Values
 	headers map[string]string
 	body    []byte
@@ -52,7 +52,7 @@ func passes(err error) bool {
 
 // try sends a request once. It returns the pause that the server requests.
 func (s *Store) try(ctx context.Context, r request) (after time.Duration, err error) {
-	address := s.service.ServerAPIURL() + r.path + "?" + r.params.Encode()
+	address := s.service.ServerURL() + r.path + "?" + r.params.Encode()
 	failed := s.service.DoPostRequest(ctx, address, bytes.NewReader(r.body), func(h *http.Request) {
 		for name, value := range r.headers {
 			h.Header.Set(name, value)
@@ -121,15 +121,19 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 
 type boundedBody struct {
 	io.ReadCloser
-	left int64
+	left int64 // negative: the limit was exceeded
 	end  error // returned at the limit
 }
 
 // Read reads up to the limit, plus one byte to detect more.
 func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left < 0 {
+		return 0, b.end
+	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
 	if int64(n) > b.left {
-		return int(b.left), b.end
+		n, b.left = int(b.left), -1
+		return n, b.end
 	}
 	b.left -= int64(n)
 	return n, err

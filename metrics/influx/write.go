@@ -116,7 +116,7 @@ func (s *Store) send(ctx context.Context, b batch) error {
 		return err
 	}
 	err = s.do(ctx, request{
-		path:    "write",
+		path:    "api/v2/write",
 		params:  url.Values{"org": {s.config.Org}, "bucket": {s.config.Bucket}, "precision": {"ms"}},
 		headers: map[string]string{"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=utf-8"},
 		body:    body,

@@ -50,12 +50,17 @@ func Kind() source.Kind {
 
 // Check implements store.Settings.
 func (s *settings) Check() strictyaml.Problems {
+	return s.check("http(s)://host[:port][/path], without /api/v1")
+}
+
+// check returns the mistakes of the settings. form is the form of the url.
+func (s *settings) check(form string) strictyaml.Problems {
 	var ps strictyaml.Problems
 	problem := func(key, what string) { ps = append(ps, &strictyaml.Problem{Key: key, What: what}) }
 	u, err := url.Parse(s.URL)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "":
-		problem("url", fmt.Sprintf("is %q: want http(s)://host[:port][/path], without /api/v1", s.URL))
+		problem("url", fmt.Sprintf("is %q: want %s", s.URL, form))
 	case u.User != nil:
 		problem("url", "contains a password: put it into password_file, with user")
 	case u.RawQuery != "" || u.Fragment != "":

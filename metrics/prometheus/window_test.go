@@ -16,6 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/prometheus/model/value"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/promtest"
 
@@ -114,6 +115,31 @@ func TestWindowsOfRealServers(t *testing.T) {
 				},
 				Step: step, End: end,
 			})
+		})
+	}
+}
+
+// A stale marker, which Prometheus stores when a target no longer has a series, ends the series at once.
+func TestStaleMarkersEndASeries(t *testing.T) {
+	end := time.Now().Truncate(step)
+	of := func(name string, last float64) promtest.Series {
+		s := promtest.Series{Labels: map[string]string{"__name__": name}}
+		for i := range 8 {
+			s.Times, s.Values = append(s.Times, end.Add(time.Duration(i-7)*step)), append(s.Values, 1)
+		}
+		s.Values[5], s.Values[6], s.Values[7] = last, last, last
+		return s
+	}
+	for name, server := range servers(t) {
+		t.Run(name, func(t *testing.T) {
+			server.Write(of("gone", math.Float64frombits(value.StaleNaN)), of("there", 1))
+			s := open(t, "url: "+server.URL)
+			for metric, want := range map[string]time.Time{"gone": end.Add(-3 * step), "there": end} {
+				got, err := s.Window(t.Context(), query(t, metric, end, 10*time.Minute))
+				if err != nil || len(got) != 1 || got[0].Times[len(got[0].Times)-1] != want.Unix() {
+					t.Errorf("%s: %v, %v; want a last point at %d", metric, got, err, want.Unix())
+				}
+			}
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -107,6 +108,9 @@ func (b *Bus) Listen(ctx context.Context, handler nodehealth.Handler) error {
 			return err
 		}
 		defer in.Close()
+		if !r.request {
+			wg.Go(func() { in.ReportLosses(ctx, message.LimitedSubject(b.cfg.Cluster, b.cfg.Pool), wire.Limited) })
+		}
 		for range r.workers {
 			wg.Go(func() {
 				for m := range in.Messages() {

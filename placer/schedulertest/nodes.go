@@ -3,6 +3,7 @@ package schedulertest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,7 +52,7 @@ func RunNodes(t *testing.T, open func(t *testing.T) NodeSite) {
 		{"TasksThatWait", tasksThatWait},
 		{"RowsAndNudgesAreIgnored", rowsIgnored},
 		{"UnreachableClusterIsNotFresh", unreachable},
-		{"PlacesAreValid", nodePlaces},
+		{"PlacesHold", nodePlaces},
 		{"MalformedRequestsChangeNothing", malformedRequests},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -308,18 +309,62 @@ func unreachable(k *kit, s NodeSite) {
 	k.awaitFacts("the node reports", node, func(f api.NodeFacts) bool { return f.ID == node && !f.Draining })
 }
 
-// nodePlaces: an answer where the tasks fit is valid. Without this optional part the scheduler does not respond.
-func nodePlaces(k *kit, _ NodeSite) {
-	q := api.PlacesQuestion{
-		Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{2, 1000}, Weight: 1, Room: 10}}, Leave: k.nodes(), Most: len(k.nodes()),
-	}
-	p, err := placerbus.GetPlaces(k.Context(), k.Conn, k.Cluster, k.Pool, q)
-	if errors.Is(err, nats.ErrNoResponders) {
+// nodePlaces: the scheduler answers where the tasks fit. Without this optional part it does not respond.
+func nodePlaces(k *kit, s NodeSite) {
+	small := api.PlacesKind{Group: "g", Resources: resource.Vector{2, 1000}, Weight: 1, Room: 10}
+	if _, err := placerbus.GetPlaces(k.Context(), k.Conn, k.Cluster, k.Pool, api.PlacesQuestion{}); errors.Is(err, nats.ErrNoResponders) {
 		k.Log("the scheduler does not answer where tasks fit")
 		return
 	}
-	if err != nil || p.Nodes != len(q.Leave) {
-		k.Errorf("places %+v, error %v, want %d nodes", p, err, len(q.Leave))
+	// place returns the first answer that ok accepts.
+	place := func(what string, q api.PlacesQuestion, ok func(api.Places) bool) (p api.Places) {
+		k.Helper()
+		k.until(what, func() bool {
+			var err error
+			p, err = placerbus.GetPlaces(k.Context(), k.Conn, k.Cluster, k.Pool, q)
+			return err == nil && ok(p)
+		})
+		return p
+	}
+	k.runs(s, "a")
+	nodes := k.nodes()
+	place("without any node the task needs a machine, or a node back", api.PlacesQuestion{Kinds: []api.PlacesKind{small}, Gone: nodes}, func(p api.Places) bool {
+		return p.Nodes == len(nodes) && p.Waiting == 1 && len(p.New) == 1 && p.New[0].Nodes == 1 && len(p.Back) == 1
+	})
+	if err := s.Start("large", resource.Vector{1e6, 64}); err != nil {
+		k.Fatal(err)
+	}
+	large := api.PlacesKind{Group: "large", Resources: resource.Vector{2e6, 1e6}, Weight: 8, Room: 1}
+	place("the large task needs a machine that can hold it", api.PlacesQuestion{Kinds: []api.PlacesKind{small, large}}, func(p api.Places) bool {
+		return p.Waiting == 1 && len(p.New) == 1 && p.New[0].Group == "large"
+	})
+	large.Room, large.Why = 0, "is at its maximum"
+	place("the large task is short of a machine", api.PlacesQuestion{Kinds: []api.PlacesKind{small, large}}, func(p api.Places) bool {
+		return p.ShortCopies == 1 && len(p.New) == 0 && p.Short[0].Why != ""
+	})
+	place("no kind can ever hold the large task", api.PlacesQuestion{Kinds: []api.PlacesKind{small}}, func(p api.Places) bool {
+		return p.NeverCopies == 1 && p.Waiting == 0 && len(p.New) == 0 && p.Never[0].Why != "" && p.Unplaceable[resource.CPUs] == 1e6
+	})
+	if err := s.Stop("large"); err != nil {
+		k.Fatal(err)
+	}
+	p := place("a node can be emptied", api.PlacesQuestion{Leave: append(slices.Clone(nodes), "unknown"), Most: len(nodes) + 1}, func(p api.Places) bool { return len(p.Leave) > 0 })
+	if len(p.Leave) == len(nodes) || slices.Contains(p.Leave, "unknown") {
+		k.Fatalf("leave %v of %v, want some of the nodes", p.Leave, nodes)
+	}
+	for i, id := range p.Leave {
+		if got := k.cordon(id, 1, uint64(i+1), wire.CordonRequest{On: true}); got != "" {
+			k.Fatalf("cordon of %s is refused with %q", id, got)
+		}
+	}
+	k.until(fmt.Sprintf("nodes %v are empty, and the task runs", p.Leave), func() bool {
+		at := s.Where("a")
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return at != "" && !slices.Contains(p.Leave, at) && !slices.ContainsFunc(p.Leave, func(id string) bool { return k.facts[id].Tasks > 0 })
+	})
+	if err := call.Request(k.Context(), k.Conn, message.PlacesSubject(k.Cluster, k.Pool), api.PlacesQuestion{Gone: []string{"n"}, Leave: []string{"n"}}, nil); err == nil {
+		k.Error("a node that is gone and a candidate is no error")
 	}
 }
 

@@ -208,6 +208,7 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 	// If all new instances are protected, protection is only against a choice of AWS. It is not an
 	// operator's mark on one instance.
 	all := aws.ToBool(g.NewInstancesProtectedFromScaleIn)
+	current := currentTemplate(g)
 	for _, i := range g.Instances {
 		state, member := lifecycle(i.LifecycleState)
 		if !member {
@@ -223,13 +224,25 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 		}
 		err = r.addInstance(instance{guarded: guarded, Instance: pools.Instance{
 			ID: aws.ToString(i.InstanceId), State: state, Weight: w, Protected: guarded && !all,
-			Market: pools.Market{InstanceType: aws.ToString(i.InstanceType), Zone: aws.ToString(i.AvailabilityZone)}, Template: template,
+			Market: pools.Market{InstanceType: aws.ToString(i.InstanceType), Zone: aws.ToString(i.AvailabilityZone)}, Template: template, Current: current,
 		}})
 		if err != nil {
 			return nil, err
 		}
 	}
 	return r, nil
+}
+
+// currentTemplate returns what a group launches now. It is unknown if the group names a version by what it is, such as $Latest.
+func currentTemplate(g astypes.AutoScalingGroup) string {
+	t := g.LaunchTemplate
+	if m := g.MixedInstancesPolicy; m != nil && m.LaunchTemplate != nil {
+		t = m.LaunchTemplate.LaunchTemplateSpecification
+	}
+	if t == nil || strings.HasPrefix(aws.ToString(t.Version), "$") {
+		return ""
+	}
+	return templateOf(cmp.Or(aws.ToString(t.LaunchTemplateName), aws.ToString(t.LaunchTemplateId)), aws.ToString(t.Version))
 }
 
 // groupWeight decodes a WeightedCapacity. The default is 1.

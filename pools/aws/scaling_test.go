@@ -54,8 +54,8 @@ func TestWeights(t *testing.T) {
 	if before.Fulfilled() != 8 || len(before.Instances) != 2 {
 		t.Fatalf("%+v, want two of weight 4", before)
 	}
-	if i := before.Instances[0]; i.Image == "" || i.Template != "web:1" {
-		t.Errorf("image %q, template %q: want one, and web:1", i.Image, i.Template)
+	if i := before.Instances[0]; i.Image == "" || i.Template != "web:1" || i.Current != "web:1" {
+		t.Errorf("image %q, template %q, now %q: want one, and web:1 twice", i.Image, i.Template, i.Current)
 	}
 	if err := g.Terminate(t.Context(), []string{before.Instances[0].ID}); err != nil {
 		t.Fatal(err)

@@ -278,6 +278,7 @@ func (c *cloud) read() (reading, int) {
 	var health []pools.Inspection
 	for i := range c.instances {
 		s.Instances = append(s.Instances, c.instances[i].Instance)
+		s.Instances[i].Current = c.template
 		if !c.config.Shared {
 			health = append(health, c.instances[i].inspection())
 		}

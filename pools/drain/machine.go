@@ -282,6 +282,7 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r api.Drain, v Nod
 		e := Event{At: now, Node: r.Node, Group: r.Group, From: r.State, Action: action}
 		done, err := m.step(ctx, now, next, action)
 		e.To, e.Why, e.Reason, e.Attempt, e.Failed = done.State, done.Why, done.Reason, done.Attempt, done.Failed
+		e.Late = r.State.Leaving() && done.State == api.DrainReturning && !now.Before(endOf(r))
 		if err != nil {
 			e.Err, e.Why = err.Error(), next.Why
 		}

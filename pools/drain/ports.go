@@ -179,6 +179,7 @@ type Event struct {
 	Err    string          `json:"err,omitempty"`    // why the action failed
 	Why    string          `json:"why,omitempty"`
 	Reason api.DrainReason `json:"reason,omitempty"` // that of the record
+	Late   bool            `json:"late,omitempty"`   // it is taken back because its deadline has passed
 	// Attempt is that of a repair. The result is known when Failed is not empty, or when the node
 	// is Gone or Returned. The event with the action DeleteRecord is the last one.
 	Attempt string `json:"attempt,omitempty"`

@@ -17,6 +17,7 @@ type class struct {
 	copies    []*Copy
 	group     string // the only group for them; empty: any
 	headroom  int    // as of a Copy
+	rule      any
 }
 
 // classKey is what the copies of a class have in common.
@@ -25,10 +26,11 @@ type classKey struct {
 	limits    string
 	group     string
 	headroom  int
+	rule      any
 }
 
 func keyOf(c *Copy) classKey {
-	return classKey{c.Footprint, ClassKey(c.Limits), c.Group, c.headroom}
+	return classKey{c.Footprint, ClassKey(c.Limits), c.Group, c.headroom, c.Rule}
 }
 
 // classes returns the copies by footprint and limits, the largest first. Copies of one class are in order of app and index.
@@ -40,22 +42,24 @@ func classes(copies []Copy, unit resource.Vector) []*class {
 		key := keyOf(one)
 		c := byKey[key]
 		if c == nil {
-			c = &class{footprint: one.Footprint, limits: one.Limits, share: Share(one.Footprint, unit), group: one.Group, headroom: one.headroom}
+			c = &class{footprint: one.Footprint, limits: one.Limits, share: Share(one.Footprint, unit), group: one.Group, headroom: one.headroom, rule: one.Rule}
 			byKey[key] = c
 			all = append(all, c)
 		}
 		c.copies = append(c.copies, one)
 	}
+	for _, c := range all {
+		slices.SortFunc(c.copies, compareCopies)
+	}
 	slices.SortFunc(all, func(a, b *class) int {
 		return cmp.Or(cmp.Compare(b.share, a.share), slices.Compare(b.footprint[:], a.footprint[:]), strings.Compare(ClassKey(a.limits), ClassKey(b.limits)),
-			cmp.Compare(a.headroom, b.headroom))
+			cmp.Compare(a.headroom, b.headroom), compareCopies(a.copies[0], b.copies[0]))
 	})
-	for _, c := range all {
-		slices.SortFunc(c.copies, func(a, b *Copy) int {
-			return cmp.Or(strings.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index), strings.Compare(a.Leaves, b.Leaves))
-		})
-	}
 	return all
+}
+
+func compareCopies(a, b *Copy) int {
+	return cmp.Or(strings.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index), strings.Compare(a.Leaves, b.Leaves))
 }
 
 // bounds returns how much the copies are bound to some nodes.

@@ -12,6 +12,7 @@
 // they fit on the others too. They never change which machines the copies need.
 //
 // A copy may have limits: its port is free on the node, or the node has few other copies of its application.
+// A scheduler with further ones, such as zones and labels of nodes, gives them as [Rules].
 //
 // The work is bounded. Copies and candidates beyond the bound are not examined: such a copy needs no machine, and such a
 // candidate stays. A node is chosen only with a proof. First fit takes about log n steps with a tree over the rooms.

@@ -43,7 +43,12 @@ func (s *solver) empty() {
 		case n.Stays != "":
 			s.stay(id, n.Stays, nil)
 		default:
+			if why := s.rules.mayEmpty(n); why != "" {
+				s.stay(id, why, nil)
+				continue
+			}
 			if left := m.moveAll(n, s.at[i]); left != nil {
+				s.rules.keep(n)
 				s.stay(id, "", left)
 				continue
 			}
@@ -62,7 +67,7 @@ func (m *mover) moveAll(n *Node, at int) (left *Copy) {
 	m.moves = m.moves[:0]
 	lost := m.mayTake(n.Copies)
 	for i := range len(n.Copies) + len(reserved) + len(lost) {
-		if c := copyAt(n.Copies, reserved, lost, i); !m.move(c, at) {
+		if c := m.rules.leaving(copyAt(n.Copies, reserved, lost, i), n, i-len(n.Copies), len(reserved)); !m.move(c, at) {
 			m.undo()
 			if at >= 0 {
 				m.tree.set(at, own)
@@ -142,7 +147,7 @@ func (m *mover) move(c *Copy, at int) bool {
 		start = new(int)
 		m.starts[key] = start
 	}
-	to := m.first(c, *start)
+	to := m.first(c, m.rules.restart(c, *start))
 	if to == m.tree.leaves {
 		if len(m.moves) == 0 { // only the candidate itself may hold the next one
 			*start = max(*start, at)

@@ -19,6 +19,8 @@ type machines struct {
 	needs []api.PlacesNeed
 	steps int
 	costs bool // the cost of a kind counts
+	rules Rules
+	kept  []kept // by the rules
 	move  func(to api.PlacesMove, copies ...*Copy)
 }
 
@@ -32,7 +34,8 @@ type kind struct {
 
 // machinesOf returns as many machines of each kind of known size as n returns.
 func (s *solver) machinesOf(n func(api.PlacesKind) int) *machines {
-	m := &machines{move: s.move}
+	m := &machines{move: s.move, rules: s.rules.Rules}
+	s.filled = append(s.filled, m)
 	for _, k := range s.Question.Kinds {
 		if !k.Unknown && n(k) > 0 {
 			m.kinds = append(m.kinds, &kind{PlacesKind: k, left: n(k)})
@@ -82,7 +85,7 @@ func (m *machines) fill(all []*class) []api.PlacesNeed {
 			continue
 		}
 		times := 1
-		if alone {
+		if alone && m.rules == nil {
 			if times = best.left; best.left > best.late {
 				times -= best.late
 			}
@@ -128,6 +131,9 @@ func (m *machines) best(rest []*class, least []resource.Vector) (best *kind, wha
 			continue
 		}
 		l := m.load(k, rest, least)
+		if len(l.parts) == 0 || l.parts[0].class != rest[0] {
+			continue // the rules do not let the first class there
+		}
 		better := 1
 		if best != nil {
 			better = m.compare(k, l, best, what)
@@ -177,6 +183,11 @@ func (m *machines) compare(k *kind, l load, best *kind, what load) int {
 // machines they get.
 func (m *machines) load(k *kind, rest []*class, least []resource.Vector) (l load) {
 	room, has := k.Resources, map[Held]int(nil)
+	var on *Node
+	if m.rules != nil {
+		on = m.rules.Machine(k.Group)
+		defer func() { m.dropByRules(on, l) }()
+	}
 	for i, c := range rest {
 		if m.steps++; m.steps > maxFillSteps && i >= fewClasses || !fits(&least[i], &room) {
 			break
@@ -184,7 +195,11 @@ func (m *machines) load(k *kind, rest []*class, least []resource.Vector) (l load
 		if !c.in(k.Group) {
 			continue
 		}
-		if n := spare(c.limits, has, copiesIn(c, room)); n > 0 {
+		n := spare(c.limits, has, copiesIn(c, room))
+		if on != nil {
+			n = m.fillByRules(on, c, n)
+		}
+		if n > 0 {
 			for _, l := range c.limits {
 				if has == nil {
 					has = map[Held]int{}
@@ -222,6 +237,9 @@ func (m *machines) use(k *kind, what load, machines int) {
 		m.needs = append(m.needs, api.PlacesNeed{Group: k.Group, First: name(first)})
 		k.order = len(m.needs)
 	}
+	if m.rules != nil {
+		m.keepByRules(k.Group, what)
+	}
 	need := &m.needs[k.order-1]
 	need.Nodes += machines
 	need.Weight = float64(need.Nodes) * k.Weight
@@ -236,6 +254,9 @@ func (m *machines) use(k *kind, what load, machines int) {
 func name(c *Copy) string {
 	if c.headroom > 0 {
 		return clip("a free place of " + c.App)
+	}
+	if c.Name != "" {
+		return clip(c.Name)
 	}
 	return clip(c.App + "/" + strconv.Itoa(c.Index))
 }
@@ -261,17 +282,22 @@ func (s *solver) probe(rest []*class) {
 		if k.Unknown && k.Coming > 0 {
 			return
 		}
-		if k.Unknown && k.Room > 0 && (best == nil || before(k, best)) && slices.ContainsFunc(rest, func(c *class) bool { return c.in(k.Group) }) {
+		if k.Unknown && k.Room > 0 && (best == nil || before(k, best)) && slices.ContainsFunc(rest, func(c *class) bool { return s.probes(c, k.Group) }) {
 			best = k
 		}
 	}
 	if best == nil {
 		return
 	}
-	rest = slices.DeleteFunc(rest, func(c *class) bool { return !c.in(best.Group) })
+	rest = slices.DeleteFunc(rest, func(c *class) bool { return !s.probes(c, best.Group) })
 	need := api.PlacesNeed{Group: best.Group, Nodes: 1, Weight: best.Weight, First: name(rest[0].copies[0])}
 	for _, c := range rest {
 		s.move(api.PlacesMove{Group: best.Group}, c.assign(&need, len(c.copies))...)
 	}
 	s.answer.Probe = []api.PlacesNeed{need}
+}
+
+// probes reports whether copies of a class may be on a machine of a group, if it is large enough.
+func (s *solver) probes(c *class, group string) bool {
+	return c.in(group) && s.rules.ordered(group, c.copies[0]) == ""
 }

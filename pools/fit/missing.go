@@ -76,7 +76,7 @@ func (s *solver) setApart(all []*class) (rest []*class) {
 	}
 	sizes := s.sizes("")
 	for _, c := range all {
-		why := WhyNever(c.footprint, sizes)
+		why := s.rules.whyNever(&s.World, c, sizes)
 		if why == "" {
 			rest = append(rest, c)
 			continue
@@ -106,7 +106,7 @@ func (s *solver) sizes(group string) []api.MachineSize {
 
 // short lists the copies that a machine could hold, and that have no place.
 func (s *solver) short(rest unplaced) {
-	for _, c := range rest.classes {
+	for _, c := range waitingOnly(rest.classes) {
 		s.addShort(c, s.whyShort(c))
 	}
 	for _, c := range rest.unexamined {
@@ -184,6 +184,8 @@ func (s *solver) whyShort(c *class) string {
 	for _, k := range s.Question.Kinds {
 		switch {
 		case !c.in(k.Group):
+		case s.rules.ordered(k.Group, c.copies[0]) != "":
+			causes = append(causes, fmt.Sprintf("group %s: %s", k.Group, s.rules.ordered(k.Group, c.copies[0])))
 		case k.Unknown && k.Coming+k.Room > 0:
 			causes = append(causes, fmt.Sprintf("the size of the machines of group %s is unknown until the first one has joined", k.Group))
 		case k.Unknown || fits(&c.footprint, &k.Resources):

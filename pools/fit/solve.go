@@ -25,6 +25,8 @@ type solver struct {
 	tree       *tree           // the rooms of line
 	has        []map[Held]int  // what the plan puts on each node of line, besides Node.Has
 	reserved   [][]*Copy       // copies that the plan puts on each node of line
+	rules      ruling          // of this plan
+	filled     []*machines
 	answer     api.Places
 }
 
@@ -44,12 +46,16 @@ func (s *solver) solve() {
 	s.probe(rest.classes)
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Ordered = h.Wanted - h.Free - h.Short - left })
 	s.short(rest)
+	s.rules.dropMachines(s.filled)
 	s.empty()
 	s.keepHeadroom()
 }
 
 func newSolver(w World) *solver {
 	s := &solver{World: w}
+	if w.Rules != nil {
+		s.rules = ruling{w.Rules()}
+	}
 	q := w.Question
 	const leaves = -1
 	named := make(map[string]int, len(q.Gone)+len(q.Aside)+len(q.Leave)) // the index of a candidate, or leaves
@@ -130,7 +136,7 @@ func (s *solver) place(all []*class) (rest unplaced) {
 	back := map[string]bool{}
 	for _, c := range all {
 		for i := 0; len(c.copies) > 0 && s.tree.steps < maxPlaceSteps; {
-			if i = s.first(c.copies[0], i); i == s.tree.leaves {
+			if i = s.first(c.copies[0], s.rules.restart(c.copies[0], i)); i == s.tree.leaves {
 				break
 			}
 			s.put(i, c.copies[0])
@@ -194,11 +200,18 @@ func (s *solver) first(c *Copy, from int) int {
 
 // allows reports whether a node of line takes a copy, with what the plan puts there.
 func (s *solver) allows(i int, c *Copy) bool {
-	return !slices.ContainsFunc(c.Limits, func(l Limit) bool { return s.line[i].Has[l.Held]+s.has[i][l.Held] >= l.Most })
+	return !slices.ContainsFunc(c.Limits, func(l Limit) bool { return s.line[i].Has[l.Held]+s.has[i][l.Held] >= l.Most }) && s.rules.refuses(s.line[i], c) == ""
 }
 
 // count adds to the copies that the plan puts on a node of line.
 func (s *solver) count(i int, c *Copy, n int) {
+	switch {
+	case s.rules.Rules == nil:
+	case n > 0:
+		s.rules.Put(s.line[i], c)
+	default:
+		s.rules.Remove(s.line[i], c)
+	}
 	for _, l := range c.Limits {
 		if s.has[i] == nil {
 			s.has[i] = map[Held]int{}

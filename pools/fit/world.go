@@ -10,7 +10,8 @@ type World struct {
 	Nodes    []*Node // with different ids
 	Waiting  []Copy  // copies without a node, or that are to leave a node of Question.Gone; each once
 	Question api.PlacesQuestion
-	Headroom []Headroom // one for each of Question.Headroom; nil: none
+	Headroom []Headroom   // one for each of Question.Headroom; nil: none
+	Rules    func() Rules // returns those of a new plan; nil: none
 }
 
 // Headroom is a number of places that are to stay free. Copies that wait go first.
@@ -36,9 +37,11 @@ type Node struct {
 type Copy struct {
 	App       string
 	Index     int
+	Name      string // for people; empty: App/Index
+	Rule      any    // what the Rules read; copies with different ones are of different classes
 	Footprint resource.Vector
 	Limits    []Limit
-	Leaves    string // of a waiting copy: the node of Question.Gone that still has it; empty: none
+	Leaves    string // the node that still has it: of a waiting copy one of Question.Gone; empty: none, or Rules do not need it
 	Group     string // the only group for it; empty: any
 	headroom  int    // a free place of headroom-1 in World.Headroom; 0: a copy
 }

@@ -80,8 +80,11 @@ func (n *Nodes) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("receive node facts: %w", err)
 	}
+	var reports sync.WaitGroup
+	defer reports.Wait()
 	defer in.Close()
 	n.inbox.Store(in)
+	reports.Go(func() { in.ReportLosses(ctx, message.LimitedSubject(n.cluster, n.pool), wire.Limited) })
 	if err := n.nc.Publish(message.AnnounceSubject(n.cluster), nil); err != nil {
 		return fmt.Errorf("request facts from the nodes: %w", err)
 	}

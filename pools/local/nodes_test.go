@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -123,5 +124,33 @@ func TestNodePeriodDecidesSilence(t *testing.T) {
 	want := []string{"-", "default", "hostile", "minute", "-", "hostile", "minute", "-", "hostile", "minute", "-", "hostile", "-"}
 	if !slices.Equal(ids, want) {
 		t.Errorf("not silent after 20, 28, 60, 200 and 310 s: %q, want %q", ids, want)
+	}
+}
+
+// A node that is loud with facts only is reported to the harmonizer, by name, each second in which it lost messages.
+func TestLoudFactsAreReported(t *testing.T) {
+	bus := localtest.NewBus(t)
+	reports := bustest.SubscribeSync(t, bus.Conn, message.LimitedSubject("c", "p"))
+	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, localtest.Log(t))
+	localtest.Run(t, nodes.Run)
+	large := make([]byte, message.MaxNodeMessage+1)
+	var got api.LimitedSender
+	localtest.Until(t, "a report", func() bool {
+		for range 3 {
+			if err := bus.Publish(message.FactsSubject("c", message.Node{Pool: "p", Name: "loud"}), large); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m, err := reports.NextMsg(10 * time.Millisecond)
+		if err == nil {
+			got, err = message.DecodeLimited("p", m.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return err == nil
+	})
+	if got.Node != "loud" || got.Lost == 0 {
+		t.Errorf("report %+v, want the lost messages of the node", got)
 	}
 }

@@ -88,6 +88,9 @@ const (
 	FewestTasks Reason = "fewest tasks" // the fewest tasks are lost with it
 )
 
+// ByProof reports whether the instance goes only because it is not needed, and a proof that its copies have other places allows it.
+func (c Choice) ByProof() bool { return c.Why == Idle || c.Why == FewestTasks }
+
 // reasonOf returns the first Reason that applies to the candidate.
 func reasonOf(c *api.Candidate) Reason {
 	switch {

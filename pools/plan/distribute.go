@@ -30,7 +30,6 @@ const maxWeight = 1 << 40
 // id, until the sum is reached. The result is the same.
 //
 // The error is ErrNoGroups, ErrAllStale, or it names the invalid number or group.
-// the group that makes no sense.
 func Distribute(groups []api.GroupTarget, target float64) (api.Distribution, error) {
 	sorted, err := validated(groups, target)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -17,6 +18,9 @@ type PruneInput struct {
 	Nodes   []api.Candidate `json:"nodes"`
 	Targets map[string]int  `json:"targets"` // by group; a node of another group is never chosen
 	Target  float64         `json:"target"`  // of the pool
+	// Most is the largest possible target of a group, in the terms of Targets; a group that it lacks has no limit. Weight beyond it does
+	// not count: a removal lowers the target of its group.
+	Most map[string]int `json:"most,omitempty"`
 	// Surge is the weight of each group, beyond Targets, that replaces stale instances. It goes with
 	// them: a replacement that is not stale is kept, also before its node joins.
 	Surge map[string]int `json:"surge,omitempty"`
@@ -32,6 +36,9 @@ type PruneInput struct {
 	// Rolls is how many stale instances may go for a replacement; nil: any number. A stale instance that is held, or beyond Rolls, goes only
 	// as any other does, if its group has too much without the replacement.
 	Rolls *int `json:"rolls,omitempty"`
+	// OldFirst: a machine that can replace a stale one goes only beyond the weight of the stale ones that may go, now or when their
+	// replacements serve. So a rotation that has one too many ends no new one.
+	OldFirst bool `json:"old_first,omitempty"`
 	// Disruption is how many more nodes may be taken out of service now. nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
 	// Places, if not nil, is where the copies of the nodes fit.
@@ -45,6 +52,10 @@ type PrunePlaces struct {
 	// Offered is what all joined nodes offer, and Needed what the rest must still offer. A kind of 0 in Needed has no limit.
 	Offered resource.Vector `json:"offered,omitzero"`
 	Needed  resource.Vector `json:"needed,omitzero"`
+	// Undone is when the same removal was undone, because copies needed a machine after all; zero: never. Then no node goes by a proof.
+	Undone time.Time `json:"undone,omitzero"`
+	// UndoneBusy: it was undone because copies did not move. A node without tasks goes.
+	UndoneBusy bool `json:"undone_busy,omitempty"`
 	// PerWeight is the most that a node of each group offers for a unit of its weight. Sizes has the nodes of other sizes.
 	PerWeight map[string]resource.Vector `json:"per_weight,omitempty"`
 	Sizes     map[string]resource.Vector `json:"sizes,omitempty"`
@@ -116,10 +127,24 @@ func Prune(in PruneInput) Pruned {
 		return Pruned{}
 	}
 	q := newQueue(in.Nodes, in.Limits, p.countKept)
+	if in.OldFirst {
+		p.countStale(q)
+	}
 	if !p.keepsAll(q) {
 		p.takeInOrder(q)
 	}
 	return p.result()
+}
+
+// countStale counts the stale candidates that may go, now or when a replacement serves.
+func (p *pruning) countStale(q *queue) {
+	for _, r := range q.heap {
+		if c := &q.nodes[r.index]; c.Stale {
+			if why := p.obstacle(c); why == "" || why == api.KeptUnderTarget {
+				p.groups[c.Group].stale += c.Weight
+			}
+		}
+	}
 }
 
 // keepsAll reports whether no candidate may go, and then counts them with their causes. It needs no order: as long as no
@@ -183,8 +208,8 @@ type pruning struct {
 	out       Pruned
 }
 
-// room is the existing weight of a group, its target, and its surge.
-type room struct{ fulfilled, target, surge float64 }
+// room is the existing weight of a group, its target, its surge, and the weight of its stale candidates that may go.
+type room struct{ fulfilled, target, surge, stale float64 }
 
 func newPruning(in PruneInput) *pruning {
 	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, fit: in.Joined, groups: make(map[string]*room, len(in.Targets)), rolls: math.MaxInt}
@@ -210,6 +235,11 @@ func newPruning(in PruneInput) *pruning {
 			if g := p.groups[c.Group]; g != nil {
 				g.fulfilled += c.Weight
 			}
+		}
+	}
+	for id, most := range in.Most {
+		if g := p.groups[id]; g != nil {
+			g.fulfilled = min(g.fulfilled, float64(max(0, most))+g.surge)
 		}
 	}
 	return p
@@ -250,13 +280,15 @@ func (p *pruning) obstacle(c *api.Candidate) api.KeptCause {
 		return over
 	case p.in.Places != nil && c.Node != api.NodeOrphaned && !p.in.Places.Proved[c.ID]:
 		return api.KeptNoPlace // its group may be kept at its target for the same copies
+	case p.in.Places != nil && !p.in.Places.Undone.IsZero() && choiceOf(c).ByProof() && (c.Tasks > 0 || !p.in.Places.UndoneBusy):
+		return api.KeptUndone
 	case !(g.fulfilled-c.Weight >= g.target-resource.Slack):
 		return api.KeptGroupAtTarget
 	case over != "":
 		return over
 	case held && !p.spare(g, c):
 		return api.KeptRotation
-	case canReplace(c) && !p.spare(g, c):
+	case canReplace(c) && !(p.spare(g, c) && g.fulfilled-c.Weight >= g.target+g.stale-resource.Slack):
 		return api.KeptReplacement
 	case c.Node != api.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
 		return api.KeptUnderTarget
@@ -279,7 +311,7 @@ func (p *pruning) pruneCandidate(c *api.Candidate) {
 	p.fulfilled -= c.Weight
 	g.fulfilled -= c.Weight
 	if c.Stale {
-		g.surge = max(0, g.surge-c.Weight)
+		g.surge, g.stale = max(0, g.surge-c.Weight), max(0, g.stale-c.Weight)
 	}
 	if c.Node != api.NodeOrphaned {
 		if p.in.Places != nil {
@@ -309,7 +341,11 @@ func (p *pruning) countKeptAs(first *api.Candidate, why api.KeptCause, nodes int
 			return
 		}
 	}
-	p.out.Kept = append(p.out.Kept, api.KeptNode{Why: why, Nodes: nodes, First: first.ID})
+	k := api.KeptNode{Why: why, Nodes: nodes, First: first.ID}
+	if why == api.KeptUndone {
+		k.Undone = p.in.Places.Undone
+	}
+	p.out.Kept = append(p.out.Kept, k)
 }
 
 // keepRest counts the rest of the queue, if even the lightest candidate does not fit.

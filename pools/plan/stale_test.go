@@ -118,3 +118,39 @@ func TestReplacementsAreKept(t *testing.T) {
 		t.Errorf("chosen %+v without a surge, want new-1 too", got.Choices)
 	}
 }
+
+// A rotation that ordered a machine too many, as after a kill, ends an old machine for it: also while no old one may go, because the
+// new one has not proved itself. Only what no old machine can make room for ends as new.
+func TestOldMachinesGoFirst(t *testing.T) {
+	t.Parallel()
+	machine := func(id string, change func(*api.Candidate)) api.Candidate {
+		c := api.Candidate{ID: id, Group: "a", Weight: 1, Instance: api.InstanceRunning, Node: api.NodeIdle, Safe: true}
+		if change != nil {
+			change(&c)
+		}
+		return c
+	}
+	stale := func(c *api.Candidate) { c.Stale = true }
+	trial := func(c *api.Candidate) { c.Trial = true }
+	boots := func(c *api.Candidate) { c.Node = api.NodeOrphaned }
+	for _, test := range []struct {
+		name   string
+		nodes  []api.Candidate
+		joined float64
+		want   []string
+	}{
+		{"it waits for the trial", []api.Candidate{machine("new-1", nil), machine("old-1", stale), machine("new-2", trial)}, 3, nil},
+		{"it waits for the boot", []api.Candidate{machine("new-1", nil), machine("old-1", stale), machine("new-2", boots)}, 2, nil},
+		{"an old one may go", []api.Candidate{machine("new-1", nil), machine("old-1", stale), machine("new-2", nil)}, 3, []string{"old-1"}},
+		{"no old one is left", []api.Candidate{machine("new-1", nil), machine("new-2", nil), machine("new-3", nil)}, 3, []string{"new-1"}},
+		{"the old one never goes", []api.Candidate{machine("new-1", nil), machine("new-2", nil), machine("old-1", func(c *api.Candidate) { c.Stale, c.Protected = true, true })}, 3, []string{"new-1"}},
+	} {
+		out := plan.Prune(plan.PruneInput{
+			Nodes: test.nodes, Targets: map[string]int{"a": 2}, Target: 2, Joined: test.joined, OldFirst: true,
+			Limits: api.PruneLimits{MaxWeight: 100, MaxTasks: 100},
+		})
+		if got := out.ByGroup()["a"]; !slices.Equal(got, test.want) {
+			t.Errorf("%s: chosen %q, want %q; kept %v", test.name, got, test.want, out.Kept)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package rotate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 // Subject is what a condition is about: a machine as the provider reports it. An empty value is unknown.
 type Subject struct {
 	Group, Image, Template, Type, Zone string
+	Current                            string        // the template that its group launches now: the value "current"
 	Market                             string        // spot or on-demand
 	Age                                time.Duration // since the launch; negative: unknown
 }
@@ -140,12 +142,20 @@ func (t term) holds(s Subject) (holds, known bool) {
 		return s.Age > t.age, s.Age >= 0
 	}
 	value := map[string]string{"group": s.Group, "image": s.Image, "market": s.Market, "template": s.Template, "type": s.Type, "zone": s.Zone}[t.key]
-	return slices.Contains(t.values, value) != t.not, value != ""
+	values := t.values
+	if i := slices.Index(values, "current"); i >= 0 && t.key == "template" {
+		if values = slices.Clone(values); s.Current == "" && !slices.Contains(values, value) {
+			return false, false
+		}
+		values[i] = s.Current
+	}
+	return slices.Contains(values, value) != t.not, value != ""
 }
 
-// matchesNew reports whether a machine would match although it is new. A condition with nothing but a group matches none: it is a roll.
+// matchesNew reports whether a machine would match although it is new, of the template that the group launches now. A condition with
+// nothing but a group matches none: it is a roll.
 func (c Condition) matchesNew(s Subject) bool {
-	s.Age = 0
+	s.Age, s.Template = 0, cmp.Or(s.Current, s.Template)
 	match, _ := c.Matches(s)
 	return match && slices.ContainsFunc(c.terms, func(t term) bool { return t.key != "group" })
 }

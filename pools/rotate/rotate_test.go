@@ -28,6 +28,7 @@ func TestConditions(t *testing.T) {
 		{"type in m4.large m4.xlarge", true, true},
 		{"type in (m4.xlarge|m5.large)", false, true},
 		{"template!=web:7", false, false}, // its template is unknown
+		{"template!=current", false, false},
 		{"template!=web:7,zone=b", false, true},
 		{"market=spot,group=blue", true, true},
 	} {
@@ -59,6 +60,31 @@ func TestConditions(t *testing.T) {
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// "current" is the template that the group of the machine launches now.
+func TestCurrentTemplate(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text, template, current string
+		match, known            bool
+	}{
+		{"template!=current", "web:7", "web:7", false, true},
+		{"template!=current", "web:6", "web:7", true, true},
+		{"template!=current", "web:6", "", false, false},
+		{"template=current", "web:7", "web:7", true, true},
+		{"template in current web:6", "web:6", "", true, true},
+		{"template in current web:6", "web:5", "", false, false},
+		{"image!=current", "web:6", "web:7", false, false}, // an image has no such value, and its image is unknown
+	} {
+		when, err := Parse(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if match, known := when.Matches(Subject{Template: c.template, Current: c.current}); match != c.match || known != c.known {
+			t.Errorf("%q of %q, now %q: matches %t, known %t; want %t, %t", c.text, c.template, c.current, match, known, c.match, c.known)
 		}
 	}
 }

@@ -77,7 +77,7 @@ type Machine struct {
 
 // SubjectOf returns what a condition is about.
 func SubjectOf(now time.Time, i pools.Instance) Subject {
-	s := Subject{Group: i.Group, Image: i.Image, Template: i.Template, Type: i.Market.InstanceType, Zone: i.Market.Zone, Market: "on-demand", Age: -1}
+	s := Subject{Group: i.Group, Image: i.Image, Template: i.Template, Current: i.Current, Type: i.Market.InstanceType, Zone: i.Market.Zone, Market: "on-demand", Age: -1}
 	if i.Market.Spot {
 		s.Market = "spot"
 	}

@@ -144,6 +144,18 @@ func (ws Windows) Closed(work string, now time.Time) (why string, opens time.Tim
 	return fmt.Sprintf("%s waits for window %s, which opens on %s", work, next.Period, next.Begin.Format(shownTime)), next.Begin
 }
 
+// Closes returns when the window closes in which work of that kind may begin now; zero: none is open, or work needs none.
+func (ws Windows) Closes(work string, now time.Time) time.Time {
+	for i := range ws {
+		if w := &ws[i]; slices.Contains(w.allow, work) {
+			if o := w.next(now); o.active(now) {
+				return o.End
+			}
+		}
+	}
+	return time.Time{}
+}
+
 // next returns the occurrence that is open, or the next one.
 func (w *window) next(now time.Time) (first Occurrence) {
 	const week = 7 * day

@@ -42,9 +42,15 @@ func TestClosedWindows(t *testing.T) {
 		if why, opens := ws.Closed(c.work, at(t, c.now)); why != c.want || (why == "") != opens.IsZero() {
 			t.Errorf("Closed(%s, %s) = %q, want %q", c.work, c.now, why, c.want)
 		}
+		if closes := ws.Closes(c.work, at(t, c.now)); closes.IsZero() != (c.want != "") || c.want == "" && !closes.After(at(t, c.now)) {
+			t.Errorf("Closes(%s, %s) = %v, want a later time if the window is open", c.work, c.now, closes)
+		}
 	}
 	if why, _ := (Windows{}).Closed("roll", at(t, "2026-11-27T12:00:00Z")); why != "" {
 		t.Errorf("without windows: %s", why)
+	}
+	if closes := ws.Closes("roll", at(t, "2026-11-28T04:59:59+01:00")); !closes.Equal(at(t, "2026-11-28T05:00:00+01:00")) {
+		t.Errorf("the window of nights closes at %v", closes)
 	}
 }
 

@@ -103,6 +103,20 @@ class Hello(unittest.TestCase):
             self.assertTrue(connection.answer(hello, BODY).startswith(weirsignal.ACK))
         self.assertEqual(seen, [0.7, 0, 0])
 
+    def test_launch(self) -> None:
+        seen: list[float] = []
+
+        def value(given: weirsignal.Given) -> dict[str, Any]:
+            seen.append(given.launch)
+            return {}
+
+        connection = weirsignal.Connection(mock.Mock(), value, None, "app")
+        for hello in ({"launch_seconds": 90.5}, {"launch_seconds": None}, {}):
+            self.assertTrue(connection.answer(hello, BODY).startswith(weirsignal.ACK))
+        self.assertEqual(seen, [90.5, 0, 0])
+        for wrong in (-1, 1e300, "4m"):
+            self.assertEqual(connection.answer({"launch_seconds": wrong}, BODY), weirsignal.REFUSAL)
+
 
 class Protocol(unittest.TestCase):
     def setUp(self) -> None:

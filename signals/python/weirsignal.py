@@ -34,6 +34,7 @@ MAX_HELLO = 1 << 20  # bytes
 MAX_BODY = 64 << 20  # bytes; a longer body is rejected before memory is allocated
 MAX_RESPONSE = 4096  # bytes, with the ACK
 MAX_EXPLANATION = 1024  # bytes of JSON
+MAX_LAUNCH = 86400  # seconds
 MESSAGE_SECONDS = 60.0  # from the start of a message to its end
 ACK, REFUSAL = b"\x01", b"\x02"
 
@@ -52,15 +53,16 @@ class Given:
     now         unix seconds of the decision; use it in place of the clock
     cluster, pool, app
     setpoint    share of its capacity that the pool should use, capacity = request / setpoint; 0: unknown
+    launch      seconds in which 95 of 100 new machines of the pool join it, as it was measured; 0: unknown
     parameters  name -> value of the pool file, or else its default
     metrics     name -> list of (unix seconds, value), from the oldest to the newest. With a resolution in the pool's file,
                 a point is the first second and the mean of a slot that has ended; name + "#count" has the number of its values
     """
 
     def __init__(self, metrics: Mapping[str, List[Tuple[int, float]]], parameters: Optional[Mapping[str, Any]] = None,
-                 now: int = 0, cluster: str = "", pool: str = "", app: str = "", setpoint: float = 0.0) -> None:
+                 now: int = 0, cluster: str = "", pool: str = "", app: str = "", setpoint: float = 0.0, launch: float = 0.0) -> None:
         self.metrics, self.parameters, self.now = metrics, parameters or {}, now
-        self.cluster, self.pool, self.app, self.setpoint = cluster, pool, app, setpoint
+        self.cluster, self.pool, self.app, self.setpoint, self.launch = cluster, pool, app, setpoint, launch
         self.explanation = ""
 
     def explain(self, text: str) -> None:
@@ -163,6 +165,14 @@ def parse(data: bytes) -> Dict[str, Any]:
     return value
 
 
+def launch_of(hello: Mapping[str, Any]) -> float:
+    """Returns launch_seconds of a hello; 0: it was not sent."""
+    seconds = float(hello.get("launch_seconds") or 0)
+    if not 0 <= seconds <= MAX_LAUNCH:
+        raise ValueError(f"launch_seconds is {seconds}, want 0 to {MAX_LAUNCH}")
+    return seconds
+
+
 def parse_body(data: bytes) -> Tuple[Dict[str, List[Tuple[int, float]]], int]:
     """Decodes and checks the body of an evaluation. Returns the metrics and the time."""
     body = parse(data)
@@ -257,7 +267,7 @@ class Connection:
             metrics, now = parse_body(data)
             given = Given(metrics, chosen(self.declared, parameters), now, str(hello.get("cluster") or parameters.get("cluster") or ""),
                           str(hello.get("pool") or parameters.get("pool") or ""), self.app,
-                          float(hello.get("setpoint") or 0))
+                          float(hello.get("setpoint") or 0), launch_of(hello))
             response = json.dumps(respond(self.value, given), allow_nan=False).encode()
             if len(ACK + response) > MAX_RESPONSE:
                 raise ValueError("the response is too long")

@@ -310,6 +310,10 @@ func (cli *commands) workOf(ctx context.Context, b *bus.Bus, rows []api.App) map
 
 // printApps prints rows; work has how far those are that end.
 func (cli *commands) printApps(rows []api.App, work map[string]string) {
+	if len(rows) == 0 {
+		fmt.Fprintln(cli.Stdout, command.NoApps)
+		return
+	}
 	var out [][]string
 	for _, r := range rows {
 		instances := cmp.Or(work[r.Name], fmt.Sprint(r.Instances))

@@ -103,6 +103,9 @@ func (cli *commands) logs(ctx context.Context, b *bus.Bus, request wire.LogsRequ
 		}
 		return fmt.Errorf("no node of pool %s has output of %s; \"weir app status %s\" shows where it runs", cli.Pool, titleOf(request), request.App)
 	}
+	if !slices.ContainsFunc(copies, func(c wire.CopyLog) bool { return len(c.Lines) > 0 }) {
+		fmt.Fprintf(cli.Stderr, "weir: %s has written nothing yet\n", titleOf(request))
+	}
 	return nil
 }
 

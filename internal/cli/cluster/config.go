@@ -52,8 +52,8 @@ of the file. Both meet the recorded requests, launch times and losses. If the co
 wait or the disruption of the file is worse by more than its bound, the exit code is 1: a gate for CI. Records have
 no places of copies, so the targets of both follow the sums of the requests.`,
 		Example: `  weir config validate default --config-dir ./config --cluster prod
-  weir config check --against 7d --bound cost=2% --bound wait=20%
-  weir config check --against night.jsonl --prices prices.csv --output json`,
+  weir config validate --against 7d --bound cost=2% --bound wait=20%
+  weir config validate --against night.jsonl --prices prices.csv --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if with.Against == "" && (len(with.Bounds) > 0 || with.Prices != "" || cmd.Flags().Changed("output")) {
 				return usage.New(errors.New("--bound, --prices and --output need a past to compare with: add --against, such as --against 7d"))
@@ -61,8 +61,9 @@ no places of copies, so the targets of both follow the sums of the requests.`,
 			return cli.PoolArg(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
-			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
+			dir, _ := cli.RunningConfigs()
+			service, pool, err := config.Load(dir, cli.Cluster, cli.Pool, autoscalerd.CheckHealth)
+			_, warnings, errHarmonizer := config.LoadHarmonizer(dir)
 			gaps, errPrices := service.Prices.Check()
 			if err := errors.Join(err, errHarmonizer, errPrices); err != nil {
 				return usage.New(err)
@@ -81,9 +82,9 @@ no places of copies, so the targets of both follow the sums of the requests.`,
 				fmt.Fprintf(cli.Stderr, "weir: note: %s\n", terminal.OneLine(note))
 			}
 			if with.Against != "" {
-				return cli.compare(cmd.Context(), cli.CLI, with, filepath.Join(cli.ConfigDir(), cli.Cluster, cli.Pool+".yaml"))
+				return cli.compare(cmd.Context(), cli.CLI, with, filepath.Join(dir, cli.Cluster, cli.Pool+".yaml"))
 			}
-			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", cli.ConfigDir(), cli.Cluster, cli.Pool)
+			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", dir, cli.Cluster, cli.Pool)
 			return nil
 		},
 	}
@@ -107,8 +108,9 @@ not read. Ignored keys are left out.`,
   weir config show --output json`,
 		Args: cli.PoolArg,
 		RunE: func(*cobra.Command, []string) error {
-			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
-			harmonizer, _, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
+			dir, _ := cli.RunningConfigs()
+			service, pool, err := config.Load(dir, cli.Cluster, cli.Pool)
+			harmonizer, _, errHarmonizer := config.LoadHarmonizer(dir)
 			if err := errors.Join(err, errHarmonizer); err != nil {
 				return usage.New(err)
 			}

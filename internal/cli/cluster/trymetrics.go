@@ -25,7 +25,8 @@ func (cli *metricsCommands) tryCommand() *cobra.Command {
 		Use:   "try [FILE]",
 		Short: "Read each required metric of a pool now, as its signals would",
 		Long: `Read each required metric of a pool now, as its signals would receive it, and print its
-series, how many points are missing between the oldest and the newest, and how long it took.
+series, how many points are missing between the oldest and the newest, the age of the newest,
+and how long the request took.
 FILE is a pool's file; without it, that of the pool in the configuration folder. The sources
 are those of weir.yaml in the configuration folder. The bus is used only for metrics of the
 pool's own store. Nothing is changed.
@@ -86,7 +87,7 @@ func (cli *metricsCommands) printTrials(trials []api.MetricTrial) error {
 			return err
 		}
 	} else {
-		cli.PrintTable([]string{"app", "metric", "source", "took", "series", "points", "gaps", "newest", "last value"}, trialRows(trials))
+		cli.PrintTable([]string{"app", "metric", "source", "took", "series", "points", "gaps", "age", "last value"}, trialRows(trials, time.Now()))
 	}
 	bad := 0
 	for _, one := range trials {
@@ -106,7 +107,7 @@ func (cli *metricsCommands) printTrials(trials []api.MetricTrial) error {
 // maxShownSeries bounds the rows of a metric in the table.
 const maxShownSeries = 10
 
-func trialRows(trials []api.MetricTrial) (rows [][]string) {
+func trialRows(trials []api.MetricTrial, now time.Time) (rows [][]string) {
 	for _, one := range trials {
 		first := []string{one.App, one.Metric, cell.OrDash(one.Source), seconds.Short(one.Took.Round(time.Millisecond))}
 		if len(one.Series) == 0 {
@@ -121,7 +122,7 @@ func trialRows(trials []api.MetricTrial) (rows [][]string) {
 			if s.Gaps != nil {
 				gaps = fmt.Sprint(*s.Gaps)
 			}
-			rows = append(rows, append(slices.Clone(first), s.Name, fmt.Sprint(s.Points), gaps, cell.LocalTime(s.Newest), explain.Number(s.Last)))
+			rows = append(rows, append(slices.Clone(first), s.Name, fmt.Sprint(s.Points), gaps, seconds.Short(now.Sub(s.Newest).Round(time.Second)), explain.Number(s.Last)))
 		}
 	}
 	return rows

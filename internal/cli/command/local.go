@@ -58,7 +58,7 @@ The line "dashboard" has a link for a browser. Its token admits this user only.`
 	o.AdminAddr = adminOff
 	cmd.Flags().Var(address{&o.AdminAddr, "127.0.0.1:9463", true}, "admin-addr", "address of /metrics of the trial: bootstrap, autoscaler, node health, harmonizer and placer; or off; port 0 means a free port")
 	cmd.Flags().StringVar(&o.Prometheus, "prometheus", "", "URL of a Prometheus, which metrics of the pool file name as \"source: prometheus\"")
-	cmd.Flags().StringVar(&o.Sources, "sources", "", "`FILE` with the block sources of weir.yaml, and absolute paths in it")
+	cmd.Flags().StringVar(&o.Sources, "sources", "", "`FILE` with the blocks sources and telemetry of weir.yaml, and absolute paths in it")
 	cmd.Flags().BoolVar(&o.NoBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
 }

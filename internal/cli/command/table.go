@@ -14,6 +14,9 @@ import (
 // NoResources is the line in place of a table without rows.
 const NoResources = "No resources found"
 
+// NoApps is the line in place of a table of applications without rows.
+const NoApps = "No applications yet. Add one: weir app set NAME --instances 1 --command ..."
+
 // printTable prints rows for people, without lines around them. If the table is wider than the terminal, each row is a
 // block of lines. Without rows it prints NoResources. The first cell of a row is one word, so that "awk" and "cut" find the
 // columns: "-" stands for an empty cell, and "_" for each blank.

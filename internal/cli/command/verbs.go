@@ -54,6 +54,7 @@ func verbs() map[string]verb {
 		"watch": anyOf("status --watch", "events --follow"), "monitor": anyOf("status --watch", "web"), "dashboard": anyOf("web"), "ui": anyOf("web"),
 		"history": anyOf("explain --since 24h --changed", "events --since 24h", "app history", "node history"), "why": anyOf("explain"), "problems": anyOf("status", "doctor"),
 		"freeze": anyOf("pause"), "suspend": anyOf("pause"), "disable": anyOf("pause"), "stop-scaling": anyOf("pause"), "unpause": anyOf("resume"), "continue": anyOf("resume"), "enable": anyOf("resume"),
+		"group":   anyOf("pool groups"),
 		"cluster": anyOf("pool list", "doctor", "context list"), "login": anyOf("context use", "doctor"), "undo": anyOf("app rollback", "resume"),
 		"upgrade": verb{note: "weir does not upgrade itself: its package does", use: []string{"version", "doctor"}},
 

@@ -66,8 +66,8 @@ apply.`,
 				server.Opened, err = admin.Open(server, c)
 				return err
 			}
-			return cli.withFile(cmd.Context(), file, open, func(ctx context.Context, b *bus.Bus, file config.Harmonizer) error {
-				return cli.harmonize(ctx, b, file, server)
+			return cli.withFile(cmd.Context(), file, open, func(ctx context.Context, b *bus.Bus, read config.Harmonizer) error {
+				return cli.harmonize(ctx, b, read, file, server)
 			})
 		},
 	}
@@ -122,7 +122,8 @@ func (cli *harmonizerCommands) withFile(ctx context.Context, path string, open f
 	return cli.On(ctx, c, func(ctx context.Context, b *bus.Bus) error { return f(ctx, b, file) })
 }
 
-func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file config.Harmonizer, server admin.Config) error {
+// harmonize runs the harmonizer, and follows the file at path, or the one in the configuration folder if path is empty.
+func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file config.Harmonizer, path string, server admin.Config) error {
 	log, err := cli.Logger()
 	if err != nil {
 		return err
@@ -141,6 +142,12 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, file c
 		return err
 	}
 	parts := harmonizerd.Parts{Bus: b, File: file, Loop: file.Loop(cli.Cluster, []string{cli.Pool}), Data: dir, Store: store, Log: log}
+	files := config.HarmonizerFiles(cli.ConfigDir())
+	if path != "" {
+		files = []string{path}
+	}
+	parts.Watcher = config.NewWatcher(log, files...)
+	parts.Read = func() (config.Harmonizer, error) { return cli.harmonizerFile(path, log) }
 	if parts.Notify, err = sdnotify.Take(); err != nil {
 		return err
 	}

@@ -106,6 +106,9 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	if s.Files == nil && len(s.Service.Sources) > 0 {
 		bounded("metrics sources", func(ctx context.Context) []Finding { return sourceWindows(ctx, s) })
 	}
+	if r := s.Service.Telemetry.RemoteWrite; s.Files == nil && r != nil {
+		bounded("remote write", func(ctx context.Context) []Finding { return remoteWrite(ctx, r) })
+	}
 	switch {
 	case x.connects():
 		s.overBus(ctx, x, report, progress)

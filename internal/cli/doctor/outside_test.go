@@ -3,6 +3,8 @@ package doctor
 import (
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/prometheus"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -62,6 +65,20 @@ func TestRightsAtTheProviderAreChecked(t *testing.T) {
 	if n := cloud.Target("sfr-web"); n != 2 {
 		t.Errorf("the target is %v after the checks, want 2", n)
 	}
+}
+
+// A server of telemetry.remote_write is checked without a sample.
+func TestRemoteWriteIsChecked(t *testing.T) {
+	codes := map[string]int{"/write": http.StatusNoContent, "/other": http.StatusNotFound}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(codes[r.URL.Path]) }))
+	t.Cleanup(server.Close)
+	check := func(path string) []Finding {
+		s := Site{Configs: t.TempDir(), Timeout: patience, Silent: errors.New("no bootstrap runs here")}
+		s.Service.Telemetry.RemoteWrite = &prometheus.RemoteWrite{URL: server.URL + path}
+		return examine(t, s)
+	}
+	want(t, check("/write"), "remote write", OK, server.URL+"/write accepts series")
+	want(t, check("/other"), "remote write", Failed, "answers 404", "--web.enable-remote-write-receiver", "the pool scales meanwhile")
 }
 
 // The values of the pool show whether the store accepts writes, and keeps values for as long as the signals read.

@@ -3,9 +3,21 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/daemon/windowtrial"
+	"github.com/weirkeeper/weirkeeper/metrics/prometheus"
 )
+
+// remoteWrite sends a request without samples to the server of telemetry.remote_write.
+func remoteWrite(ctx context.Context, r *prometheus.RemoteWrite) []Finding {
+	if err := r.Open(slog.New(slog.DiscardHandler)).Try(ctx); err != nil {
+		return []Finding{{Result: Failed, Detail: fmt.Sprintf("%s accepts no series: %v", r.URL, err),
+			Fix: "correct telemetry.remote_write in weir.yaml, or the server; the pool scales meanwhile, and the oldest of 60 waiting ticks is dropped"}}
+	}
+	return []Finding{{Result: OK, Detail: r.URL + " accepts series"}}
+}
 
 // sourceWindows reads each window of the pool that comes from a source, as a tick does.
 func sourceWindows(ctx context.Context, s Site) []Finding {
@@ -25,5 +37,13 @@ func sourceWindows(ctx context.Context, s Site) []Finding {
 	if len(all) == 0 || len(bad) > 0 {
 		return bad
 	}
-	return []Finding{{Result: OK, Detail: fmt.Sprintf("the sources answer %d windows of the pool's signals", len(all))}}
+	var took time.Duration
+	points := 0
+	for _, one := range all {
+		took += one.Took
+		for _, s := range one.Series {
+			points += s.Points
+		}
+	}
+	return []Finding{{Result: OK, Detail: fmt.Sprintf("the sources answer %d windows of the pool's signals: %d points in %d ms", len(all), points, took.Milliseconds())}}
 }

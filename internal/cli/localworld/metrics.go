@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -231,6 +232,12 @@ func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in in
 	}
 	parts.Run("metrics store", func(ctx context.Context) error {
 		return errors.Join(r.server.Serve(ctx, r.store), r.store.Close())
+	})
+	parts.Run("loud writers", func(ctx context.Context) error {
+		r.server.ReportLosses(ctx, message.LimitedSubject(cluster, ""), func(one bus.LostOfSender) any {
+			return api.LimitedSender{Writer: one.Sender, Lost: one.Lost}
+		})
+		return nil
 	})
 	handler, err := lineprotocol.New(r.store, lineprotocol.Config{Token: in.token, Log: log})
 	if err != nil {

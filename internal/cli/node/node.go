@@ -245,9 +245,16 @@ func (cli *commands) printMachine(now time.Time, mode api.PolicyMode, n api.Node
 	cli.PrintTable([]string{"mode", "verdict", "age", "reason"}, words)
 }
 
-// printTasks prints what the scheduler of each node reports beside its health. Without an autoscaler that is unknown, which the lines
-// about health show.
+// printTasks prints the drain of each node, and what its scheduler reports beside its health. Without an autoscaler that is unknown, which
+// the lines about health show.
 func (cli *commands) printTasks(ctx context.Context, b *bus.Bus, nodes []string) {
+	if r, err := view.Reading(ctx, b, cli.Cluster, cli.Pool); err == nil {
+		for _, d := range r.Drains {
+			if slices.Contains(nodes, d.Node) {
+				fmt.Fprintf(cli.Stdout, "%s: %s\n", d.Node, explain.Leaving(time.Now(), d))
+			}
+		}
+	}
 	facts, err := view.RequestNodes(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -23,9 +25,7 @@ import (
 )
 
 func (cli *tickCommands) eventsCommand() *cobra.Command {
-	var kinds []string
-	var since time.Duration
-	var follow, all bool
+	var r eventRange
 	cmd := &cobra.Command{
 		Use:   "events [POOL]",
 		Short: "Print the events of a pool",
@@ -38,32 +38,34 @@ Repeated events of the past of one application or node are one line, at the time
 last one: "api crashed 37 times in 2 min, exit 1". --all prints a line for each event, with
 all fields of its finding. --output json and yaml print each event, as does --follow.`,
 		Example: `  weir events --since 8h
-  weir events --since 1h --kind harmonizer --all
+  weir events --since 1h --app api --all
   weir events web --follow --kind health,harmonizer --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := cli.PoolArg(cmd, args); err != nil {
 				return err
 			}
-			for _, kind := range kinds {
+			for _, kind := range r.kinds {
 				if all := api.EventKinds(); !slices.Contains(all, kind) {
 					return usage.New(fmt.Errorf("--kind %q: want %s%s", kind, strings.Join(all, ", "), spelling.DidYouMean(kind, all)))
 				}
 			}
-			if since == 0 && !follow {
+			if r.since == 0 && !r.follow {
 				return usage.New(errors.New("give a range of the past, such as --since 8h, or --follow"))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.events(ctx, b, eventRange{since, follow, all, kinds})
+				return cli.events(ctx, b, r)
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&kinds, "kind", nil, "only these kinds: "+strings.Join(api.EventKinds(), ", "))
-	command.SinceVar(cmd.Flags(), &since, "since", 0, "events since then")
-	cmd.Flags().BoolVar(&all, "all", false, "a line for each event, also for repeated ones, with all fields")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "continue with new events until Ctrl-C")
+	cmd.Flags().StringVar(&r.app, "app", "", "only those of this application")
+	cmd.Flags().StringVar(&r.node, "node", "", "only those of this node")
+	cmd.Flags().StringSliceVar(&r.kinds, "kind", nil, "only these kinds: "+strings.Join(api.EventKinds(), ", "))
+	command.SinceVar(cmd.Flags(), &r.since, "since", 0, "events since then")
+	cmd.Flags().BoolVar(&r.all, "all", false, "a line for each event, also for repeated ones, with all fields")
+	cmd.Flags().BoolVarP(&r.follow, "follow", "f", false, "continue with new events until Ctrl-C")
 	cli.OutputFlag(cmd)
 	return cmd
 }
@@ -89,6 +91,7 @@ type eventRange struct {
 	since       time.Duration
 	follow, all bool
 	kinds       []string // empty: all kinds
+	app, node   string   // empty: any, or none
 }
 
 // events prints the events of the past, and then the new ones. It subscribes first, so that none is lost between.
@@ -138,10 +141,11 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, r eventRange) e
 	return nil
 }
 
-// visit calls do with each event of the kinds.
+// visit calls do with each event of the kinds, the application and the node.
 func (r eventRange) visit(events []api.Event, do func(api.Event) error) error {
 	for _, e := range events {
-		if len(r.kinds) > 0 && !slices.Contains(r.kinds, string(e.Kind)) {
+		app, node := history.EventObject(e)
+		if len(r.kinds) > 0 && !slices.Contains(r.kinds, string(e.Kind)) || r.app != "" && r.app != app || r.node != "" && r.node != node {
 			continue
 		}
 		if err := do(e); err != nil {
@@ -169,6 +173,9 @@ func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *histo
 		if err := cli.printFolded(*e); err != nil {
 			return err
 		}
+	}
+	if object := cmp.Or(r.app, r.node); !each && object != "" && len(fold.Rows()) == 0 {
+		fmt.Fprintf(cli.Stderr, "weir: no event of %s in the last %s\n", object, condition.Duration(r.since))
 	}
 	cli.reportSkipped(skipped)
 	if err != nil {

@@ -136,7 +136,7 @@ func (cli *commands) listGroups(ctx context.Context, b *bus.Bus) error {
 	}
 	var rows [][]string
 	for _, g := range groups {
-		rows = append(rows, []string{g.ID, cell.OrDash(g.Kind), fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
+		rows = append(rows, []string{g.ID, cell.OrDash(g.Kind), fmt.Sprint(explain.GroupTarget(r, g.GroupSnapshot)), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
 	}
 	cli.PrintTable([]string{"group", "kind", "target", "fulfilled", "min", "max", "note"}, rows)
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -85,7 +86,7 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 		need = *x
 	}
 	fmt.Fprintf(cli.Stdout, ": %s, need %s, target %s, joined %s, limits %s to %s, tick %s ago\n%s\n",
-		s.State, explain.Number(need), explain.Number(r.Snapshot.Target), explain.Number(r.Snapshot.Joined),
+		s.State, explain.Number(need), explain.Number(explain.Target(*r)), explain.Number(r.Snapshot.Joined),
 		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At), s.Sentence)
 	if r.Cost != nil {
 		fmt.Fprintln(cli.Stdout, explain.CostLine(*r.Cost))
@@ -111,13 +112,13 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 		return
 	}
 	fmt.Fprintln(cli.Stdout)
-	cli.printNodes(s, *r)
+	cli.printNodes(s, *r, now)
 }
 
 func (cli *statusCommands) printGroups(r api.TickRecord) {
 	var rows [][]string
 	for _, g := range r.Snapshot.Groups {
-		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
+		rows = append(rows, []string{g.ID, fmt.Sprint(explain.GroupTarget(r, g)), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
 	}
 	cli.PrintTable([]string{"group", "target", "fulfilled", "min", "max"}, rows)
 }
@@ -142,7 +143,7 @@ func (cli *statusCommands) printCounts(c api.InstanceCounts, stopped []string) {
 		rows = append(rows, []string{name, expected, fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
 	if rows == nil {
-		fmt.Fprintln(cli.Stdout, "No applications yet. Add one: weir app set NAME --instances 1 --command ...")
+		fmt.Fprintln(cli.Stdout, command.NoApps)
 		return
 	}
 	cli.PrintTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)
@@ -151,9 +152,9 @@ func (cli *statusCommands) printCounts(c api.InstanceCounts, stopped []string) {
 // shownNodes bounds the table of nodes.
 const shownNodes = 100
 
-// printNodes prints the nodes of the last tick with their current usage.
-func (cli *statusCommands) printNodes(s api.PoolStatus, r api.TickRecord) {
-	nodes := view.Nodes(r, s.Nodes, s.Silent)
+// printNodes prints the nodes of the last tick as they are now.
+func (cli *statusCommands) printNodes(s api.PoolStatus, r api.TickRecord, now time.Time) {
+	nodes := view.Nodes(r, s.Nodes, s.Silent, now)
 	var rows [][]string
 	for _, n := range nodes[:min(len(nodes), shownNodes)] {
 		rows = append(rows, cell.Node(n))

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
 
@@ -52,6 +53,9 @@ func TestIncident(t *testing.T) {
 // axe-core finds.
 func TestPageForAReview(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "internal/cli/simulation") {
+		return
+	}
 	scenario := example(t, "elb.yaml", "seeds: 3", "duration: 24h, seed: 1")
 	dir := filepath.Dir(scenario)
 	two, many := filepath.Join(dir, "two.html"), filepath.Join(dir, "many.html")

@@ -119,6 +119,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	a.directory = pulsing{a.directory, &pulse}
 	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool, keeper: daemon.KeeperArgv(p.Program), pulse: &pulse}
 	t.scaling = newPoolMetrics(t.currentLease, a.dryRun)
+	t.scaling.remote = openRemoteWriter(a.service.Telemetry, a.pool.Cluster, a.pool.Name, p.Log)
 	traces, endTraces, err := telemetry.Open(ctx, "weir-autoscaler", p.Log, "weir.cluster", a.pool.Cluster, "weir.pool", a.pool.Name)
 	if err != nil {
 		return parts.Stop(err)
@@ -130,7 +131,12 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 		return parts.Stop(err)
 	}
 	defer t.guard.Close()
-	content := admin.Content{Checks: append(t.checks(), admin.Disk(p.Data)), Collectors: []prometheus.Collector{t.scaling, &t.health},
+	checks := append(t.checks(), admin.Disk(p.Data))
+	if w := t.scaling.remote; w != nil {
+		parts.Run("remote write", w.Run)
+		checks = append(checks, w.check())
+	}
+	content := admin.Content{Checks: checks, Collectors: []prometheus.Collector{t.scaling, &t.health},
 		Labels: prometheus.Labels{"cluster": a.pool.Cluster, "pool": a.pool.Name}}
 	if err := errors.Join(admin.Start(parts, server, content), admin.ServeParent(parts, os.Getenv(MetricsSocket), content, p.Log)); err != nil {
 		return parts.Stop(err)

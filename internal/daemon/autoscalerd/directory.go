@@ -41,7 +41,7 @@ func (d bootstrapDirectory) Listing() ask.Listing {
 }
 
 func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
-	out := ask.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down}
+	out := ask.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down, Yanked: e.Yanked}
 	var err error
 	if out.Request, err = config.DecodeRequestSpec(e.RequestConfig); err != nil {
 		out.Down = err.Error()
@@ -162,7 +162,7 @@ func (f *follower) refresh() (autoscaling, error) {
 
 // ErrRestartNeeded: dependencies of the loop changed in the files. The process ends with bootstrap.ExitRestart, and
 // bootstrap restarts it at once.
-var ErrRestartNeeded = errors.New("resource_groups, health, aws, metrics, sources, prices or autoscaling.lease of the files have changed: the autoscaler restarts")
+var ErrRestartNeeded = errors.New("resource_groups, health, aws, metrics, sources, telemetry, prices or autoscaling.lease of the files have changed: the autoscaler restarts")
 
 // run applies changed files until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
@@ -196,5 +196,6 @@ func sameDependencies(before, after autoscaling) bool {
 		reflect.DeepEqual(before.pool.Health, after.pool.Health) &&
 		reflect.DeepEqual(before.service.AWS, after.service.AWS) && reflect.DeepEqual(before.service.Clusters, after.service.Clusters) &&
 		reflect.DeepEqual(before.service.Metrics, after.service.Metrics) && reflect.DeepEqual(before.service.Prices, after.service.Prices) && reflect.DeepEqual(before.service.Sources, after.service.Sources) &&
+		reflect.DeepEqual(before.service.Telemetry, after.service.Telemetry) &&
 		config.Lease(before.service, before.pool) == config.Lease(after.service, after.pool)
 }

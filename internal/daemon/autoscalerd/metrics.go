@@ -19,6 +19,7 @@ type poolMetrics struct {
 	*metric.Set
 	lease  func() admin.StandbyLease // of the current term; nil before the first
 	dryRun bool
+	remote *remoteWriter // nil: not configured
 
 	mu      sync.Mutex
 	last    []sample  // of the last tick of this term; nil: no tick yet
@@ -72,6 +73,7 @@ func newPoolMetrics(lease func() admin.StandbyLease, dryRun bool) *poolMetrics {
 // ticked stores the values of a tick.
 func (m *poolMetrics) ticked(r api.TickRecord, lost error) {
 	samples := tickSamples(r)
+	m.remote.add(m.Set, r, samples)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last, m.ended = samples, time.Now()
@@ -127,6 +129,7 @@ func (m *poolMetrics) trace(ctx context.Context, step trace.Step, _ string) (con
 // Collect implements prometheus.Collector.
 func (m *poolMetrics) Collect(ch chan<- prometheus.Metric) {
 	m.Flag(ch, "dry_run", m.dryRun)
+	m.remote.collect(m.Set, ch)
 	if lease := m.lease(); lease != nil && !m.dryRun {
 		_, waiting := lease.Standby()
 		left := lease.Left()

@@ -95,7 +95,7 @@ func TestMetricsOfATick(t *testing.T) {
 		"lease_held{}": 1, "lease_epoch{}": 7, "tick_interval_seconds{}": 10, "tick_seconds{}": 0.3, "ticks_total{decided}": 1, "ticks_total{failed}": 0,
 		"target_capacity{}": 10, "unlimited_capacity{}": 12, "wanted_capacity{}": 5, "groups_capacity{}": 10, "joined_capacity{}": 9,
 		"max_capacity{}": math.Inf(1), "at_limit{max}": 0, "scale_in_blocked{}": 1, "disruption_budget_left{}": 3,
-		"request{app-001,cpus}": 8, "pool_request{mem}": 4096,
+		"request{app-001,cpus}": 8, "pool_request{mem}": 4096, "unmet_request{cpus}": 8, "unmet_request_bytes{mem}": 4096 << 20,
 		"signal_verdict{app-000,failed}": 1, "signal_verdict{app-000,value}": 0, "signal_verdict{(default),value}": 1, "fallback{app-000}": 1, "fallback{app-001}": 0,
 		"signal_verdict{app-001~calendar,no_opinion}": 1, "signal_verdict{app-001~calendar,failed}": 0,
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
@@ -148,6 +148,7 @@ func TestUnknownMetricsAreAbsent(t *testing.T) {
 			t.Errorf("a failed tick exports %s", series)
 		}
 	}
+	m.remote = testWriter()
 	m.ticked(bigTick(10, 2), nil)
 	metrictest.Complete(t, metric.Autoscaler(), metrictest.Series(t, m))
 }

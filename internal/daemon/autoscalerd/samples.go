@@ -48,6 +48,7 @@ func tickSamples(r api.TickRecord) []sample {
 	if r.Case != nil && r.Result != nil && r.Detail != nil {
 		s.decision(*r.Case, *r.Result, *r.Detail)
 		s.signals(r.Case.Input, r.Detail.Apps)
+		s.unmet(r.Snapshot, r.Detail.Request)
 		s.add("evaluations_in_progress", float64(len(r.InProgress)))
 		s.drains(r.Drains)
 	}
@@ -186,6 +187,21 @@ func (s *samples) amount(name string, amount float64, kind resource.Kind) {
 	s.add(name, amount, kind.String())
 	if size(kind) {
 		s.add(name+"_bytes", amount*megabyte, kind.String())
+	}
+}
+
+// unmet adds the part of a request that the joined nodes do not have. The size of a silent node is unknown.
+func (s *samples) unmet(view api.Snapshot, request resource.Request) {
+	for _, kind := range resource.Kinds() {
+		amount, requested := request.Get(kind)
+		if !requested || len(view.Silent) > 0 {
+			continue
+		}
+		if amount = max(0, amount-view.Totals[kind]); size(kind) {
+			s.add("unmet_request_bytes", amount*megabyte, kind.String())
+		} else {
+			s.add("unmet_request", amount, kind.String())
+		}
 	}
 }
 

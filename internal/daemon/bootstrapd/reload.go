@@ -49,7 +49,9 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	watcher.Follow(r.process.watched(r.running.service)...)
 	parts.Run("file watcher", watcher.Run)
 	parts.Run("release cache", func(ctx context.Context) error { return r.releases.collect(ctx, r.bootstrap.Releases) })
-	parts.Run("yanks", func(ctx context.Context) error { return r.releases.followYanks(ctx, r.bootstrap.Releases) })
+	parts.Run("yanks", func(ctx context.Context) error {
+		return r.releases.followYanks(ctx, r.bootstrap.Releases, r.bootstrap.SetYanked)
+	})
 	parts.Run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
 	parts.Run("service manager", func(ctx context.Context) error { return r.process.Notify.Run(ctx, r.alive) })
 	content := admin.Content{

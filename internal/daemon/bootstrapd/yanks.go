@@ -34,13 +34,21 @@ func (y *yanks) mark(p *api.Process) {
 	}
 }
 
-// followYanks checks running releases for yanks periodically, until ctx ends. If the bucket does not answer, the last
-// result stays.
-func (r *releases) followYanks(ctx context.Context, running func() []release.Ref) error {
+// all returns the reasons by release.
+func (y *yanks) all() map[release.Ref]string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return y.why // it is replaced, and never changed
+}
+
+// followYanks checks running releases for yanks periodically, until ctx ends, and passes the result to found. If the bucket does not
+// answer, the last result stays.
+func (r *releases) followYanks(ctx context.Context, running func() []release.Ref, found func(map[release.Ref]string)) error {
 	due := time.NewTicker(yankEvery)
 	defer due.Stop()
 	for {
 		r.refreshYanks(ctx, running())
+		found(r.yanks.all())
 		select {
 		case <-ctx.Done():
 			return nil

@@ -35,10 +35,13 @@ import (
 
 // Parts has the dependencies of a harmonizer.
 type Parts struct {
-	Bus    *bus.Bus
-	File   config.Harmonizer
-	Loop   harmonizer.Config
-	Holder string // of the lease
+	Bus  *bus.Bus
+	File config.Harmonizer
+	// Watcher and Read follow the file of the harmonizer; nil: it is not followed.
+	Watcher *config.Watcher
+	Read    func() (config.Harmonizer, error)
+	Loop    harmonizer.Config
+	Holder  string // of the lease
 	// Data is the folder for the known revisions of the rows. It may be empty in shadow mode, and
 	// if the expected state is not stored in rows on the bus.
 	Data   string
@@ -154,6 +157,12 @@ func (p Parts) Run(ctx context.Context, c admin.Config) error {
 	}
 	if component != nil {
 		content.More = func(mux *http.ServeMux) { mux.Handle("GET /varz", varz.Handler(*component, h, users)) }
+	}
+	if p.Watcher != nil {
+		f := newFollower(p, h.Enqueue)
+		content.Checks = append(content.Checks, f.check())
+		services.Run("file watcher", p.Watcher.Run)
+		services.Run("configuration", f.run)
 	}
 	server.Serve(services, content)
 	services.Run("harmonizer", h.Run)

@@ -59,9 +59,11 @@ func needText(s api.Summary) string {
 	need, limited := *cmp.Or(s.Unlimited, s.Target), true
 	unit := unitOf(s)
 	text := "Apps need " + unit(need)
-	switch {
-	case s.Pinned != nil:
+	if s.Pinned != nil {
 		text += ", an operator pinned " + number(*s.Pinned)
+		need = *s.Pinned
+	}
+	switch {
 	case s.Limits != nil && s.Limits.Max != nil && need > *s.Limits.Max+resource.Slack:
 		text += ", max_capacity allows " + number(*s.Limits.Max)
 	case s.Limits != nil && need < s.Limits.Min-resource.Slack:
@@ -77,7 +79,7 @@ func needText(s api.Summary) string {
 	default:
 		text += ": stays " + number(after)
 	}
-	if why := heldBy(s, need, after); why != "" && !(limited && s.Pinned == nil) {
+	if why := heldBy(s, need, after); why != "" && !limited {
 		text += ", held: " + why
 	}
 	text = stop(text)
@@ -109,9 +111,6 @@ func unitOf(s api.Summary) func(x float64) string {
 // heldBy returns the first cause that keeps the target from the need, beside the limits that the sentence has; empty: none does.
 func heldBy(s api.Summary, need, after float64) string {
 	direction := api.DirectionUp
-	if s.Pinned != nil {
-		need = *s.Pinned
-	}
 	switch whole := resource.Ceil(need); {
 	case whole == after:
 		return ""
@@ -119,7 +118,7 @@ func heldBy(s api.Summary, need, after float64) string {
 		direction = api.DirectionDown
 	}
 	for _, h := range s.Holds {
-		limit := h.Kind == api.HoldLimit && (h.Name == "max_capacity" || h.Name == "min_capacity")
+		limit := h.Kind == api.HoldLimit && (h.Name == "max_capacity" || h.Name == "min_capacity") || h.Kind == api.HoldOrder && h.Name == string(api.OrderPin)
 		if h.Direction == direction && !limit {
 			return cut(h.Why, 140)
 		}

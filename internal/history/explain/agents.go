@@ -28,6 +28,15 @@ func Agents(facts []api.NodeFacts) (lines []string) {
 	return lines
 }
 
+// Leaving returns a line about the drain of a node: why it leaves, and when the wait for its tasks ends.
+func Leaving(now time.Time, d api.Drain) string {
+	text := fmt.Sprintf("leaves the pool (%s): %s since %s", d.Reason, d.State, Ago(now, d.Since))
+	if left := d.Deadline.Sub(now); left > 0 {
+		return text + fmt.Sprintf(", its tasks have %s more", Ago(d.Deadline, now))
+	}
+	return text + ", the time of its tasks is over"
+}
+
 // Tasks returns what the scheduler of a node reports beside its resources: the party that cordoned it, its slots, its overhead, and the tasks that
 // its drain cannot move.
 func Tasks(now time.Time, f api.NodeFacts) (lines []string) {

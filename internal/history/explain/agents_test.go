@@ -53,6 +53,14 @@ func TestTasksThatADrainCannotMove(t *testing.T) {
 	if got := Tasks(now, api.NodeFacts{ID: "n", Draining: true, Tasks: 3}); got != nil {
 		t.Errorf("facts of version 1: %q, want nothing", got)
 	}
+	d := api.Drain{Node: "n", State: api.DrainDraining, Reason: api.DrainScaleIn, Since: now.Add(-2 * time.Minute), Deadline: now.Add(3 * time.Minute)}
+	if got, want := Leaving(now, d), "leaves the pool (scaling down): draining since 2m, its tasks have 3m more"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	d.Deadline = now
+	if got, want := Leaving(now, d), "leaves the pool (scaling down): draining since 2m, the time of its tasks is over"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	var out strings.Builder
 	writeActions(&out, api.TickRecord{At: now, Drains: []api.Drain{{Node: "n", Group: "g", State: api.DrainDraining, Since: now, Reason: api.DrainScaleIn}}, Blocked: map[string][]api.BlockedTask{"n": blocked[:1]}})
 	if !strings.Contains(out.String(), "  leaving: n of g, draining since 12:00:00 (scaling down)\n    waits for task shop/web-1 since 3m: 429: the budget allows no eviction\n") {

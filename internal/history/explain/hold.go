@@ -53,6 +53,33 @@ func WindowLines(r api.TickRecord) (lines []string) {
 	return lines
 }
 
+// Target returns the target of a tick that decided, which is whole: the weight that its groups are ordered to have, without the machines
+// that leave. api.Summary.Ordered returns the same number. A dry run orders nothing: its target is that of the groups.
+func Target(r api.TickRecord) (sum float64) {
+	if r.DryRun {
+		return r.Snapshot.Target
+	}
+	if r.Detail == nil || len(r.Detail.Distribution.Shares) == 0 {
+		return resource.Ceil(r.Result.Target)
+	}
+	for _, share := range r.Detail.Distribution.Shares {
+		sum += float64(share.After)
+	}
+	return sum
+}
+
+// GroupTarget returns the part of a group in Target, or the target at the provider of a group to which the tick ordered nothing.
+func GroupTarget(r api.TickRecord, g api.GroupSnapshot) int {
+	if r.Detail != nil && !r.DryRun {
+		for _, share := range r.Detail.Distribution.Shares {
+			if share.Group == g.ID {
+				return share.After
+			}
+		}
+	}
+	return g.Target
+}
+
 // RotationLines returns what the rotations of a tick do, and what they wait for.
 func RotationLines(r api.TickRecord) []string {
 	if r.Case == nil || r.Case.Rotation == nil {

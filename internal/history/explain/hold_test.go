@@ -46,7 +46,7 @@ func TestOneLineForMachinesThatNeverJoin(t *testing.T) {
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	why := api.Boots{Failed: 3, Last: "i-1"}.FailedText()
 	stuck := "group a does not grow: " + why
-	r := api.TickRecord{Case: &api.Case{Stuck: map[string]string{"a": stuck}}, Detail: &api.TickDetail{}}
+	r := api.TickRecord{Case: &api.Case{Stuck: map[string]string{"a": stuck}}, Result: &api.CaseResult{}, Detail: &api.TickDetail{}}
 	r.State.Clock = noon
 	for _, c := range []struct {
 		backoff string // its cause

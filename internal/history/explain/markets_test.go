@@ -13,7 +13,7 @@ import (
 // A pool that distributes by cost names what each group costs, and which prices are unknown or gone. Other pools do not.
 func TestMarketsOfAPool(t *testing.T) {
 	gone := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	r := api.TickRecord{Detail: &api.TickDetail{}, Case: &api.Case{Markets: []api.GroupMarket{
+	r := api.TickRecord{Result: &api.CaseResult{}, Detail: &api.TickDetail{}, Case: &api.Case{Markets: []api.GroupMarket{
 		{Group: "a", Market: "spot m5 in z", PerHour: new(0.036), Cost: new(0.0367), Interruptions: 0.0417, Hours: 611.52, Short: "no capacity", Trial: 2},
 		{Group: "b", Market: "on-demand m5 in z", PerHour: new(0.1), Cost: new(0.1), Gone: gone, Why: "no price of on-demand m5 in z"},
 		{Group: "c", Why: "no machine of it has run yet"},

@@ -120,7 +120,7 @@ func Source(s api.RequestSource) string {
 }
 
 func writeGroups(w io.Writer, r api.TickRecord) {
-	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", Number(r.Snapshot.Joined), Number(r.Snapshot.Fulfilled), Number(r.Snapshot.Target))
+	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", Number(r.Snapshot.Joined), Number(r.Snapshot.Fulfilled), Number(Target(r)))
 	for _, line := range slices.Concat(RotationLines(r), WindowLines(r)) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
@@ -159,7 +159,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		fmt.Fprintf(w, "  ! %d could not be distributed: every group is at its bound, keeps nodes for their copies, or is not changed\n", short)
 	}
 	for _, kept := range r.Detail.Kept {
-		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
+		fmt.Fprintf(w, "  %d nodes stay above the target: %s\n", kept.Nodes, kept.Text())
 	}
 }
 

@@ -11,6 +11,10 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strings"
+	"sync/atomic"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
@@ -36,18 +40,40 @@ func Password(u roles.User, secret string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// secret is how a client of a folder authenticates. The zero value is no way.
-type secret struct{ token, user, password string }
-
-// secret returns how a client with that role authenticates.
-func (a address) secret(u roles.User) (secret, error) {
+// accepts returns why a client with that role cannot authenticate; nil if it can.
+func (a address) accepts(u roles.User) error {
 	switch {
 	case !a.Roles:
-		return secret{token: a.Token}, nil
+		return nil
 	case u.Role == "":
-		return secret{}, errors.New("the bus of a data folder needs a role, and this process has none: set bus.Config.User")
+		return errors.New("the bus of a data folder needs a role, and this process has none: set bus.Config.User")
 	}
-	return secret{user: u.Name(), password: Password(u, a.Token)}, u.Validate()
+	return u.Validate()
+}
+
+// home is the server of a data folder, as one client finds it.
+type home struct {
+	folder folder
+	user   roles.User
+	last   atomic.Pointer[address] // at the last attempt to connect
+}
+
+// find returns where the server listens now: after a restart it has another port and another secret. While no server runs there, it
+// returns the address of before.
+func (h *home) find() string {
+	if a, err := readAddress(h.folder.addressPath()); err == nil {
+		h.last.Store(&a)
+	}
+	return strings.TrimPrefix(h.last.Load().URL, "nats://")
+}
+
+// authenticate lets each attempt send the secret of the server that find found.
+func (h *home) authenticate(o *nats.Options) {
+	if !h.last.Load().Roles {
+		o.TokenHandler = func() string { return h.last.Load().Token }
+		return
+	}
+	o.UserInfo = func() (string, string) { return h.user.Name(), Password(h.user, h.last.Load().Token) }
 }
 
 // readAddress reads a file of address.write.

@@ -216,7 +216,7 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("connect to NATS at %s: %w", c.NATS.Show(), err)
 	}
-	b, err := c.connect(ctx, c.NATS.Servers, secret{})
+	b, err := c.connect(ctx, c.NATS.Servers, nil)
 	if err != nil {
 		failed := &ConnectError{Servers: c.NATS.Show(), Err: err, Places: c.Places}
 		if _, ours := errors.AsType[*fileError](err); !ours {
@@ -231,17 +231,18 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 	return b, nil
 }
 
-// connect makes one attempt at each server.
-func (c Config) connect(ctx context.Context, servers []string, s secret) (*Bus, error) {
+// connect makes one attempt at each server; h is nil without a folder.
+func (c Config) connect(ctx context.Context, servers []string, h *home) (*Bus, error) {
 	cl, err := c.newClient()
 	if err != nil {
 		return nil, err
 	}
+	cl.servers, cl.home = servers, h
 	timeout := connectTimeout
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
 	}
-	options := cl.options(servers, s, timeout)
+	options := cl.options(servers, timeout)
 	if c.Login != nil {
 		if err := c.Login(&options); err != nil {
 			return nil, err
@@ -255,7 +256,6 @@ func (c Config) connect(ctx context.Context, servers []string, s secret) (*Bus, 
 	if err != nil {
 		return nil, cl.unreached(err)
 	}
-	cl.servers, cl.secret = servers, s
 	cl.conn.Store(conn)
 	cl.up(conn)
 	js, err := JetStream(conn)

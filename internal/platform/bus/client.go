@@ -30,8 +30,8 @@ type client struct {
 	config    Config
 	login     *login // nil: the block names no files
 	denied    *denials
-	servers   []string // and secret: of the first connect
-	secret    secret
+	servers   []string                  // of the first connect
+	home      *home                     // nil: the servers of NATS
 	conn      atomic.Pointer[nats.Conn] // nil during the first attempt
 	clustered atomic.Bool
 	retried   rate.Sometimes
@@ -59,6 +59,9 @@ func (c *client) Dial(network, address string) (net.Conn, error) {
 		if conn := c.conn.Load(); conn != nil && m.nkey != "" {
 			conn.Opts.Nkey = m.nkey // the caller holds the connection's lock, and has not read this option yet
 		}
+	}
+	if c.home != nil {
+		address = c.home.find()
 	}
 	conn, err := c.dialer.Dial(network, address)
 	if err != nil {
@@ -93,9 +96,9 @@ func (c *client) unreached(err error) error {
 }
 
 // options returns the options of the connection.
-func (c *client) options(servers []string, s secret, timeout time.Duration) nats.Options {
+func (c *client) options(servers []string, timeout time.Duration) nats.Options {
 	o := nats.GetDefaultOptions()
-	o.Servers, o.Token, o.User, o.Password = servers, s.token, s.user, s.password
+	o.Servers = servers
 	o.Name = c.config.Name
 	o.Timeout = timeout
 	c.dialer.Timeout = timeout
@@ -120,7 +123,11 @@ func (c *client) options(servers []string, s secret, timeout time.Duration) nats
 	o.ReconnectedCB = func(nc *nats.Conn) { c.up(nc); c.config.Log.Info("bus reconnected") }
 	o.ReconnectErrCB = func(_ *nats.Conn, err error) { c.unreachable(err) }
 	o.AsyncErrorCB = c.asyncError
-	c.authenticate(&o)
+	if c.home != nil {
+		c.home.authenticate(&o)
+	} else {
+		c.authenticate(&o)
+	}
 	return o
 }
 

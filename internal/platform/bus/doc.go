@@ -12,7 +12,7 @@
 //	DATA/bus/jetstream/   streams and buckets
 //
 // The lock decides whether a server runs. After kill -9 an old address.json is left: it
-// is ignored, because the lock is free.
+// is ignored, because the lock is free. A client that lost its server reads the file before each attempt, so it finds the next one.
 //
 // [Receive] is the only way to subscribe, see ADR 35: it refuses messages that the server was
 // made to send. [Replies] collects several replies to one request.

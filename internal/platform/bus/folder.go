@@ -68,7 +68,7 @@ func (f folder) start(ctx context.Context, c Config) (*Bus, error) {
 	if err != nil {
 		return nil, errors.Join(err, lock.Unlock())
 	}
-	b, err := c.connectTo(ctx, server.address)
+	b, err := c.connectTo(ctx, f, server.address)
 	if err != nil {
 		server.stop()
 		return nil, fmt.Errorf("connect to the NATS of %s: %w", f, err)
@@ -139,10 +139,10 @@ func (f folder) connect(ctx context.Context, c Config, pid int) (*Bus, error) {
 	if err != nil {
 		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}
-	if _, err := a.secret(c.User); err != nil {
+	if err := a.accepts(c.User); err != nil {
 		return nil, fmt.Errorf("join the bus of %s: %w", f, err)
 	}
-	b, err := c.connectTo(ctx, a)
+	b, err := c.connectTo(ctx, f, a)
 	if err != nil {
 		return nil, &notReadyError{folder: f, pid: pid, err: err}
 	}
@@ -150,10 +150,11 @@ func (f folder) connect(ctx context.Context, c Config, pid int) (*Bus, error) {
 }
 
 // connectTo connects to the server of a folder.
-func (c Config) connectTo(ctx context.Context, a address) (*Bus, error) {
-	s, err := a.secret(c.User)
-	if err != nil {
+func (c Config) connectTo(ctx context.Context, f folder, a address) (*Bus, error) {
+	if err := a.accepts(c.User); err != nil {
 		return nil, err
 	}
-	return c.connect(ctx, []string{a.URL}, s)
+	h := &home{folder: f, user: c.User}
+	h.last.Store(&a)
+	return c.connect(ctx, []string{a.URL}, h)
 }

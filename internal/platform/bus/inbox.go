@@ -2,6 +2,7 @@ package bus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -49,6 +50,7 @@ type Inbox struct {
 
 	load              waitingLoad // used only by pump
 	losers            losers
+	reported          map[string]LostOfSender // as of the latest call of Losses
 	refused, overflow atomic.Uint64
 	limited           atomic.Uint64
 	logs              rate.Sometimes // used only by pump
@@ -84,6 +86,49 @@ func (in *Inbox) Refused() uint64 { return in.refused.Load() }
 
 // Losers returns the senders that lost messages in the last 30 s, those with the most losses first.
 func (in *Inbox) Losers() []LostOfSender { return in.losers.now(time.Now()) }
+
+// Losses returns the senders that lost messages since the last call, with the number that they lost since then. One goroutine calls it.
+func (in *Inbox) Losses() (all []LostOfSender) {
+	was := in.reported
+	in.reported = map[string]LostOfSender{}
+	for _, one := range in.Losers() {
+		in.reported[one.Sender] = one
+		if before := was[one.Sender]; before.Since.Equal(one.Since) {
+			one.Lost -= before.Lost
+		}
+		if one.Lost > 0 {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// ReportLosses publishes the Losses on a subject until ctx ends, as JSON of what encode returns: one message for each sender, and at
+// most 20 a second. A message that is not sent is not repeated.
+func (in *Inbox) ReportLosses(ctx context.Context, subject string, encode func(LostOfSender) any) {
+	const every, most = time.Second, 20
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-in.closed:
+			return
+		case <-ticker.C:
+		}
+		all := in.Losses()
+		for _, one := range all[:min(len(all), most)] {
+			data, err := json.Marshal(encode(one))
+			if err == nil {
+				err = Publish(in.nc, subject, data)
+			}
+			if err != nil && in.c.Log != nil {
+				in.c.Log.Warn("loud sender not reported", "sender", one.Sender, "err", err)
+			}
+		}
+	}
+}
 
 // Dropped returns the number of messages that came faster than the caller processed them, without those of Limited.
 func (in *Inbox) Dropped() uint64 {

@@ -3,6 +3,7 @@ package bus_test
 import (
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 )
 
 // eventually waits until a condition holds, and fails with the text of last.
@@ -145,5 +148,28 @@ func TestRejectedMessagesAreKept(t *testing.T) {
 	eventually(t, func() string { return fmt.Sprint("rejected: ", denied) }, func() bool { _, denied = b.Denied(); return len(denied) == 1 })
 	if got := denied[0].Error(); !strings.Contains(got, "publish to secret.one") {
 		t.Errorf("rejected: %s", got)
+	}
+}
+
+// A client of a data folder finds the next server there: it has another port and another secret.
+func TestClientFindsTheNextServerOfItsFolder(t *testing.T) {
+	for name, serve := range map[string]func(string, string, *slog.Logger) (bus.Server, error){"roles": natsserver.ServeRoles, "a token": natsserver.Serve} {
+		t.Run(name, func(t *testing.T) {
+			c := config(t, t.TempDir())
+			c.Serve, c.User = serve, roles.User{Role: roles.Operator, Cluster: "c"}
+			first := open(t, c)
+			client, err := bus.Find(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			first.Close()
+			eventually(t, func() string { return "connected" }, func() bool { return !client.Conn().IsConnected() })
+			second := open(t, c)
+			eventually(t, func() string { return fmt.Sprint(client.Why()) }, client.Conn().IsConnected)
+			if now, want := client.Conn().ConnectedAddr(), second.Conn().ConnectedAddr(); now != want {
+				t.Errorf("connected to %s, want the next server, %s", now, want)
+			}
+		})
 	}
 }

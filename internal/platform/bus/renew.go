@@ -165,7 +165,7 @@ func (r *renewal) granted(denied []*Violation) (subject string) {
 // try makes one connection beside that of the process. The caller closes it.
 func (r *renewal) try(l *login) (*nats.Conn, error) {
 	trial := &client{config: r.config, denied: &denials{watches: map[*watch]struct{}{}}, login: l}
-	o := trial.options(r.servers, r.secret, connectTimeout)
+	o := trial.options(r.servers, connectTimeout)
 	if r.config.Login != nil {
 		if err := r.config.Login(&o); err != nil {
 			return nil, err

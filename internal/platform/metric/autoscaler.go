@@ -4,7 +4,16 @@ import "slices"
 
 // Autoscaler returns the metrics of how a pool scales.
 func Autoscaler() []Metric {
-	return slices.Concat(autoscalerTicks(), autoscalerCapacity(), autoscalerSignals(), autoscalerWork(), poolCost())
+	return slices.Concat(autoscalerTicks(), autoscalerCapacity(), autoscalerSignals(), autoscalerWork(), poolCost(), remoteWrite())
+}
+
+func remoteWrite() []Metric {
+	return []Metric{
+		{"weir_remote_write_queued_ticks", Gauge, "ticks", nil, "Ticks that wait for the server of telemetry.remote_write. Absent, as the others: it is not configured."},
+		{"weir_remote_write_sent_total", Counter, "ticks", nil, "Ticks that the server has accepted."},
+		{"weir_remote_write_dropped_total", Counter, "ticks", list("reason"), "Ticks that were dropped: full (the queue was full) or rejected (by the server)."},
+		{"weir_remote_write_failing_seconds", Gauge, seconds, nil, "Time since the first failed attempt without a success after it; 0: the last attempt succeeded."},
+	}
 }
 
 func poolCost() []Metric {
@@ -57,6 +66,8 @@ func autoscalerSignals() []Metric {
 		{"weir_autoscaler_request", Gauge, perKind, list("app", "resource"), "Request that counts for an app. Absent: no request for that resource. " + bytesBeside},
 		{"weir_autoscaler_request_bytes", Gauge, bytes, list("app", "resource"), "Request for memory (mem) and disk that counts for an app. Absent: no request for that resource."},
 		{"weir_autoscaler_pool_request", Gauge, perKind, list("resource"), "Combined request of all apps. " + bytesBeside},
+		{"weir_autoscaler_unmet_request", Gauge, "cores, devices", list("resource"), "Part of the pool's request for processors (cpus) and gpus that the joined nodes do not have. Absent while a node does not report."},
+		{"weir_autoscaler_unmet_request_bytes", Gauge, bytes, list("resource"), "Part of the pool's request for memory (mem) and disk that the joined nodes do not have. Absent while a node does not report."},
 		{"weir_autoscaler_pool_request_bytes", Gauge, bytes, list("resource"), "Combined request of all apps for memory (mem) and disk."},
 		{"weir_autoscaler_signal_verdict", Gauge, "signals", list("app", "verdict"), "1 for the current verdict of the app's own signal: value, no_opinion, stale, failed or not_requested. The app (default) is the default signal, and APP~NAME an advisor."},
 		{"weir_autoscaler_signal_latency_seconds", Gauge, seconds, list("app"), "Duration of the last evaluation of the app's signal."},

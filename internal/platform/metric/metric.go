@@ -9,6 +9,8 @@ package metric
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -40,6 +42,7 @@ type Set struct {
 type described struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
+	Metric
 }
 
 // NewSet returns the set of a table. Names of the table begin with the prefix, which the methods omit, or are complete there.
@@ -50,7 +53,7 @@ func NewSet(prefix string, table []Metric) *Set {
 		if m.Type == Counter {
 			kind = prometheus.CounterValue
 		}
-		s.known[m.Name] = described{prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), kind}
+		s.known[m.Name] = described{prometheus.NewDesc(m.Name, m.Help, m.Labels, nil), kind, m}
 	}
 	return s
 }
@@ -68,6 +71,15 @@ func (s *Set) Emit(ch chan<- prometheus.Metric, name string, value float64, labe
 	if math.IsNaN(value) {
 		return
 	}
+	d := s.find(name)
+	for i := range labels {
+		labels[i] = boundedLabel(labels[i])
+	}
+	ch <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
+}
+
+// find returns a metric of the table. It panics without one.
+func (s *Set) find(name string) described {
 	d, ok := s.known[s.prefix+name]
 	if !ok {
 		d, ok = s.known[name]
@@ -75,10 +87,22 @@ func (s *Set) Emit(ch chan<- prometheus.Metric, name string, value float64, labe
 	if !ok {
 		panic(fmt.Sprintf("metric %s%s is not in the table of package metric", s.prefix, name))
 	}
-	for i := range labels {
-		labels[i] = boundedLabel(labels[i])
+	return d
+}
+
+// Labels returns the labels of a series as names and values, sorted by name, with "__name__". more are labels of all series. The
+// values are bounded as in Emit, and the name may be omitted likewise.
+func (s *Set) Labels(name string, more map[string]string, values ...string) [][2]string {
+	d := s.find(name)
+	all := [][2]string{{"__name__", d.Name}}
+	for i, value := range values {
+		all = append(all, [2]string{d.Metric.Labels[i], boundedLabel(value)})
 	}
-	ch <- prometheus.MustNewConstMetric(d.desc, d.kind, value, labels...)
+	for label, value := range more {
+		all = append(all, [2]string{label, boundedLabel(value)})
+	}
+	slices.SortFunc(all, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	return all
 }
 
 // Flag sends 1 or 0.

@@ -3,9 +3,11 @@ package promtest
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,12 +64,12 @@ func Storage(t testing.TB, flags ...string) *Server {
 	return run(t, prometheus(t, t.TempDir(), "global: {}\n", append([]string{"--web.enable-remote-write-receiver"}, flags...)...))
 }
 
-// Scrape starts a Prometheus that scrapes the target's /metrics periodically. A scrape may take a whole period.
+// Scrape starts a Prometheus that scrapes the target's /metrics periodically, and accepts remote write. A scrape may take a whole period.
 func Scrape(t testing.TB, target string, every time.Duration) *Server {
 	t.Helper()
 	config := fmt.Sprintf("global: {scrape_interval: %[1]dms, scrape_timeout: %[1]dms}\n"+
 		"scrape_configs: [{job_name: shop, static_configs: [{targets: [%[2]q]}]}]\n", every.Milliseconds(), strings.TrimPrefix(target, "http://"))
-	return run(t, prometheus(t, t.TempDir(), config))
+	return run(t, prometheus(t, t.TempDir(), config, "--web.enable-remote-write-receiver"))
 }
 
 // Kill kills the server.
@@ -235,16 +237,16 @@ func (s *Server) Write(all ...Series) {
 		_ = flushed.Body.Close()
 	}
 	last := all[len(all)-1]
-	s.await(last.Labels["__name__"], last.Times[len(last.Times)-1])
+	s.Await(last.Labels["__name__"], last.Times[len(last.Times)-1])
 }
 
-// await waits until a query finds a point of that time.
-func (s *Server) await(name string, at time.Time) {
+// Await waits until a query finds a point of that time.
+func (s *Server) Await(name string, at time.Time) {
 	s.t.Helper()
 	end, tick := time.After(limit), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
-	for url := fmt.Sprintf("%s/api/v1/query?query=%s&time=%d", s.URL, name, at.Unix()); ; {
-		answer, err := http.Get(url)
+	for address := fmt.Sprintf("%s/api/v1/query?query=%s&time=%d", s.URL, url.QueryEscape(name), at.Unix()); ; {
+		answer, err := http.Get(address)
 		var text []byte
 		if err == nil {
 			text, _ = io.ReadAll(answer.Body)
@@ -259,4 +261,26 @@ func (s *Server) await(name string, at time.Time) {
 		case <-tick.C:
 		}
 	}
+}
+
+// Points returns the values of all points of a range selector that ends at a time, as texts.
+func (s *Server) Points(selector string, end time.Time) (values []string) {
+	s.t.Helper()
+	answer, err := http.Get(s.URL + "/api/v1/query?" + url.Values{"query": {selector}, "time": {fmt.Sprint(end.Unix())}}.Encode())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	var found struct {
+		Data struct{ Result []struct{ Values [][2]any } }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&found); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, one := range found.Data.Result {
+		for _, point := range one.Values {
+			values = append(values, fmt.Sprint(point[1]))
+		}
+	}
+	return values
 }

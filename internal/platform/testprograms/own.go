@@ -66,7 +66,7 @@ func buildOwn(ctx context.Context, dir, pkg string) (string, error) {
 
 // plain are the packages whose tests run their own test binary as other processes, most of them without the race
 // detector: with it, a process takes several times as long to start. [WithoutRace] repeats a test in it.
-var plain = []string{"autoscaler", "bootstrap", "cmd/weir", "internal/platform/bus/bustest", "internal/state", "pools/aws", "pools/local"}
+var plain = []string{"autoscaler", "bootstrap", "cmd/weir", "internal/cli/simulation", "internal/platform/bus/bustest", "internal/state", "pools/aws", "pools/local", "simulate"}
 
 // Plain returns the path of the test binary of such a package without the race detector, or own without the folder of
 // FolderVariable.
@@ -88,7 +88,7 @@ func Packages(ctx context.Context, dir string) (folder string, err error) {
 func buildPackages(ctx context.Context, folder string) error {
 	root, err := moduleRoot(ctx)
 	if err == nil {
-		env := append(Flags(), "VERSION=1.2.3", "SOURCE_DATE_EPOCH=1700000000")
+		env := append(Flags(), "VERSION=1.2.3", "SOURCE_DATE_EPOCH=1700000000", "LEVEL=1") // level 9 takes 20 s more
 		_, err = run(ctx, root, env, filepath.Join("deploy", "packages", "build.sh"), runtime.GOARCH, folder)
 	}
 	return err

@@ -123,7 +123,7 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time, facts condit
 	}
 	if decided != nil && decided.Case != nil && decided.Result != nil {
 		snapshot := decided.Snapshot
-		row.Target, row.Fulfilled, row.Joined = &snapshot.Target, &snapshot.Fulfilled, &snapshot.Joined
+		row.Target, row.Fulfilled, row.Joined = new(explain.Target(*decided)), &snapshot.Fulfilled, &snapshot.Joined
 		row.Wanted, row.Limits = &decided.Result.Target, &decided.Case.Input.Policy.Limits
 		row.Need = history.SummaryOf(*decided).Unlimited
 	}

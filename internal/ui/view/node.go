@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -11,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
-// Nodes returns the nodes of a tick with their current facts, the leaving ones last.
-func Nodes(r api.TickRecord, facts []api.NodeFacts, silent []api.SilentNode) (rows []api.Node) {
+// Nodes returns the nodes of a tick as they are now, the leaving ones last. A node without facts has its tasks of the tick.
+func Nodes(r api.TickRecord, facts []api.NodeFacts, silent []api.SilentNode, now time.Time) (rows []api.Node) {
 	known := make(map[string]*api.NodeFacts, len(facts))
 	for _, f := range facts {
 		known[f.ID] = &f
@@ -34,7 +35,14 @@ func Nodes(r api.TickRecord, facts []api.NodeFacts, silent []api.SilentNode) (ro
 		case n.Draining:
 			state += ", cordoned"
 		}
-		rows = append(rows, api.Node{Node: n.ID, Group: n.Group, State: state, Tasks: n.Tasks, Uptime: n.Uptime.Seconds(), Facts: known[n.ID]})
+		row := api.Node{Node: n.ID, Group: n.Group, State: state, Tasks: n.Tasks, Uptime: (n.Uptime + max(0, now.Sub(r.At))).Seconds(), Facts: known[n.ID]}
+		if row.Facts != nil {
+			row.Tasks = row.Facts.Tasks
+			if state == string(api.NodeIdle) || state == string(api.NodeRunning) {
+				row.State = stateBy(row.Tasks)
+			}
+		}
+		rows = append(rows, row)
 	}
 	for _, d := range r.Drains {
 		row := api.Node{Node: d.Node, Group: d.Group, State: "leaving: " + string(d.State), Facts: known[d.Node]}
@@ -61,7 +69,7 @@ func (p Pool) Nodes(ctx context.Context) ([]api.Node, error) {
 	if h, err := Harmonizer(ctx, p.Bus, p.Cluster, api.HarmonizerQuery{Totals: true}); err == nil {
 		silent = silentNodes(h, p.Name, r)
 	}
-	rows := append([]api.Node{}, Nodes(r, facts, silent)...)
+	rows := append([]api.Node{}, Nodes(r, facts, silent, time.Now())...)
 	health, err := p.Health(ctx, api.HealthQuery{All: true})
 	if err != nil && !errors.Is(err, events.ErrNoResponse) {
 		return nil, err

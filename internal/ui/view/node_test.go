@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
@@ -16,6 +17,21 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
+
+// The table of nodes is of now: a node has the tasks and the uptime of now, also if the tick is a minute old. Without facts it has the tasks of the tick.
+func TestNodesAreOfOneMoment(t *testing.T) {
+	now := time.Now()
+	r := api.TickRecord{At: now.Add(-time.Minute), Case: &api.Case{Nodes: []api.Candidate{
+		{ID: "i-1", Instance: api.InstanceRunning, Node: api.NodeRunning, Tasks: 3, Uptime: time.Hour},
+		{ID: "i-2", Instance: api.InstanceRunning, Node: api.NodeRunning, Tasks: 3, Uptime: time.Hour},
+	}}}
+	got := Nodes(r, []api.NodeFacts{{ID: "i-1"}}, nil, now)
+	uptime := (time.Hour + time.Minute).Seconds()
+	want := []api.Node{{Node: "i-1", State: "idle", Uptime: uptime, Facts: &api.NodeFacts{ID: "i-1"}}, {Node: "i-2", State: "running", Tasks: 3, Uptime: uptime}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+}
 
 // Before the first tick of a pool, the nodes are those that report to the harmonizer.
 func TestNodesBeforeTheFirstTick(t *testing.T) {

@@ -22,6 +22,7 @@ func TestWarnOfPlaces(t *testing.T) {
 		{name: "no machine", c: api.Case{Places: &api.CasePlaces{Places: api.Places{Never: []api.PlacesApp{
 			{App: "typo", Copies: 1, Why: "it needs 50 cpus, the largest machine (group a) has 1 cpus"},
 		}}}}, want: []string{`no machine of the pool can hold a copy of typo: it needs 50 cpus, the largest machine (group a) has 1 cpus; ` + remedy}},
+		{name: "pinned above max_capacity", steps: limit, c: api.Case{Input: api.DecisionInput{Pinned: new(500.0)}}, want: []string{"an operator pinned 500, but scaling_limits.max_capacity is 20: the pool has at most 20"}},
 		{name: "max_capacity", steps: limit,
 			want: []string{"copies without a place need a target of 22, but scaling_limits.max_capacity is 20: raise it, or expect instances without room"}},
 	} {

@@ -246,7 +246,12 @@ func warnOfDecision(s *api.PoolStatus, tick time.Time, c api.Case, a api.CaseRes
 		if step.Rule == api.RulePlaces && step.After > step.Before {
 			who = "copies without a place need"
 		}
-		if most := c.Input.Policy.Limits.Max; step.Rule == api.RuleLimits && step.Before > most {
+		most := c.Input.Policy.Limits.Max
+		switch {
+		case step.Rule != api.RuleLimits || step.Before <= most:
+		case c.Input.Pinned != nil:
+			warn(s, "an operator pinned %s, but scaling_limits.max_capacity is %s: the pool has at most %[2]s", explain.Number(*c.Input.Pinned), explain.Number(most))
+		default:
 			warn(s, "%s a target of %s, but scaling_limits.max_capacity is %s: raise it, or expect instances without room", who, explain.Number(step.Before), explain.Number(most))
 		}
 	}

@@ -189,6 +189,9 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 	} else {
 		v.States = series.States(now, r, k.last, k.Facts)
 		v.Sentence = condition.Sentence(now, k.last, k.Facts)
+		if k.last != nil && k.last.Rotation != nil {
+			v.Rotation = "Rotation: " + k.last.Rotation.Progress() + "."
+		}
 		v.Safe, v.Deploy = condition.Deploy(now, k.last, k.Facts)
 		v.orders(name, k.last)
 	}

@@ -37,6 +37,7 @@ type poolView struct {
 	Deploy   string // the deploy light; empty: the page is of the past
 	Orders   []orderForm
 	Sentence string // need, target, joined and the next step
+	Rotation string // progress of the rotations; empty: none
 	States   []series.State
 	// StateLinks are the pages of their nodes and apps, in order; empty: no page.
 	StateLinks []string

@@ -36,7 +36,7 @@ type cloud struct {
 }
 
 func newCloud(config Config) *cloud {
-	c := &cloud{config: config, clock: clock{now: config.Start}}
+	c := &cloud{config: config, clock: clock{now: config.Start, serial: config.Serial}}
 	c.compute = &compute{cloud: c, stock: map[Market]int{}, quota: map[Quota]int{}}
 	c.watch = &watch{cloud: c, metrics: map[string]*stored{}}
 	c.scaling, c.spot, c.balancing, c.queue = &scaling{c}, &spot{c}, &balancing{c}, &queue{cloud: c}
@@ -58,7 +58,7 @@ func (c *clock) name(prefix string) string {
 
 func (c *clock) uuid() string {
 	c.serial++
-	return fmt.Sprintf("%08x-0000-4000-8000-%012x", c.serial, c.serial)
+	return fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(c.serial), c.serial)
 }
 
 // after schedules do for that much later.

@@ -12,6 +12,9 @@ type Config struct {
 	Queue   string    // name of the one SQS queue; default weir-notices
 	Start   time.Time // start time of the clock; default 2024-01-02 00:00 UTC
 
+	// Serial is the number before that of the first id. Servers with serials that are far apart never have the same id.
+	Serial int
+
 	// PageSize is the maximum page size for all requests. 0: as AWS does.
 	PageSize int
 

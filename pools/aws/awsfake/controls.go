@@ -105,6 +105,12 @@ func (s *groupControls) StartRefresh(name string) {
 	s.about(name, func(c *cloud, g *group, _ *fleet) { c.scaling.startRefresh(g) })
 }
 
+// Owns reports whether a group or fleet with that name exists.
+func (s *groupControls) Owns(name string) (found bool) {
+	s.do(func(c *cloud) { found = c.group(name) != nil || c.fleet(name) != nil })
+	return found
+}
+
 // Target returns the desired capacity of a group or the target capacity of a fleet.
 func (s *groupControls) Target(owner string) (target int) {
 	s.about(owner, func(_ *cloud, g *group, f *fleet) {

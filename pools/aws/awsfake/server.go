@@ -49,6 +49,17 @@ func (s *Server) QueueURL() string {
 // Region is the region that requests must be signed for.
 func (s *Server) Region() string { return s.region }
 
+// Actions returns the names of all actions, and whether a request of each names a resource.
+func (s *Server) Actions() map[string]bool {
+	all := map[string]bool{}
+	for _, one := range s.services {
+		for name, op := range one.operations {
+			all[name] = op.on != ""
+		}
+	}
+	return all
+}
+
 // Now returns the time of the server's clock.
 func (s *Server) Now() (now time.Time) {
 	s.do(func(c *cloud) { now = c.now })

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -87,8 +88,11 @@ func (b *Bus) Listen(ctx context.Context, epoch uint64, enqueue func(context.Con
 	if err != nil {
 		return err
 	}
+	var reports sync.WaitGroup
+	defer reports.Wait()
 	defer in.Close()
 	b.inbox.Store(in)
+	reports.Go(func() { in.ReportLosses(ctx, message.LimitedSubject(cluster, b.cfg.Pool), wire.Limited) })
 	if err := b.announce(epoch); err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ func serveCommand(root *command.Root) *cobra.Command {
 		Use:   "serve FILE",
 		Short: "Serve the API of AWS with the groups and fleets of a file",
 		Long: `Serve the API of AWS with the groups and fleets of a file, until Ctrl-C. The state is in
-memory: the next start begins with the file. The content of the bucket, and the file
+memory: the next start begins with the file, and with ids that no start before had. The content of the bucket, and the file
 aws-keys.json for aws.access_key_file of weir.yaml, are in the data folder.
 
 With "agents" in the file, each running instance has an agent, with these resources.`,

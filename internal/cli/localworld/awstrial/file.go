@@ -154,9 +154,9 @@ func (f file) validate() error {
 	return errors.Join(errs...)
 }
 
-// config returns the configuration of the server.
-func (f file) config(now time.Time) awsfake.Config {
-	return awsfake.Config{Region: f.Region, Queue: f.Queue, Start: now, Boot: f.Boot, Leave: f.Leave, Changes: true}
+// config returns the configuration of the server. serial is the number before its first id.
+func (f file) config(now time.Time, serial int) awsfake.Config {
+	return awsfake.Config{Serial: serial, Region: f.Region, Queue: f.Queue, Start: now, Boot: f.Boot, Leave: f.Leave, Changes: true}
 }
 
 // fill creates the groups and fleets, with their instances, and the metrics.

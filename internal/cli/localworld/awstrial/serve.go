@@ -2,7 +2,9 @@ package awstrial
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -54,8 +57,12 @@ func serve(ctx context.Context, root *command.Root, path, addr string) error {
 		return err
 	}
 	defer orders.Close()
+	serial, err := firstSerial(settings.Data)
+	if err != nil {
+		return err
+	}
 	c := &control{}
-	c.server = awsfake.New("http://"+listener.Addr().String(), f.config(time.Now()), c.fail)
+	c.server = awsfake.New("http://"+listener.Addr().String(), f.config(time.Now(), serial), c.fail)
 	defer c.server.Close()
 	f.fill(c.server)
 	for _, g := range f.Groups {
@@ -98,6 +105,24 @@ type trial struct {
 	control  *control
 	log      *slog.Logger
 }
+
+// firstSerial returns the number before the first id of this start. Each start in a data folder has ids of its own: the state of the
+// server is in memory, and the machines of the start before are not those of this one.
+func firstSerial(data string) (int, error) {
+	path := filepath.Join(data, "aws-starts")
+	text, err := os.ReadFile(path)
+	starts := 0
+	if err == nil {
+		starts, err = strconv.Atoi(strings.TrimSpace(string(text)))
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || starts < 0 || starts > maxStarts {
+		return 0, fmt.Errorf("read how often the trial started in this data folder: %s has %.20q; remove the file", path, text)
+	}
+	return starts << 32, daemon.WriteFile(path, fmt.Appendln(nil, starts+1))
+}
+
+// maxStarts bounds the starts of a data folder, so that ids keep their length.
+const maxStarts = 1<<16 - 2
 
 // runClock advances the clock of the server with the real time.
 func (t trial) runClock(ctx context.Context) error {

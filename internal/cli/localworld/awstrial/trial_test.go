@@ -66,7 +66,7 @@ func TestFaultsOverTheSocket(t *testing.T) {
 	c := &control{owners: []string{"web"}}
 	c.server = awsfake.New("http://aws.test", awsfake.Config{Start: time.Unix(0, 0)}, c.fail)
 	defer c.server.Close()
-	c.server.AddGroup(awsfake.ASG{Name: "web", Min: 1, Max: 5, Desired: 2, Spot: true})
+	c.server.AddGroup(awsfake.ASG{Name: "web", Min: 1, Max: 5, Desired: 4, Spot: true})
 	listener, err := listenControl(data)
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +80,9 @@ func TestFaultsOverTheSocket(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	id := c.server.Instances("web")[0].ID
+	lost := c.server.Instances("web")[0].ID
 	for _, f := range faults() {
+		id := c.server.Instances("web")[0].ID // not of one that the fault before has ended
 		args := strings.Fields(strings.NewReplacer("INSTANCE", id, "TYPE", "m5.large", "ZONE", "us-west-2a", "NUMBER", "1", "ACTION", "SetDesiredCapacity",
 			"[RESOURCE]", "web", "DURATION", "1s", "NAMESPACE", "Shop", "NAME", "Backlog", "VALUE", "7", "[DIMENSIONS]", "QueueName=orders").Replace(f.use))
 		if err := callControl(t.Context(), data, http.MethodPost, order{args[0], args[1:]}, nil); err != nil {
@@ -98,15 +99,25 @@ func TestFaultsOverTheSocket(t *testing.T) {
 		{order{"lag", []string{"-1s"}}, "is not a duration"},
 		{order{"metric", []string{"Shop", "Backlog", "NaN"}}, `"NaN" is not a number`},
 		{order{"metric", []string{"Shop", "Backlog", "1", "QueueName"}}, "want dimensions such as"},
+		{order{"lag", []string{"now"}}, "is not a duration"},
+		{order{"deny", []string{"SetDesiredCapcity"}}, `no action "SetDesiredCapcity": it has `},
+		{order{"deny", []string{"SetDesiredCapacity", "wbe"}}, `no group, fleet, instance or queue "wbe"`},
+		{order{"deny", []string{"DescribeInstances", "web"}}, "names no resource"},
+		{order{"throttle", []string{"Terminate", "3"}}, "no action"},
+		{order{"drop", []string{"SetDesiredCapacity", "-1"}}, "from 0 to"},
+		{order{"lose", []string{lost}}, "or it ends"},
 		{order{"burn", nil}, `no fault "burn"`},
 	} {
 		if err := callControl(t.Context(), data, http.MethodPost, c.order, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: error %v, want %q", c.order, err, c.want)
 		}
 	}
+	if err := callControl(t.Context(), data, http.MethodPost, order{"deny", []string{"autoscaling:SetDesiredCapacity", "weir-notices"}}, nil); err != nil {
+		t.Errorf("a right as in a policy: %v", err)
+	}
 	var list []owned
-	if err := callControl(t.Context(), data, http.MethodGet, nil, &list); err != nil || len(list) != 1 || list[0].Target != 2 {
-		t.Errorf("list %+v, %v; want group web with target 2", list, err)
+	if err := callControl(t.Context(), data, http.MethodGet, nil, &list); err != nil || len(list) != 1 || list[0].Target != 4 {
+		t.Errorf("list %+v, %v; want group web with target 4", list, err)
 	}
 }
 
@@ -148,7 +159,7 @@ func TestFileFillsTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := awsfake.New("http://aws.test", f.config(time.Unix(0, 0)), func(err error) { t.Error(err) })
+	s := awsfake.New("http://aws.test", f.config(time.Unix(0, 0), 0), func(err error) { t.Error(err) })
 	defer s.Close()
 	f.fill(s)
 	if groups, fleets := s.Instances("web"), s.Instances("sfr-batch"); len(groups) != 2 || len(fleets) != 3 || !groups[0].Protected || !fleets[0].Spot {
@@ -158,5 +169,38 @@ func TestFileFillsTheServer(t *testing.T) {
 		if got := (trial{file: f}).tagOf(awsfake.Instance{Owner: owner}); got != want {
 			t.Errorf("pool of an instance of %s is %q, want %q", owner, got, want)
 		}
+	}
+}
+
+// Each start in a data folder has ids of its own. A damaged count is an error that names the file.
+func TestStartsHaveIDsOfTheirOwn(t *testing.T) {
+	f, err := readFile(write(t, valid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, seen := t.TempDir(), map[string]bool{}
+	for range 3 {
+		serial, err := firstSerial(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := awsfake.New("http://aws.test", f.config(time.Unix(0, 0), serial), func(err error) { t.Error(err) })
+		f.fill(s)
+		for _, i := range s.Instances("") {
+			if seen[i.ID] || len(i.ID) != len("i-00000000000000001") {
+				t.Errorf("instance %s has the id of a start before, or another length", i.ID)
+			}
+			seen[i.ID] = true
+		}
+		s.Close()
+	}
+	if !seen["i-00000000000000001"] || len(seen) != 15 {
+		t.Errorf("ids %v, want 15 from i-00000000000000001 on", seen)
+	}
+	if err := os.WriteFile(filepath.Join(data, "aws-starts"), []byte("many"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := firstSerial(data); err == nil || !strings.Contains(err.Error(), "aws-starts") {
+		t.Errorf("a damaged count: %v", err)
 	}
 }

@@ -187,11 +187,20 @@ func (a *arena) open(t *testing.T, account string) *nats.Conn {
 	return bustest.Connect(t, a.URL(0), nats.UserInfo(openUser+" "+account, openUser), nats.Secure(a.TLS()), nats.Timeout(deadline), quiet)
 }
 
+// isEvent reports whether no daemon answers messages on a target: see bus.InboxConfig.
+func isEvent(target string) bool {
+	return slices.ContainsFunc(roles.Rows(), func(r roles.Row) bool {
+		pattern := strings.NewReplacer("{cluster}", "prod", "{pool}", "*", "{node}", "*").Replace(r.Subject)
+		return r.Answers == roles.NoAnswer && roles.Includes(pattern, target)
+	})
+}
+
 // victim receives all targets in an account, and answers each request.
 func (a *arena) victim(t *testing.T, account string) *nats.Conn {
 	t.Helper()
 	nc := a.open(t, account)
 	for _, target := range a.targets {
+		answers := !slices.Contains(a.stored, target) && !isEvent(target)
 		if account == roles.AccountStore && (strings.HasPrefix(target, "$JS.API.") || strings.HasPrefix(target, "$KV.")) {
 			continue // the stores answer; what they have done is read from them
 		}
@@ -199,7 +208,7 @@ func (a *arena) victim(t *testing.T, account string) *nats.Conn {
 			a.mu.Lock()
 			a.arrived = append(a.arrived, arrival{account, target, fmt.Sprintf("%v %.80q reply %s", m.Header, m.Data, m.Reply)})
 			a.mu.Unlock()
-			if m.Reply != "" && !slices.Contains(a.stored, target) {
+			if m.Reply != "" && answers {
 				_ = m.Respond([]byte("answer")) // the server may refuse it
 			}
 		}); err != nil {

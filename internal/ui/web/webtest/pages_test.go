@@ -74,6 +74,20 @@ func TestHostileRequests(t *testing.T) {
 	}
 }
 
+// The page of a pool has the progress of its rotations, and that of a pool without one has no such line.
+func TestProgressOfARotation(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 60, Every: time.Minute, Trouble: true})
+	for pool, want := range map[string]string{
+		"audit-ap1":    `<p class="sentence" id="rotation">Rotation: 4 of 9 machines are replaced, 1 new machine is not proven yet; its window closes on Sun 2026-11-22 17:00 UTC; roll of spot-a: 5 of 9 machines are left.</p>`,
+		"checkout-eu1": "",
+	} {
+		if _, body := get(t, url+"/pools/prod/"+pool); !strings.Contains(body, want) || want == "" && strings.Contains(body, `id="rotation"`) {
+			t.Errorf("the page of %s lacks %q, or has a line of a rotation", pool, want)
+		}
+	}
+}
+
 // The pages only read.
 func TestNothingIsWritten(t *testing.T) {
 	t.Parallel()

@@ -31,10 +31,10 @@ func (s scenario) check(p policy) error {
 				errs = append(errs, f.Problem("groups."+id+".market", err.Error()))
 			}
 		}
-		if least += g.Min; g.Max == 0 {
+		least += g.Min
+		if most += g.Max; g.Max == 0 || most < g.Max { // more than an int
 			most = api.Unbounded
 		}
-		most = min(most+g.Max, api.Unbounded)
 	}
 	limits := p.config.Policy.Limits
 	if limits.Min > float64(most) {

@@ -322,7 +322,7 @@ func (w *world) settled() {
 		if now := w.machines(); err != nil || !slices.Equal(now, last) || len(now) != len(w.objects()) || slices.ContainsFunc(all, func(i instance) bool { return i.State == "pending" }) {
 			last, since = now, time.Now()
 		}
-		return time.Since(since) > 5*time.Second
+		return time.Since(since) > 15*time.Second // longer than the windows of the signal
 	})
 }
 

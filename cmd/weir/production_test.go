@@ -509,6 +509,11 @@ func (u *unitProcess) start() (end func()) {
 		_ = socket.Close()
 		wg.Wait()
 		_ = os.RemoveAll(dir) // a temporary folder
+		for line := range strings.Lines(u.log.text.String()) {
+			if rejected(line) {
+				u.p.Errorf("%s on %s: %s", u.unit, u.host, line)
+			}
+		}
 		if u.p.Failed() {
 			u.p.Logf("%s on %s:\n%s", u.unit, u.host, u.log.tail())
 		}

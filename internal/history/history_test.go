@@ -125,6 +125,10 @@ func TestSummaries(t *testing.T) {
 	if got, _ := w.since(at.Add(-time.Hour)); fmt.Sprint(got) != "[10 20 28]" {
 		t.Errorf("targets from a record and summaries are %v, want [10 20 28]", got)
 	}
+	w.pool.SummariesOnly = true
+	if got, _ := w.since(at.Add(-time.Hour)); fmt.Sprint(got) != "[20 28]" {
+		t.Errorf("targets from summaries only are %v, want [20 28]", got)
+	}
 	w = newWorld(t)
 	w.append(w.summaries, history.SummaryOf(tick(at, 6.5)))
 	w.append(w.summaries, map[string]int{"schema": 99})

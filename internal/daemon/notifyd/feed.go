@@ -141,7 +141,7 @@ func (f *feed) read(ctx context.Context, pool string) (err error) {
 		}
 		f.cursor[pool], f.stored[pool] = from, from
 	}
-	p := history.Pool{JS: f.bus.JetStream(), Cluster: f.cluster, Pool: pool}
+	p := history.Pool{JS: f.bus.JetStream(), Cluster: f.cluster, Pool: pool, SummariesOnly: true}
 	unreadable, err := f.ticks.Ticks(ctx, p, from.Add(-lead), time.Time{}, func(t history.ComparedTick) error {
 		if !t.At.After(f.cursor[pool]) {
 			return nil

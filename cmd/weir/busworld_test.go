@@ -363,13 +363,15 @@ func (w *busWorld) settled() error {
 // instances returns the processes of the instances that have started, and whether each runs.
 func (w *busWorld) instances() map[string]bool { return startedInstances(w.started) }
 
-// startedInstances returns the instances of a folder with a file for each one, which has the name of its process.
+// startedInstances returns the instances of a folder with a file for each one, which has the name of its process. The shell of an
+// instance writes the file before it becomes sleep.
 func startedInstances(dir string) map[string]bool {
 	found := map[string]bool{}
 	files, _ := os.ReadDir(dir)
 	for _, f := range files {
 		line, err := os.ReadFile(filepath.Join("/proc", f.Name(), "cmdline"))
-		found[f.Name()] = err == nil && strings.HasPrefix(string(line), "sleep")
+		program, _, _ := strings.Cut(string(line), "\x00")
+		found[f.Name()] = err == nil && slices.Contains([]string{"sleep", "sh"}, filepath.Base(program))
 	}
 	return found
 }

@@ -342,16 +342,22 @@ func (m *model) emptied(chosen []*modelNode, avoid, gone map[*modelNode]bool, wa
 			n.drained = false
 		}
 	}()
-	evicted := map[*modelApp]int{}
+	evicted := map[*modelApp]map[*modelNode]bool{}
+	evict := func(p *modelPod) {
+		if evicted[p.app] == nil {
+			evicted[p.app] = map[*modelNode]bool{}
+		}
+		evicted[p.app][p.node] = true
+	}
 	var moving []*modelPod
 	for _, p := range m.pods {
 		switch {
 		case p.node != nil && slices.Contains(chosen, p.node):
-			if evicted[p.app]++; p.app.affinity {
+			if evict(p); p.app.affinity {
 				return "a pod is not understood"
 			}
 		case p.node != nil && gone[p.node]:
-			evicted[p.app]++
+			evict(p)
 			if !waits["ns/"+p.name] {
 				continue
 			}
@@ -365,13 +371,9 @@ func (m *model) emptied(chosen []*modelNode, avoid, gone map[*modelNode]bool, wa
 	for _, n := range m.nodes {
 		n.drained = slices.Contains(chosen, n) || gone[n]
 	}
-	for a, n := range evicted {
-		of := 0
-		for p, node := range at {
-			of += one(p.app == a && slices.Contains(chosen, node))
-		}
-		if a.allowed >= 0 && n > a.allowed && of > 0 {
-			return fmt.Sprintf("%d evictions of %s, its budget allows %d", n, a.name, a.allowed)
+	for a, nodes := range evicted {
+		if a.allowed >= 0 && len(nodes) > a.allowed && slices.ContainsFunc(chosen, func(n *modelNode) bool { return nodes[n] }) {
+			return fmt.Sprintf("%d nodes have pods of %s, its budget allows %d evictions", len(nodes), a.name, a.allowed)
 		}
 	}
 	steps := 20_000

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/weirkeeper/weirkeeper/pools/fit"
 )
@@ -49,10 +48,19 @@ type staticKey struct {
 	at    any // *Node, or *Shape
 }
 
-// budget is a Budget with the evictions that are left.
+// budget is a Budget with the evictions that are left. Each node that leaves takes one, whatever its pods: the others follow when
+// the budget allows the next.
 type budget struct {
 	*Budget
 	left int
+}
+
+// short returns why no eviction of the budget is left.
+func (b *budget) short() string {
+	if b.Allowed <= 0 {
+		return fmt.Sprintf("the disruption budget %s/%s allows no eviction now", b.Namespace, b.Name)
+	}
+	return fmt.Sprintf("the disruption budget %s/%s allows %d evictions now, which other nodes that leave need", b.Namespace, b.Name, b.Allowed)
 }
 
 func newPlan(c *Cluster, in PlacesInput) *plan {
@@ -120,10 +128,8 @@ func (p *plan) count() {
 	}
 	p.link(all)
 	for _, at := range p.byID {
-		for _, pod := range at.tasks {
-			for _, b := range p.links[pod.rules()].budgets {
-				b.left -= one(at.leaves)
-			}
+		for b := range p.budgetsOf(at) {
+			b.left -= one(at.leaves)
 		}
 	}
 	for _, s := range p.cluster.nodes {
@@ -329,42 +335,50 @@ func (at *place) placeLabels() map[string]string {
 	return at.shapes[0].Labels
 }
 
-// Empty implements fit.Rules: the budgets of the pods allow their evictions, beside those of other nodes.
+// Empty implements fit.Rules: each budget of the pods allows an eviction, beside those of other nodes.
 func (p *plan) Empty(n *fit.Node) string {
 	at := p.byID[n.ID]
 	if at == nil {
 		return ""
 	}
-	need := map[*budget]int{}
-	var twice []string
+	why := ""
+	first := func(one string) {
+		if why == "" || one < why {
+			why = one
+		}
+	}
 	for _, pod := range at.tasks {
-		all := p.links[pod.rules()].budgets
-		if len(all) > 1 {
-			twice = append(twice, fmt.Sprintf("%s has %d disruption budgets, so its eviction is refused", pod.Key(), len(all)))
-		}
-		for _, b := range all {
-			need[b]++
+		if all := p.links[pod.rules()].budgets; len(all) > 1 {
+			first(fmt.Sprintf("%s has %d disruption budgets, so its eviction is refused", pod.Key(), len(all)))
 		}
 	}
-	if twice != nil {
-		return slices.Min(twice)
+	if why != "" {
+		return why
 	}
-	short := ""
-	for b, n := range need {
-		if b.left < n {
-			why := fmt.Sprintf("the disruption budget %s/%s allows %d evictions now, for %d pods here and those on nodes before it", b.Namespace, b.Name, b.Allowed, n)
-			if short == "" || strings.Compare(why, short) < 0 {
-				short = why
-			}
+	budgets := p.budgetsOf(at)
+	for b := range budgets {
+		if b.left < 1 {
+			first(b.short())
 		}
 	}
-	if short != "" {
-		return short
+	if why != "" {
+		return why
 	}
-	for b, n := range need {
-		b.left -= n
+	for b := range budgets {
+		b.left--
 	}
 	return ""
+}
+
+// budgetsOf returns the budgets of the pods at a place.
+func (p *plan) budgetsOf(at *place) map[*budget]bool {
+	all := map[*budget]bool{}
+	for _, pod := range at.tasks {
+		for _, b := range p.links[pod.rules()].budgets {
+			all[b] = true
+		}
+	}
+	return all
 }
 
 // Keep implements fit.Rules.
@@ -373,9 +387,7 @@ func (p *plan) Keep(n *fit.Node) {
 	if at == nil {
 		return
 	}
-	for _, pod := range at.tasks {
-		for _, b := range p.links[pod.rules()].budgets {
-			b.left++
-		}
+	for b := range p.budgetsOf(at) {
+		b.left++
 	}
 }

@@ -154,11 +154,22 @@ func TestProofThatDoesNotHold(t *testing.T) {
 }
 
 // A scheduler that never had this part changes nothing. One that has answered, and does not answer any more, is unknown: nothing
-// is removed, also after a restart, and the pool still grows.
+// is removed, also after a restart, and the pool still grows. An answer after the time limit is none.
 func TestSilentSchedulerHoldsScaleIn(t *testing.T) {
 	t.Parallel()
+	for _, err := range []error{ErrNoPlaces, context.DeadlineExceeded} {
+		t.Run(err.Error(), func(t *testing.T) {
+			t.Parallel()
+			fallSilent(t, fmt.Errorf("no answer: %w", err))
+		})
+	}
+}
+
+// fallSilent tests a pool whose scheduler has answered, and then answers with an error.
+func fallSilent(t *testing.T, err error) {
+	t.Helper()
 	w, s, web := scheduled(t, 3)
-	s.err = fmt.Errorf("no answer: %w", ErrNoPlaces)
+	s.err = err
 	web.set(cpus(2*cpusPerNode), nil)
 	for range 2 {
 		r := w.tick()

@@ -305,7 +305,8 @@ func (w *pair) change() {
 	case what == 9 && w.shortages && w.r.IntN(2) == 0:
 		g.Stock(float64(w.r.IntN(12)))
 	case what == 9 && w.shortages:
-		g.Refuse(cloud.SetTarget, []error{nil, pools.ErrRefused, pools.ErrThrottled}[w.r.IntN(3)])
+		op := []cloud.Operation{cloud.SetTarget, cloud.Terminate}[w.r.IntN(2)]
+		g.Refuse(op, []error{nil, pools.ErrRefused, pools.ErrThrottled}[w.r.IntN(3)])
 	}
 }
 
@@ -319,6 +320,7 @@ func (w *pair) rest() {
 	for _, g := range w.groups {
 		g.Stock(36)
 		g.Refuse(cloud.SetTarget, nil)
+		g.Refuse(cloud.Terminate, nil)
 		g.Drop(cloud.SetTarget, 0)
 		g.Drop(cloud.Terminate, 0)
 	}

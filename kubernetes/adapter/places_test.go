@@ -70,11 +70,11 @@ func TestPlacesKeepBudgets(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		w.server.Put(kubetest.Node(name, "p"))
 	}
-	w.server.Put(kubetest.Pod("w1", "a", labelled("web")), kubetest.Pod("w2", "b", labelled("web")), kubetest.Pod("d1", "c", labelled("db")))
-	w.untilKnown(4, 3)
+	w.server.Put(kubetest.Pod("w1", "a", labelled("web")), kubetest.Pod("w2", "a", labelled("web")), kubetest.Pod("w3", "b", labelled("web")), kubetest.Pod("d1", "c", labelled("db")))
+	w.untilKnown(4, 4)
 	p := w.places(api.PlacesQuestion{Leave: []string{"i-a", "i-b", "i-c"}, Most: 3})
-	want := "i-b: the disruption budget default/web allows 1 evictions now, for 1 pods here and those on nodes before it\n" +
-		"i-c: the disruption budget default/db allows 0 evictions now, for 1 pods here and those on nodes before it"
+	want := "i-b: the disruption budget default/web allows 1 evictions now, which other nodes that leave need\n" +
+		"i-c: the disruption budget default/db allows no eviction now"
 	if !slices.Equal(p.Leave, []string{"i-a"}) || stays(p) != want {
 		t.Errorf("leave %v, stay:\n%s\nwant i-a leaves, and:\n%s", p.Leave, stays(p), want)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A changed, new or removed source is another digest. Pages and the record are no sources.
+// A changed, new or removed source is another digest. Pages, tests of other packages and the record are no sources.
 func TestCheck(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -26,10 +26,14 @@ func TestCheck(t *testing.T) {
 	}
 	write(record, `{"sources": "`+sources+`", "date": "2026-11-29"}`)
 	write("README.md", "text")
+	write("a_test.go", "package a")
+	if err := os.Mkdir(filepath.Join(dir, scenarios), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	if err := check(dir); err != nil {
 		t.Errorf("unchanged: %v", err)
 	}
-	for _, change := range []struct{ name, text string }{{"a.go", "package b"}, {"b.go", ""}, {"go.mod", "module m"}} {
+	for _, change := range []struct{ name, text string }{{"a.go", "package b"}, {"b.go", ""}, {"e2e/b_test.go", "package e2e"}, {"go.mod", "module m"}} {
 		write(change.name, change.text)
 		if err := check(dir); err == nil || !strings.Contains(err.Error(), "has changed since the scenarios passed on a real control plane (2026-11-29)") {
 			t.Errorf("%v: %v", change, err)

@@ -23,7 +23,8 @@ type convergeNode struct {
 
 	// Guarded by the world.
 	conn      *nats.Conn
-	reachable bool // it sends heartbeats and obeys
+	reachable bool      // it sends heartbeats and obeys
+	lost      time.Time // when it was last not reachable any more
 	copies    []*convergeCopy
 	restless  bool   // a copy waits for something
 	beat      []byte // the last heartbeat; nil: something changed since
@@ -161,8 +162,9 @@ func (w *convergeWorld) kill(nodes []*convergeNode) {
 	for _, n := range nodes {
 		for _, c := range n.copies {
 			w.forget(c)
+			c.app.died = append(c.app.died, c)
 		}
-		n.copies, n.reachable = nil, false
+		n.copies, n.reachable, n.lost = nil, false, time.Now()
 	}
 	w.nodes = slices.DeleteFunc(w.nodes, func(n *convergeNode) bool { return slices.Contains(nodes, n) })
 	w.mu.Unlock()
@@ -176,7 +178,7 @@ func (w *convergeWorld) kill(nodes []*convergeNode) {
 func (w *convergeWorld) pause(nodes []*convergeNode, cut bool) {
 	w.mu.Lock()
 	for _, n := range nodes {
-		n.reachable = false
+		n.reachable, n.lost = false, time.Now()
 	}
 	w.mu.Unlock()
 	for _, n := range nodes {

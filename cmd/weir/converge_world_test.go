@@ -47,6 +47,7 @@ type convergeApp struct {
 	row    bulktest.Row
 	absent bool // it has no row
 	copies []*convergeCopy
+	died   []*convergeCopy // with their nodes
 }
 
 // convergeCopy is one running copy.
@@ -109,6 +110,15 @@ func (a *convergeApp) running(index int, except *convergeCopy) *convergeCopy {
 		}
 	}
 	return nil
+}
+
+// confirmed reports whether the harmonizer may still count on another copy of the live version on the index: its node was lost
+// less than 1.5 heartbeats ago.
+func (a *convergeApp) confirmed(index int, except *convergeCopy) bool {
+	return slices.ContainsFunc(slices.Concat(a.copies, a.died), func(c *convergeCopy) bool {
+		return c != except && c.index == index && c.version == a.row.Version && c.state == api.CopyRunning &&
+			!c.node.reachable && time.Since(c.node.lost) <= convergeBeat*3/2
+	})
 }
 
 // setRow changes an app's row, here and behind the API.
@@ -222,7 +232,7 @@ func (w *convergeWorld) stop(m *nats.Msg) {
 		}
 		a := c.app
 		switch other := a.running(c.index, c); {
-		case other != nil:
+		case other != nil || a.confirmed(c.index, c):
 		case a.wants(c.index, c.version):
 			w.tally.mistake(&w.tally.wrongStops, "stop of %s/%d %s, the only copy, %s on %s", a.row.ID, c.index, id, c.state, c.node.id)
 		case a.started() && c.index < a.row.Instances:

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
 	"github.com/weirkeeper/weirkeeper/kubernetes/objects"
@@ -56,6 +57,9 @@ func cordonPatch(n *corev1.Node, r wire.CordonRequest, at pools.Sequence, now ti
 	next := cordonMark{Epoch: at.Epoch, Number: at.Number, On: on, Before: n.Spec.Unschedulable, At: now.UTC().Truncate(time.Second)}
 	if on {
 		next.Reason, next.Deadline = string(r.Reason), r.Deadline
+	}
+	if on && r.Reason == api.DrainSpot && !r.Deadline.IsZero() {
+		next.Deadline = endOfSpot(now, r.Deadline).UTC().Truncate(time.Second)
 	}
 	if at == (pools.Sequence{}) {
 		next.Epoch, next.Number = mark.Epoch, mark.Number

@@ -24,6 +24,13 @@ const (
 	longestBackoff    = time.Minute
 	// endMargin is how long before the end of a machine its pods have ended.
 	endMargin = 5 * time.Second
+	// A spot machine ends between lateNotice before and longestNotice after its cordon is received. Another time is that of a wrong
+	// clock, and then usualNotice counts: that of AWS.
+	lateNotice    = 30 * time.Second
+	usualNotice   = 2 * time.Minute
+	longestNotice = 30 * time.Minute
+	// deletionMargin is how much longer than its grace period a deleted pod may take.
+	deletionMargin = 10 * time.Second
 	// repeatAfter is when an accepted eviction is sent again if the pod still runs without a deletion.
 	repeatAfter = 30 * time.Second
 )
@@ -105,9 +112,17 @@ func endOf(t core.Task) int64 {
 	return t.Ends
 }
 
+// endOfSpot returns when a spot machine ends, by the local clock: by the given time, as far as that is possible.
+func endOfSpot(now, given time.Time) time.Time {
+	if left := given.Sub(now); left < -lateNotice || left > longestNotice {
+		return now.Add(usualNotice)
+	}
+	return given
+}
+
 // graceOf returns how long an evicted task has to end, in seconds: less than its own grace period if its machine ends before. nil: its own.
 func graceOf(now time.Time, t core.Task) *int64 {
-	left := t.Ends - now.Add(endMargin).Unix()
+	left := endOfSpot(now, time.Unix(t.Ends, 0)).Unix() - now.Add(endMargin).Unix()
 	if t.Ends == 0 || left >= int64(t.Grace) {
 		return nil
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -114,13 +115,29 @@ func TestDeadlineOfACordon(t *testing.T) {
 	}
 }
 
+// The deadline of a spot machine is by the clock of another host. With a clock that is an hour off, the usual notice counts from the
+// receipt, and pods have neither an hour nor a second.
+func TestClockAnHourOff(t *testing.T) {
+	for off, want := range map[time.Duration]time.Duration{0: 90 * time.Second, 20 * time.Second: 110 * time.Second, time.Hour: 2 * time.Minute, -time.Hour: 2 * time.Minute} {
+		r := wire.CordonRequest{On: true, Reason: api.DrainSpot, Deadline: began.Add(90*time.Second + off)}
+		patch, err := cordonPatch(&corev1.Node{}, r, pools.Sequence{Epoch: 1, Number: 1}, began)
+		if quoted := `\"deadline\":\"` + began.Add(want).Format(time.RFC3339); err != nil || !strings.Contains(string(patch), quoted) {
+			t.Errorf("a clock %v off: patch %s, %v, want an end after %v", off, patch, err, want)
+		}
+	}
+	far := wire.CordonRequest{On: true, Reason: api.DrainRepair, Deadline: began.Add(20 * time.Hour)}
+	if patch, err := cordonPatch(&corev1.Node{}, far, pools.Sequence{Epoch: 1, Number: 1}, began); err != nil || !strings.Contains(string(patch), "2027-01-16T04:00:00Z") {
+		t.Errorf("a repair has its own time: %s, %v", patch, err)
+	}
+}
+
 // Pods end before their machine. A pod that has more time keeps its own grace period.
 func TestGraceBeforeTheEndOfAMachine(t *testing.T) {
 	for _, tt := range []struct {
 		grace int32
 		left  time.Duration // of the machine; 0: it has no end
 		want  int64         // 0: its own
-	}{{30, 0, 0}, {30, 2 * time.Minute, 0}, {30, 35 * time.Second, 0}, {30, 34 * time.Second, 29}, {600, 2 * time.Minute, 115}, {30, 5 * time.Second, 1}, {30, -time.Minute, 1}} {
+	}{{30, 0, 0}, {30, 2 * time.Minute, 0}, {30, 35 * time.Second, 0}, {30, 34 * time.Second, 29}, {600, 2 * time.Minute, 115}, {30, 5 * time.Second, 1}, {30, -20 * time.Second, 1}, {30, -time.Hour, 0}, {3600, -time.Hour, 115}, {3600, time.Hour, 115}} {
 		task := core.Task{Grace: tt.grace}
 		if tt.left != 0 {
 			task.Ends = began.Add(tt.left).Unix()

@@ -48,6 +48,7 @@ type evicted struct {
 	core.Task
 	node     string
 	underWay bool
+	ending   time.Time     // when it was first received as deleted
 	next     time.Time     // when it may be sent again
 	pause    time.Duration // after the next refusal
 	why      string        // of the latest refusal
@@ -80,6 +81,7 @@ func (e *evictions) due(now time.Time, tasks map[string][]core.Task) (send []evi
 			}
 			p := e.pods[t.UID]
 			p.Task, p.node = t, node
+			p.takeDeletion(now)
 		}
 	}
 	free := parallelEvictions
@@ -102,6 +104,19 @@ func (e *evictions) due(now time.Time, tasks map[string][]core.Task) (send []evi
 		send = append(send, eviction{p.Task, p.node, p})
 	}
 	return send
+}
+
+// takeDeletion records since when a pod is deleted. One that does not end within its grace period blocks the drain.
+func (p *evicted) takeDeletion(now time.Time) {
+	if !p.Deleting {
+		return
+	}
+	if p.ending.IsZero() {
+		p.ending = now
+	}
+	if now.Sub(p.ending) > time.Duration(p.Grace)*time.Second+deletionMargin {
+		p.why, p.since = "it is deleted and does not end: a finalizer or the kubelet of its node holds it", p.ending
+	}
 }
 
 // endOf returns the end of a task's machine, for the order of evictions: machines with an end come first.

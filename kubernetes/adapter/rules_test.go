@@ -221,6 +221,20 @@ func TestEvictions(t *testing.T) {
 	}
 }
 
+// A deleted pod that does not end, as with a finalizer, is named after its grace period.
+func TestPodThatDoesNotEnd(t *testing.T) {
+	e, pod := newEvictions(0), core.Task{UID: "1", Namespace: "ns", Name: "a", Grace: 30, Deleting: true}
+	for after, want := range map[time.Duration]int{0: 0, 40 * time.Second: 0, 41 * time.Second: 1} {
+		e.due(began, map[string][]core.Task{"node": {pod}})
+		e.due(began.Add(after), map[string][]core.Task{"node": {pod}})
+		b := e.blocked("node")
+		if len(b) != want || want > 0 && (!strings.Contains(b[0].Why, "a finalizer") || !b[0].Since.Equal(began)) {
+			t.Errorf("after %v: %+v, want %d", after, b, want)
+		}
+		e = newEvictions(0)
+	}
+}
+
 // Each node has one turn in each period, whatever the times of the batches.
 func TestTurn(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f", "g"}

@@ -165,17 +165,8 @@ func (e *evictions) ended(now time.Time, one eviction, err error) (changed bool)
 	if p.why == "" {
 		p.since = now
 	}
-	p.next, p.pause, p.why = now.Add(pause), min(2*p.pause, longestBackoff), refusal(err)
+	p.next, p.pause, p.why = now.Add(pause), min(2*p.pause, longestBackoff), wire.Clip(err.Error())
 	return was != p.why
-}
-
-// refusal returns the text of an error for people.
-func refusal(err error) string {
-	why := err.Error()
-	if apierrors.IsForbidden(err) {
-		why += ": the service account needs create of pods/eviction"
-	}
-	return wire.Clip(why)
 }
 
 // blocked returns the pods of a node whose eviction is refused, the longest first.
@@ -225,7 +216,7 @@ func (a *Adapter) drain(ctx context.Context) error {
 func (a *Adapter) evict(ctx context.Context, one eviction) {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
-	err := a.api.Evict(ctx, one.Namespace, one.Name, one.UID, graceOf(time.Now(), one.Task))
+	err := a.rights.result(rightEvict, "no pod is evicted, so no drain ends", a.api.Evict(ctx, one.Namespace, one.Name, one.UID, graceOf(time.Now(), one.Task)))
 	if a.evictions.ended(time.Now(), one, err) {
 		a.mirror.Read(func(c *core.Cluster) { c.Touch(one.node) })
 		if err != nil {

@@ -206,6 +206,7 @@ const deployments = "/apis/apps/v1/namespaces/default/deployments"
 // deploy creates a Deployment, and a disruption budget that allows so many pods to be away; less than 0: no budget.
 func (w *world) deploy(d *appsv1.Deployment, away int) {
 	w.plane.Helper()
+	w.guarded.Store(false)
 	w.must(http.MethodPost, deployments, d, nil)
 	if away >= 0 {
 		most := intstr.FromInt32(int32(away))

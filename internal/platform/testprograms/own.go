@@ -64,12 +64,13 @@ func buildOwn(ctx context.Context, dir, pkg string) (string, error) {
 	return path, err
 }
 
-// plain are the packages whose tests run their own test binary as other processes, most of them without the race
-// detector: with it, a process takes several times as long to start. [WithoutRace] repeats a test in it.
+// plain are the packages whose test binary exists without the race detector too. Tests of these and of other packages run
+// it as another process, which would take several times as long to start with the race detector, or repeat a test in it:
+// see [WithoutRace].
 var plain = []string{"autoscaler", "bootstrap", "cmd/weir", "internal/cli/simulation", "internal/platform/bus/bustest", "internal/state", "pools/aws", "pools/local", "simulate"}
 
-// Plain returns the path of the test binary of such a package without the race detector, or own without the folder of
-// FolderVariable.
+// Plain returns the path of the test binary of one of these packages without the race detector. Without the folder of
+// FolderVariable it returns own, which the caller may have with the race detector.
 func Plain(pkg, own string) string {
 	if all := os.Getenv(FolderVariable); all != "" {
 		return plainIn(all, pkg)

@@ -51,7 +51,7 @@ CHECKS ?= 20
 # shell becomes testrun, which ends with make.
 test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages
 	@$(COMPILE) -o $(BIN)/testrun ./internal/platform/testrun
-	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
+	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(FULL),-full) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
 
 # Scenarios mostly wait. PARALLEL is how many run at the same time, each with 1 GB of memory.
 PARALLEL ?= 2

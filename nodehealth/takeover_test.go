@@ -99,7 +99,7 @@ func TestTakeoverAtEachCall(t *testing.T) {
 			}
 			for at := 1; at <= calls; at++ {
 				for _, after := range []bool{false, true} {
-					if testsize.Full || after == (at%2 == 0) {
+					if testsize.Full() || after == (at%2 == 0) {
 						s.notify(t, at, after)
 					}
 				}

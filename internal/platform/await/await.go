@@ -102,7 +102,7 @@ func start(patience time.Duration) *wait {
 	return &wait{patience: patience, began: now, moved: now}
 }
 
-// over notes the state, and reports whether the wait ends in vain. It looks at the state every second: finding the times in a long
+// over notes the state, and reports whether the wait ends in vain. It compares the state every second: finding the times in a long
 // text takes longer than many a check.
 func (w *wait) over(now time.Time, state string) bool {
 	if now.Sub(w.looked) >= time.Second {

@@ -49,9 +49,12 @@ type part struct{ name, tests string }
 // anyway, and with one the test itself took more processor time than all that it started.
 var parts = map[string][]part{"cmd/weir": {
 	{"plain", "^Test(" +
-		"BadReleases|BusFaults|DamagedRows|DashboardOfFaults|ForgerBesideRunningDaemons|Health|NewerSchemaUnderRunningDaemons" +
-		"|PoolAlertsFireAndEnd|ProductionPage|PublishOnTag|RestoreOfAnOlderCopy|RolesRunEverything" +
-		"|Scripts|Twins|UnansweredRequestsAreNamed|UpAdmitsNoStranger" +
+		"BadReleases|BusFaults|CorruptRelease|DamagedManifest|DamagedRows|DamagedStoreShrinksNoPool|DashboardOfFaults" +
+		"|ForgerBesideRunningDaemons|HaltedAutoscalerIsShownAndRestarted|Health|MachineIsKilled|ManyUpsOnOneHost" +
+		"|NewerSchemaUnderRunningDaemons|PoolAlertsFireAndEnd|PoolFollowsPrometheus|PoolOfAServer|ProductionPage" +
+		"|PublishOnTag|RestoreOfAnOlderCopy|RolesRunEverything|Scripts|SignalIsKilled|Twins|UnansweredRequestsAreNamed" +
+		"|UndecodableStateIsSetAside|UpAdmitsNoStranger|UpFollowsAnApp|UpHasRoles|UpIsKilledAndGoesOn" +
+		"|UpLogsJSONAndExportsTraces|UpWithFewFiles|UpWithoutBucket" +
 		")$"},
 	{"slow", "^Test(Convergence|DayOfAPool|ThreeHosts)$"},
 }}

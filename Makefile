@@ -49,7 +49,7 @@ CHECKS ?= 20
 
 # testrun first builds all that the tests need, then runs them, and prints the ten slowest. The
 # shell becomes testrun, which ends with make.
-test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages
+test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages and in large installations
 	@$(COMPILE) -o $(BIN)/testrun ./internal/platform/testrun
 	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(FULL),-full) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
 

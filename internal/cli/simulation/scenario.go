@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
@@ -25,6 +26,7 @@ type policy struct {
 	name   string // of its own
 	config simulate.Policy
 	parts  map[string]string // texts of its keys
+	left   []ask.Signal      // advisors that do not run
 }
 
 // maxInput bounds the bytes of a series.
@@ -129,7 +131,7 @@ func (s scenario) policies(with, set, sweep []string) ([]policy, error) {
 	for _, path := range append([]string{s.path(s.file.Run.Pool)}, with...) {
 		p, err := s.readPool(path)
 		if err == nil {
-			p, err = p.changed(all)
+			p, err = p.withoutReleases().changed(all)
 		}
 		if err != nil {
 			return nil, err
@@ -183,7 +185,6 @@ func (p policy) changed(values []assignment) (policy, error) {
 }
 
 // readPool returns the policy of a pool's file, as an autoscaler has it. Signals without a program are direct: they have no windows.
-// The only advisors are calendars: others need more of the past than the need of an app.
 func (s scenario) readPool(path string) (policy, error) {
 	p := policy{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
 	cluster := filepath.Dir(path)
@@ -198,24 +199,34 @@ func (s scenario) readPool(path string) (policy, error) {
 	c := config.Autoscaler(service, pool)
 	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
 	c.Default.TimeLimit = 0 // a tick waits for each response, so that the speed of the host has no effect
-	calendars := pool.Calendars()
 	for i := range c.Apps {
 		app := &c.Apps[i]
 		app.TimeLimit = 0
 		if _, real := s.file.Signals[app.App]; !real {
 			app.Windows = nil
 		}
-		advisors := app.Raise
-		app.Raise = nil
-		for _, a := range advisors {
-			if _, is := calendars[a.App]; is {
-				a.Windows, a.TimeLimit = nil, 0
-				app.Raise = append(app.Raise, a)
-			}
+		for j := range app.Raise {
+			app.Raise[j].Windows, app.Raise[j].TimeLimit = nil, 0
 		}
 	}
 	p.config, p.parts = c, config.Parts(service, pool)
 	return p, nil
+}
+
+// withoutReleases returns a policy without the advisors that a simulation cannot evaluate.
+func (p policy) withoutReleases() policy {
+	p.config.Apps = slices.Clone(p.config.Apps)
+	for i := range p.config.Apps {
+		app := &p.config.Apps[i]
+		app.Raise = slices.DeleteFunc(slices.Clone(app.Raise), func(a ask.Signal) bool {
+			if simulate.Advises(a) {
+				return false
+			}
+			p.left = append(p.left, a)
+			return true
+		})
+	}
+	return p
 }
 
 // of returns the scenario of a policy and a seed, with work of its own.
@@ -224,6 +235,7 @@ func (s scenario) of(p policy, seed int) (simulate.Scenario, error) {
 		Seed: uint64(seed), Start: s.start, Ticks: max(1, int(s.length/p.config.Tick)), Pool: p.config, Delay: s.file.Run.Delay, Headroom: s.file.Run.Headroom,
 		Prices: s.prices, Billing: price.Linux(),
 	}
+	out.History, _ = s.counts.Span()
 	if b := s.file.Billing; b != nil {
 		out.Billing = price.Billing{Minimum: b.Minimum, Unit: b.Unit, FreeFirstHour: b.FreeFirstHour}
 	}

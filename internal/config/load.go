@@ -173,6 +173,7 @@ func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 	if err != nil {
 		return Pool{}, err
 	}
+	doc.warnings = append(doc.warnings, p.Migration.warnings(doc)...)
 	p.document = doc
 	p = p.withDefaults()
 	if err := p.pin(pins); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -122,10 +123,23 @@ const (
 	nameForecast = "forecast"
 )
 
-// Advises reports whether a simulation evaluates an advisor: the shipped calendar and forecast. They know the work, and have no
-// Windows.
-func Advises(a ask.Signal) bool {
+// advises reports whether a simulation evaluates an advisor. The shipped ones know the work, and have no Windows.
+func advises(a ask.Signal) bool {
 	return a.Version == "" && (a.Name == nameCalendar || a.Name == nameForecast)
+}
+
+// WithoutReleases returns a policy without the advisors that a simulation cannot evaluate, and a text about each of those.
+func WithoutReleases(p Policy) (_ Policy, left []string) {
+	p.Apps = slices.Clone(p.Apps)
+	for i := range p.Apps {
+		p.Apps[i].Raise = slices.DeleteFunc(slices.Clone(p.Apps[i].Raise), func(a ask.Signal) bool {
+			if !advises(a) {
+				left = append(left, a.App+" is "+a.Namespace+"/"+a.Name)
+			}
+			return !advises(a)
+		})
+	}
+	return p, left
 }
 
 // advisor is a shipped advisor of an app.

@@ -119,7 +119,7 @@ func (s Scenario) Validate() error {
 		errs = append(errs, fmt.Errorf("delay %v, headroom %v of the signals: want at least 0", s.Delay, s.Headroom))
 	}
 	for _, a := range s.Pool.Signals() {
-		if s.past == nil && sigproto.AppOf(a.App) != a.App && !Advises(a) {
+		if s.past == nil && sigproto.AppOf(a.App) != a.App && !advises(a) {
 			errs = append(errs, fmt.Errorf("advisor %s is %s: want the shipped %s or %s", a.App, a.Name, nameCalendar, nameForecast))
 		}
 	}

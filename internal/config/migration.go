@@ -110,28 +110,28 @@ func (m *Migration) rotation(r Rotation) Rotation {
 	return r
 }
 
-// NodeMigration is an event of Clusterman's node migration: an object in Kubernetes. Its condition is what the machines are to be like, so
+// nodeMigration is an event of Clusterman's node migration: an object in Kubernetes. Its condition is what the machines are to be like, so
 // those that do not meet it are replaced.
-type NodeMigration struct {
-	Spec NodeMigrationSpec `yaml:"spec"`
+type nodeMigration struct {
+	Spec nodeMigrationSpec `yaml:"spec"`
 }
 
 // Ignored returns why keys of an object are ignored.
-func (NodeMigration) Ignored() map[string]string {
+func (nodeMigration) Ignored() map[string]string {
 	const why = "is of Kubernetes"
 	return map[string]string{"apiVersion": why, "kind": why, "metadata": why, "status": why}
 }
 
-// NodeMigrationSpec is the content of a NodeMigration.
-type NodeMigrationSpec struct {
+// nodeMigrationSpec is the content of a NodeMigration.
+type nodeMigrationSpec struct {
 	Cluster   string             `yaml:"cluster"`
 	Pool      string             `yaml:"pool"`
 	Labels    []string           `yaml:"label_selectors"`
-	Condition MigrationCondition `yaml:"condition"`
+	Condition migrationCondition `yaml:"condition"`
 }
 
-// MigrationCondition is what the machines are to be like.
-type MigrationCondition struct {
+// migrationCondition is what the machines are to be like.
+type migrationCondition struct {
 	Trait    string `yaml:"trait"`
 	Operator string `yaml:"operator"`
 	Target   string `yaml:"target"`
@@ -143,7 +143,7 @@ func ReadNodeMigration(path, cluster, pool string) (where string, err error) {
 	if err != nil {
 		return "", err
 	}
-	var m NodeMigration
+	var m nodeMigration
 	doc, err := decodeRest(path, file.Text, &m)
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func ReadNodeMigration(path, cluster, pool string) (where string, err error) {
 	return where, doc.complete(ps.OrNil())
 }
 
-func (m NodeMigration) where(d document) (where string, ps Problems) {
+func (m nodeMigration) where(d document) (where string, ps Problems) {
 	c := m.Spec.Condition
 	at := func(key, what string) { ps = append(ps, d.problem("spec."+key, what)) }
 	if len(m.Spec.Labels) > 0 {

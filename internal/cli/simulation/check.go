@@ -77,7 +77,7 @@ func (s scenario) warnings(policies []policy) (out []string) {
 		out = append(out, s.bounds(p)...)
 		out = append(out, s.unreported(p)...)
 		for _, a := range p.left {
-			out = append(out, fmt.Sprintf("policy %s: advisor %s is %s/%s, which a simulation cannot run: it raises nothing here", p.name, a.App, a.Namespace, a.Name))
+			out = append(out, fmt.Sprintf("policy %s: advisor %s, which a simulation cannot run: it raises nothing here", p.name, a))
 		}
 	}
 	for _, id := range s.missingGroups(policies) {

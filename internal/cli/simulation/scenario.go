@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/price"
@@ -25,7 +24,7 @@ type policy struct {
 	name   string // of its own
 	config simulate.Policy
 	parts  map[string]string // texts of its keys
-	left   []ask.Signal      // advisors that do not run
+	left   []string          // texts about advisors that do not run
 	path   string
 }
 
@@ -133,7 +132,7 @@ func (s scenario) policies(with, set, sweep []string) ([]policy, error) {
 		if err != nil {
 			return nil, err
 		}
-		p = p.withoutReleases()
+		p.config, p.left = simulate.WithoutReleases(p.config)
 		if slices.ContainsFunc(out, func(o policy) bool { return o.name == p.name }) {
 			p.name = path
 		}
@@ -161,7 +160,8 @@ func (s scenario) policies(with, set, sweep []string) ([]policy, error) {
 			names = append(names, v.Key+"="+v.Value)
 		}
 		p.name = strings.Join(names, ",")
-		out = append(out, p.withoutReleases())
+		p.config, p.left = simulate.WithoutReleases(p.config)
+		out = append(out, p)
 	}
 	return out, nil
 }
@@ -193,22 +193,6 @@ func (s scenario) readPool(path string, set ...config.Assignment) (policy, error
 	}
 	p.config, p.parts = c, config.Parts(service, pool)
 	return p, nil
-}
-
-// withoutReleases returns a policy without the advisors that a simulation cannot evaluate.
-func (p policy) withoutReleases() policy {
-	p.config.Apps = slices.Clone(p.config.Apps)
-	for i := range p.config.Apps {
-		app := &p.config.Apps[i]
-		app.Raise = slices.DeleteFunc(slices.Clone(app.Raise), func(a ask.Signal) bool {
-			if simulate.Advises(a) {
-				return false
-			}
-			p.left = append(p.left, a)
-			return true
-		})
-	}
-	return p
 }
 
 // of returns the scenario of a policy and a seed, with work of its own.

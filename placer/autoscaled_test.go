@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	metricsmemory "github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	provider "github.com/weirkeeper/weirkeeper/pools/cloud"
@@ -636,6 +636,9 @@ func spread(values []float64) (mean, most float64) {
 // placer put copies elsewhere than the proof.
 func TestWorldsThatFailed(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "placer") {
+		return
+	}
 	for _, seed := range []uint64{20080, 20283, 20653, 21163, 30438, 30466, 30760, 31081, 52763, 62647} {
 		w := newAutoscaled(seed)
 		w.run(2)
@@ -681,7 +684,10 @@ func TestScaleFromZero(t *testing.T) {
 // worlds, FROM the first one.
 func TestAutoscaledWorlds(t *testing.T) {
 	t.Parallel()
-	worlds, from := testsize.Pick(80, 15), 0
+	if testprograms.WithoutRace(t, "placer") {
+		return
+	}
+	worlds, from := 30, 0
 	for name, n := range map[string]*int{"SOAK": &worlds, "FROM": &from} {
 		if text := os.Getenv(name); text != "" {
 			var err error

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/pools"
 	provider "github.com/weirkeeper/weirkeeper/pools/cloud"
@@ -351,6 +352,9 @@ func (w *traced) settle() {
 // pod that a machine can hold gets a place, and the others are named. No copy stops without another place. No group orders a
 // machine soon after it ended one, unless there are more pods.
 func TestTrace(t *testing.T) {
+	if testprograms.WithoutRace(t, "placer") {
+		return
+	}
 	pods, perTick := samplePods(), 60
 	if path := os.Getenv("TRACE"); path != "" {
 		var err error

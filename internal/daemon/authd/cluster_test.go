@@ -40,7 +40,7 @@ type generated struct {
 var prod = natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{{Name: "web"}}}
 
 // serveAuth runs the role auth for a cluster until the test ends.
-func serveAuth(t *testing.T, c *bustest.Cluster) generated {
+func serveAuth(t testing.TB, c *bustest.Cluster) generated {
 	t.Helper()
 	js, err := jetstream.New(c.Connect(t, roles.User{Role: roles.Admin, Cluster: "prod"}))
 	if err != nil {
@@ -310,7 +310,7 @@ func (g generated) login(t *testing.T, server int, u roles.User) error {
 }
 
 // proves returns the options of a node of pool web that proves its name by a secret.
-func (g generated) proves(t *testing.T, node, secret string) nats.Option {
+func (g generated) proves(t testing.TB, node, secret string) nats.Option {
 	t.Helper()
 	settings := config.Identity{Value: &sharedsecret.ProverSettings{KeyFile: secret}, Keys: []string{"sharedsecret"}}
 	login, err := Login(t.Context(), settings, identity.Claim{Cluster: "prod", Pool: "web", Node: node}, t.TempDir())
@@ -324,7 +324,7 @@ func (g generated) proves(t *testing.T, node, secret string) nats.Option {
 func (g generated) first(o *nats.Options) error { o.Servers = []string{g.URL(0)}; return nil }
 
 // agent returns the connection of a node of pool web to the first server. The options are applied last.
-func (g generated) agent(t *testing.T, node string, options ...nats.Option) *nats.Conn {
+func (g generated) agent(t testing.TB, node string, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	connected := make(chan struct{}, 1)
 	ready := func(o *nats.Options) error {

@@ -79,6 +79,21 @@ func create(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamCo
 // ErrLayout: a bucket has an earlier layout, which this version does not read.
 var ErrLayout = errors.New("has an earlier layout, which this version does not read")
 
+// Remove deletes the streams and buckets of these pools, with all that they store, and returns the names of those that were there. The
+// role must be admin.
+func Remove(ctx context.Context, js jetstream.JetStream, cluster string, pools ...Pool) (removed []string, err error) {
+	all := Cluster{Name: cluster, Pools: pools}.Specs()
+	for _, spec := range all[len(Cluster{Name: cluster}.Specs()):] {
+		switch err := js.DeleteStream(ctx, spec.Name); {
+		case err == nil:
+			removed = append(removed, spec.Name)
+		case !errors.Is(err, jetstream.ErrStreamNotFound):
+			return removed, kvbucket.Explain(js.Conn(), "$JS.API.STREAM.DELETE."+spec.Name, err)
+		}
+	}
+	return removed, nil
+}
+
 // CheckLayout finds the buckets of an earlier layout, in which all pools of a cluster shared one, when the harmonizer's bucket is the
 // stream that is missing. Nothing moves them. The error is ErrLayout, with what to do, or of the request.
 func CheckLayout(ctx context.Context, js jetstream.JetStream, missing string) error {

@@ -25,7 +25,7 @@ func (n *nodes) places(q api.PlacesQuestion, facts []api.NodeFacts, waiting []fi
 	w := fit.World{Question: q, Waiting: slices.Clone(waiting)}
 	for _, f := range facts {
 		one := &fit.Node{ID: f.ID, Size: f.Resources, Room: f.Resources.Sub(f.Allocated), Closed: f.Draining}
-		for i := range f.Tasks {
+		for i := range f.Tasks - f.BatchTasks { // the others need no other place
 			c := fit.Copy{App: f.ID, Index: i, Footprint: resource.Vector{resource.CPUs: 1}}
 			one.Copies = append(one.Copies, c)
 			if slices.Contains(q.Gone, f.ID) || f.Draining {

@@ -242,6 +242,7 @@ type day struct {
 	health      *health
 	repairs     int             // repairs requested so far
 	scheduled   bool            // a scheduler answers where copies fit
+	moves       bool            // copies of cordoned nodes move to others with room; otherwise they end
 	silent      bool            // but not now
 	unread      map[string]bool // groups that cannot be read
 	waiting     []fit.Copy      // without a place

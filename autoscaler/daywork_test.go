@@ -24,6 +24,7 @@ const maxWaiting = 6
 // their machines is unknown.
 func (d *day) limits(t *rapid.T) {
 	d.scheduled = rapid.Bool().Draw(t, "scheduled")
+	d.moves = d.scheduled
 	p := &d.config.Policy
 	p.Cooldown = rapid.SampledFrom([]api.Cooldown{{}, {}, {Up: 3 * time.Minute}, {Down: 5 * time.Minute}, {Up: 2 * time.Minute, Down: 4 * time.Minute}}).Draw(t, "cooldown")
 	p.Limits.MaxAdd = rapid.SampledFrom([]float64{api.Unlimited, api.Unlimited, 1, 3}).Draw(t, "max add")
@@ -32,9 +33,9 @@ func (d *day) limits(t *rapid.T) {
 			if err := g.SetTarget(context.Background(), 0); err != nil { // it has a minimum
 				continue
 			}
-			for _, id := range d.running(g) {
-				d.allowed[id] = true
-				g.Lose(id)
+			s, _ := g.Other().Snapshot(context.Background())
+			for _, i := range s.Instances {
+				g.Lose(i.ID)
 			}
 		}
 	}
@@ -66,37 +67,56 @@ func (d *day) workEvent(t *rapid.T, what int, ids []string) {
 	}
 }
 
-// work runs the copies for a minute: a scheduler places the waiting ones, and moves those of cordoned nodes to nodes with room. Without
-// one, these end. Tasks of a batch end on cordoned nodes.
+// work runs the copies for a minute: a scheduler places the waiting ones, and moves those of cordoned nodes to nodes with room. Otherwise
+// these end.
 func (d *day) work() {
 	facts := d.nodes.Facts(d.now)
+	if d.scheduled && !d.silent {
+		d.waiting = d.nodes.place(facts, d.waiting)
+	}
+	if d.moves {
+		d.nodes.move(facts)
+		return
+	}
 	d.nodes.change(func(n *nodes) {
-		room := map[string]float64{}
-		for _, f := range facts {
-			if room[f.ID] = f.Resources[resource.CPUs] - float64(n.tasks[f.ID]); f.Draining {
-				room[f.ID] = 0
+		for id, on := range n.cordoned {
+			if on && n.tasks[id] > 0 {
+				n.tasks[id]--
 			}
-		}
-		put := func(cpus float64) bool {
-			for _, f := range facts {
-				if room[f.ID] >= cpus {
-					n.tasks[f.ID], room[f.ID] = n.tasks[f.ID]+int(cpus), room[f.ID]-cpus
-					return true
-				}
-			}
-			return false
-		}
-		for _, id := range slices.Sorted(maps.Keys(n.cordoned)) {
-			on := n.cordoned[id]
-			batch := min(n.batch[id], n.tasks[id])
-			if on && n.tasks[id] > 0 && (batch > 0 || !d.scheduled || put(1)) {
-				n.tasks[id], n.batch[id] = n.tasks[id]-1, max(0, batch-1)
-			}
-		}
-		if d.scheduled && !d.silent {
-			d.waiting = slices.DeleteFunc(d.waiting, func(c fit.Copy) bool { return put(c.Footprint[resource.CPUs]) })
 		}
 	})
+}
+
+// move moves a copy of each cordoned node to a node with room. A task of a batch ends instead.
+func (n *nodes) move(facts []api.NodeFacts) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(n.cordoned)) {
+		batch := min(n.batch[id], n.tasks[id])
+		if n.cordoned[id] && n.tasks[id] > 0 && (batch > 0 || n.putLocked(facts, 1)) {
+			n.tasks[id]--
+			if n.batch != nil {
+				n.batch[id] = max(0, batch-1)
+			}
+		}
+	}
+}
+
+// place puts copies on nodes with room, and returns those that still wait.
+func (n *nodes) place(facts []api.NodeFacts, waiting []fit.Copy) []fit.Copy {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(waiting, func(c fit.Copy) bool { return n.putLocked(facts, c.Footprint[resource.CPUs]) })
+}
+
+func (n *nodes) putLocked(facts []api.NodeFacts, cpus float64) bool {
+	for _, f := range facts {
+		if !n.cordoned[f.ID] && f.Resources[resource.CPUs]-float64(n.tasks[f.ID]) >= cpus {
+			n.tasks[f.ID] += int(cpus)
+			return true
+		}
+	}
+	return false
 }
 
 // unpin ends a pin.

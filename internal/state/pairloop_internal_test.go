@@ -188,9 +188,23 @@ func (p *process) places(ctx context.Context, q api.PlacesQuestion) (answer api.
 			w.Nodes = append(w.Nodes, n)
 		}
 		answer = fit.Solve(w)
+		answer.Held = heldBy(w).Sub(answer.Unplaceable)
 		return errors.Join(q.Validate(), answer.Validate(q))
 	})
 	return answer, err
+}
+
+// heldBy returns what all copies of a world need. Those of a node that leaves wait too, and count once.
+func heldBy(w fit.World) (sum resource.Vector) {
+	for _, n := range w.Nodes {
+		sum = sum.Add(n.Size.Sub(n.Room))
+	}
+	for _, c := range w.Waiting {
+		if c.Leaves == "" {
+			sum = sum.Add(c.Footprint)
+		}
+	}
+	return sum
 }
 
 // hear makes the process receive the heartbeats of the nodes.
@@ -247,9 +261,17 @@ type ledger struct{ process *process }
 
 func (l ledger) Append(ctx context.Context, r api.TickRecord) error {
 	if l.process.pair.logs {
-		l.process.pair.note("%s: tick, %s, account %v, problems %q", l.process.name, outcome(r), r.Account, r.Problems)
+		l.process.pair.note("%s: tick, %s, account %v, kept %+v, problems %q", l.process.name, outcome(r), r.Account, keptOf(r), r.Problems)
 	}
 	return l.process.request(ctx, func() error { return nil })
+}
+
+// keptOf returns the nodes that a tick keeps, with their causes.
+func keptOf(r api.TickRecord) []api.KeptNode {
+	if r.Detail == nil {
+		return nil
+	}
+	return r.Detail.Kept
 }
 
 // outcome shows what a tick has come to.

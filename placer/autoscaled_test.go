@@ -53,6 +53,7 @@ type autoscaled struct {
 	joined    int      // machines; on each tenth, another process has a port
 	gpus      bool     // the signal requests GPUs too
 	timed     func(func())
+	signal    ask.Client // nil: signalOf
 }
 
 // sizedGroup is a group of the provider with the size of its next machines.
@@ -123,7 +124,12 @@ func (w *autoscaled) begin() {
 	w.loop = autoscaler.NewLoop(w.config, autoscaler.World{
 		Provider: w, Scheduler: w, Directory: w, Metrics: &metricsmemory.Store{}, Ledger: nothing{}, Memory: apply.Encoded{Bytes: memoryOf{w}}, Orders: nothing{}, Lease: nothing{},
 		Records: recordsOf{w}, Cordon: w, Places: w.answer, Ticked: func(r api.TickRecord, _ error) { w.last = r },
-		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return signalOf{w} }, Now: func() time.Time { return w.now },
+		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client {
+			if w.signal != nil {
+				return w.signal
+			}
+			return signalOf{w}
+		}, Now: func() time.Time { return w.now },
 		Limit: func(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
 			return context.WithCancel(ctx)
 		},

@@ -61,6 +61,7 @@ type SimulatedApp struct {
 // SimulatedSignal is the real signal of an app. Its windows and parameters are those of the pool's file.
 type SimulatedSignal struct {
 	Program []string      `yaml:"program"` // path and arguments
+	Release string        `yaml:"release"` // in place of Program: NAMESPACE/NAME@VERSION in the bucket of releases
 	Metrics string        `yaml:"metrics"` // a CSV file with the column time and a column for each metric of the app, or the lines of "weir metrics get --output json"
 	Limit   time.Duration `yaml:"limit"`   // real time of one response; 0: 10 s
 }
@@ -175,7 +176,7 @@ func (s Simulation) problems() (ps Problems) {
 	}
 	for _, app := range slices.Sorted(maps.Keys(s.Signals)) {
 		one := s.Signals[app]
-		add(len(one.Program) == 0 || one.Program[0] == "", "signals."+app+".program", "is missing: want the path of the signal's program")
+		add((len(one.Program) == 0 || one.Program[0] == "") == (one.Release == ""), "signals."+app, "want one of program, the path of the signal's program, and release, NAMESPACE/NAME@VERSION")
 		add(one.Metrics == "", "signals."+app+".metrics", "is missing: want the path of a file with the metrics of the app")
 		add(one.Limit < 0, "signals."+app+".limit", "is negative")
 	}

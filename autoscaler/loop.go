@@ -110,6 +110,15 @@ func (l *Loop) Notice(ctx context.Context, n pools.Notice) error {
 	})
 }
 
+// Repair begins the repair of a node between two ticks. refused is why it does not begin. Simulations call it.
+func (l *Loop) Repair(ctx context.Context, of pools.RepairRequest) (refused, err error) {
+	err = l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) (err error) {
+		refused, err = l.writer.RepairNow(ctx, now, of, r)
+		return err
+	})
+	return refused, err
+}
+
 // now returns the time as in the records: in UTC, without a monotonic reading.
 func (l *Loop) now() time.Time { return l.world.Now().UTC().Round(0) }
 

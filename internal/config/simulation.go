@@ -78,6 +78,13 @@ type SimulatedGroup struct {
 	Leave   time.Duration    `yaml:"leave"`
 	// Interruptions are those by the provider.
 	Interruptions SimulatedInterruptions `yaml:"interruptions"`
+	// Failures are machines that stop to report and to work, until node health replaces them.
+	Failures SimulatedFailures `yaml:"failures"`
+}
+
+// SimulatedFailures are the failures of one machine, by hour.
+type SimulatedFailures struct {
+	PerHour float64 `yaml:"per_hour"`
 }
 
 // SimulatedMarket is what the machines of a group are bought as.
@@ -207,10 +214,11 @@ func (s Simulation) groupProblems(path string, g SimulatedGroup) (ps Problems) {
 	add(g.Leave < 0, ".leave", "is negative")
 	add(g.Interruptions.Warning < 0, ".interruptions.warning", "is negative")
 	add(!(g.Interruptions.PerHour >= 0 && g.Interruptions.PerHour <= maxInterruptions), ".interruptions.per_hour", fmt.Sprintf("is %v: want 0 to %d", g.Interruptions.PerHour, maxInterruptions))
+	add(!(g.Failures.PerHour >= 0 && g.Failures.PerHour <= maxInterruptions), ".failures.per_hour", fmt.Sprintf("is %v: want 0 to %d", g.Failures.PerHour, maxInterruptions))
 	return ps
 }
 
-// maxInterruptions bounds the interruptions of one machine an hour.
+// maxInterruptions bounds the interruptions and the failures of one machine an hour.
 const maxInterruptions = 1000
 
 // eventProblems returns the mistakes in an event.

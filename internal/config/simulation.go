@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Simulation is the scenario file of "weir simulate". Paths in it are relative to its folder.
@@ -44,6 +46,8 @@ type SimulatedSeries struct {
 	File    string             `yaml:"file"`
 	Between string             `yaml:"between"` // linear or step; empty: step
 	Scale   map[string]float64 `yaml:"scale"`   // factor of a column
+	// Metrics has the metric of each kind of resource: then File has the lines of "weir metrics get --output json".
+	Metrics map[string]string `yaml:"metrics"`
 }
 
 // SimulatedApp is an application in copies.
@@ -174,6 +178,13 @@ func (s Simulation) problems() (ps Problems) {
 	add((s.Demand.Series == nil) == (len(s.Demand.Apps) == 0), "demand", "want one of series and apps")
 	if one := s.Demand.Series; one != nil {
 		add(one.File == "", "demand.series.file", "is missing: want the path of a CSV file")
+		for _, kind := range slices.Sorted(maps.Keys(one.Metrics)) {
+			_, err := resource.ParseKind(kind)
+			add(err != nil || one.Metrics[kind] == "", "demand.series.metrics", fmt.Sprintf("has %s: want cpus, mem, disk or gpus, with the name of a metric", kind))
+		}
+		for _, kind := range slices.Sorted(maps.Keys(one.Scale)) {
+			add(len(one.Metrics) > 0 && (one.Metrics[kind] == "" || !(one.Scale[kind] > 0 && one.Scale[kind] <= 1e9)), "demand.series.scale", fmt.Sprintf("has %s: want a kind of metrics, and a factor above 0", kind))
+		}
 		add(one.Between != "" && one.Between != "linear" && one.Between != "step", "demand.series.between", fmt.Sprintf("is %q: want linear or step", one.Between))
 	}
 	for i, app := range s.Demand.Apps {

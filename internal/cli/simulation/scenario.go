@@ -88,6 +88,9 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 		if err != nil {
 			return nil, err
 		}
+		if series := s.file.Demand.Series; series != nil && len(series.Metrics) > 0 {
+			return metricDemand(name, data, series.Metrics, scale)
+		}
 		return simulate.ReadSeries(name, data, scale)
 	}
 	if series := s.file.Demand.Series; series != nil {

@@ -70,6 +70,36 @@ func TestFailuresAreRepaired(t *testing.T) {
 	}
 }
 
+// The metrics of a store are a demand like a series, and what they lack is named.
+func TestMetricsAsDemand(t *testing.T) {
+	t.Parallel()
+	const good = `{"type":"app_metrics","name":"web,rps","points":[[1772323200,8],[1772323800,16],[1772325600,8]]}` + "\n"
+	const demand = "series: {file: day.jsonl, metrics: {cpus: rps}, scale: {cpus: 0.5}}"
+	run := func(demand, lines string) (code int, out, errs bytes.Buffer) {
+		dir := inputs(t, "s.yaml", "series: {file: day.csv}", demand)
+		if err := os.WriteFile(filepath.Join(dir, "day.jsonl"), []byte(lines), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code = cli.Run([]string{"simulate", filepath.Join(dir, "s.yaml"), "--output", "json"}, nil, &out, &errs)
+		return code, out, errs
+	}
+	_, want, _ := run("series: {file: day.csv }", "")
+	if code, out, errs := run(demand, good); code != 0 || want.Len() == 0 || out.String() != want.String() {
+		t.Errorf("it ended with %d and printed\n%s%s\nthe series of the same numbers\n%s", code, &out, &errs, &want)
+	}
+	for _, test := range []struct{ demand, lines, want string }{
+		{demand, good + strings.Replace(good, `"points"`, `"dimensions":{"host":"a"},"points"`, 1), "day.jsonl: metric rps of app web has two series: record one"},
+		{strings.Replace(demand, "cpus: rps", "cpus: queue", 1), good, "day.jsonl: it has no sample of queue"},
+		{strings.Replace(demand, "cpus: rps", "apples: rps", 1), good, "s.yaml:2: demand.series.metrics: has apples: want cpus, mem, disk or gpus"},
+		{strings.Replace(demand, "cpus: 0.5", "mem: 0.5", 1), good, "s.yaml:2: demand.series.scale: has mem: want a kind of metrics"},
+		{demand, "x\n", "want a line of \"weir metrics get --output json\""},
+	} {
+		if code, out, errs := run(test.demand, test.lines); code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) {
+			t.Errorf("it ended with %d and printed %s%s\nwant %s", code, &out, &errs, test.want)
+		}
+	}
+}
+
 // The files of a scenario that runs.
 const (
 	goodPool = `resource_groups:

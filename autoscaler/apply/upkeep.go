@@ -28,15 +28,6 @@ func (w *Writer) Repair(ctx context.Context, r pools.RepairRequest) error {
 	return nil
 }
 
-// RepairNow is Repair for the owner itself. refused is why the repair does not begin.
-func (w *Writer) RepairNow(ctx context.Context, now time.Time, of pools.RepairRequest, r *Report) (refused, err error) {
-	answer := make(chan error, 1)
-	if err = w.Serve(ctx, now, Request{RepairRequest: of, ctx: ctx, answer: answer}, r); err != nil {
-		return err, err
-	}
-	return <-answer, nil
-}
-
 // Withdraw implements pools.Writer. The owner handles the request between two ticks, after earlier
 // requests.
 func (w *Writer) Withdraw(ctx context.Context, attempt string) error {

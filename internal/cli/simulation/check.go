@@ -79,6 +79,9 @@ func (s scenario) warnings(policies []policy) (out []string) {
 		if s.fails() && p.health == nil {
 			out = append(out, fmt.Sprintf("machines fail, and the file of policy %s repairs none: they stay to the end; add a health block with mode act", p.name))
 		}
+		for _, a := range p.left {
+			out = append(out, fmt.Sprintf("policy %s: advisor %s, which a simulation cannot run: it raises nothing here", p.name, a))
+		}
 	}
 	for _, id := range s.missingGroups(policies) {
 		out = append(out, fmt.Sprintf("the pool's file has group %s, and the scenario has no machines for it: add it to groups", id))

@@ -80,7 +80,7 @@ FAULTS ?= 1h
 HOSTS  ?= 20m
 RELEASES ?= 20m
 
-soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool, of two autoscalers, of places and of simulations; then bad releases, and faults of one and of three hosts
+soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool, of two autoscalers, of places and of simulations; then the numbers of a guide, bad releases, and faults of one and of three hosts
 	$(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAK)x ./harmonizer/apps
 	SOAK=$(SOAK) $(GO) test -run 'TestSoak$$' -v -timeout 0 ./nodehealth/judge
 	$(GO) test -run '^(TestDay|TestLongDay)$$' -v -timeout 0 ./autoscaler -rapid.checks=$(SOAK)
@@ -91,6 +91,7 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	SOAK=$(SOAK) $(GO) test -run '^(TestTable|TestNoiseHasNoSeason)$$' -v -timeout 0 ./signals/forecast
 	RELEASES=$(RELEASES) $(GO) test -run '^(TestBadReleases|TestDamagedRows)$$' -v -timeout 0 ./cmd/weir
 	SOAK=$(SOAK) $(GO) test -run '^(TestConservation|TestSameSeedSameBytes|TestForecastInClosedLoop)$$' -v -timeout 0 ./simulate
+	SOAK=$(SOAK) $(GO) test -run '^TestNumbersOfTheGuide$$' -v -timeout 0 ./internal/cli/simulation
 	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 	HOSTS=$(HOSTS) $(GO) test -run 'TestThreeHosts$$' -v -timeout 0 ./cmd/weir
 

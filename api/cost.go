@@ -40,6 +40,7 @@ const (
 	CostDraining CostCause = "draining"        // it leaves
 	CostRoll     CostCause = "roll"            // it is replaced, and its replacement exists or is awaited
 	CostRepair   CostCause = "repair"          // it is repaired, or node health quarantines it
+	CostHeadroom CostCause = "headroom"        // no request needs it, and it holds free places of the headroom
 	CostHeld     CostCause = "held"            // no request needs it, and a rule keeps it
 )
 

@@ -22,13 +22,15 @@ type Simulated struct {
 	Used        float64            `json:"used_share"`                 // of the offered cpu-hours, 0 to 1
 	Hours       float64            `json:"machine_hours"`              // billed
 	Markets     []SimulatedMarket  `json:"markets"`
-	Changes     float64            `json:"target_changes"`      // ticks that decided another target of a group than the one before
-	Launches    float64            `json:"launches"`            // machines
-	Interrupted float64            `json:"interrupted"`         // machines that the provider ended
-	Removed     float64            `json:"removed"`             // machines that the pool ended
-	Disrupted   float64            `json:"disrupted_copies"`    // copies that were up, and ended although their app needed them
-	Failed      int                `json:"failed_ticks"`        // of all seeds: ticks without a decision
-	Dominated   string             `json:"beaten_by,omitempty"` // a policy with less cost and less unmet demand
+	Changes     float64            `json:"target_changes"`            // ticks that decided another target of a group than the one before
+	Launches    float64            `json:"launches"`                  // machines
+	Interrupted float64            `json:"interrupted"`               // machines that the provider ended
+	Removed     float64            `json:"removed"`                   // machines that the pool ended
+	Broken      float64            `json:"failed_machines,omitempty"` // that did no more work
+	Repaired    float64            `json:"repaired,omitempty"`        // of these, machines that node health replaced
+	Disrupted   float64            `json:"disrupted_copies"`          // copies that were up, and ended although their app needed them
+	Failed      int                `json:"failed_ticks"`              // of all seeds: ticks without a decision
+	Dominated   string             `json:"beaten_by,omitempty"`       // a policy with less cost and less unmet demand
 	// Rank is the place by the objective, from 1 on, and Misses are its bounds that the policy misses; 0: there is no objective.
 	Rank   int      `json:"rank,omitempty"`
 	Misses []string `json:"misses,omitempty"`

@@ -110,6 +110,21 @@ func (l *Loop) Notice(ctx context.Context, n pools.Notice) error {
 	})
 }
 
+// Repair begins the repair of a node between two ticks. refused is why it does not begin. Simulations call it.
+func (l *Loop) Repair(ctx context.Context, of pools.RepairRequest) (refused, err error) {
+	q, answer := apply.NewRequest(ctx, of)
+	err = l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) })
+	if err != nil {
+		return err, err
+	}
+	select {
+	case refused = <-answer:
+	default: // ctx ended before
+		refused = context.Cause(ctx)
+	}
+	return refused, nil
+}
+
 // now returns the time as in the records: in UTC, without a monotonic reading.
 func (l *Loop) now() time.Time { return l.world.Now().UTC().Round(0) }
 

@@ -102,19 +102,22 @@ func (a *actor) isSaved(attempt string) bool {
 	return slices.ContainsFunc(records, func(r api.Drain) bool { return r.Attempt == attempt })
 }
 
-// repairOf returns the repair request of an order. Its deadline leaves time for the end of the
-// machine or, for an in-place repair, for observing that the node is healthy.
 func (a *actor) repairOf(e *execution) pools.RepairRequest {
-	o := e.order
+	return RepairOf(a.policy, e.order, e.began)
+}
+
+// RepairOf returns the repair request of an order that began at a time, by a policy with its defaults. Its deadline leaves time for the
+// end of the machine or, for an in-place repair, for observing that the node is healthy.
+func RepairOf(p judge.Policy, o judge.Order, began time.Time) pools.RepairRequest {
 	r := pools.RepairRequest{Node: o.Node, Attempt: o.Attempt, Why: o.Why}
-	rest := time.Duration(*a.policy.Recovery.NodeDeleteTimeout)
+	rest := time.Duration(*p.Recovery.NodeDeleteTimeout)
 	if o.Action.Name == api.ActionRecreate {
 		r.Hold = *o.Action.Params.LaunchFirst
 	} else {
-		rest = time.Duration(*a.policy.Detection.Interval)
+		rest = time.Duration(*p.Detection.Interval)
 		r.RepairInPlace = &pools.InPlaceRepair{Instance: o.Node, Kind: repairKind(o.Action), Attempt: o.Attempt, Image: o.Action.Params.Image}
 	}
-	r.Deadline = o.Deadline.Add(-min(rest, o.Deadline.Sub(e.began)/2))
+	r.Deadline = o.Deadline.Add(-min(rest, o.Deadline.Sub(began)/2))
 	return r
 }
 

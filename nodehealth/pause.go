@@ -82,17 +82,24 @@ func (p *pauses) drains() []judge.Event {
 	if !known {
 		return nil
 	}
+	all := DrainsOf(records)
+	out := all.Out
+	if p.out != nil && maps.Equal(p.out, out) {
+		return nil
+	}
+	p.out = out
+	return []judge.Event{all}
+}
+
+// DrainsOf returns the nodes that these records drain for another reason than a repair, for a judge.
+func DrainsOf(records []api.Drain) judge.Drains {
 	out := map[string]disruption.Kind{}
 	for _, r := range records {
 		if drained(r) {
 			out[r.Node] = disruption.Kind(r.Reason)
 		}
 	}
-	if p.out != nil && maps.Equal(p.out, out) {
-		return nil
-	}
-	p.out = out
-	return []judge.Event{judge.Drains{Out: out}}
+	return judge.Drains{Out: out}
 }
 
 // pool returns the pause of a pool that operators paused, or its end.

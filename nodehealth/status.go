@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 func (l *Loop) status(now time.Time, q api.HealthQuery) api.HealthStatus {
@@ -95,12 +96,16 @@ func (l *Loop) publishCondition() {
 	if !changed || !l.acts() {
 		return
 	}
-	barred := ""
-	if open, why := l.judge.BreakerOpen(); open {
-		barred = "node health: the breaker is open: " + why
-	}
 	unhealthy := l.judge.Unfit()
 	l.exchange.mu.Lock()
 	defer l.exchange.mu.Unlock()
-	l.unhealthy, l.barred, l.budget, l.known = unhealthy, barred, l.judge.Budget(), true
+	l.unhealthy, l.barred, l.budget, l.known = unhealthy, Barred(l.judge), l.judge.Budget(), true
+}
+
+// Barred returns why a pool with this judge must not shrink; empty: it may.
+func Barred(j *judge.Judge) string {
+	if open, why := j.BreakerOpen(); open {
+		return "node health: the breaker is open: " + why
+	}
+	return ""
 }

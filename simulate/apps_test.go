@@ -1,11 +1,13 @@
 package simulate_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -49,16 +51,20 @@ func TestHeadroomIsRefilledWithinABootTime(t *testing.T) {
 	t.Parallel()
 	p, short, refilled, changes := policy(1), time.Time{}, time.Time{}, 0
 	p.Headroom = []api.Headroom{{Name: "spare", App: "web", Count: 2, Percent: 10}}
-	step := noon.Add(time.Hour)
+	step, prices, rest := noon.Add(time.Hour), &price.Prices{}, map[string]float64{}
+	if err := prices.Set(machine("a", 3).Market, noon, 1); err != nil {
+		t.Fatal(err)
+	}
 	r := run(t, simulate.Scenario{
 		Start: noon, Ticks: 120, Pool: p, Groups: []simulate.Group{machine("a", 3)},
-		Work: copies(t, simulate.App{Name: "web", Copy: resource.Vector{2.5, 100}, StartsIn: 5 * time.Second}, time.Hour, 3, 5),
+		Work: copies(t, simulate.App{Name: "web", Copy: resource.Vector{2.5, 100}, StartsIn: 5 * time.Second}, time.Hour, 3, 5), Prices: prices,
 		Sink: func(r api.TickRecord) error {
 			h := r.Case.Places.Headroom[0]
 			switch {
 			case r.At.Before(step):
 				if r.At.After(noon.Add(20 * time.Minute)) {
 					changes += len(r.Actions)
+					rest = r.Cost.ByCause()
 				}
 			case h.Free < 2:
 				short = r.At
@@ -74,6 +80,10 @@ func TestHeadroomIsRefilledWithinABootTime(t *testing.T) {
 	}
 	if r.Waited > 5*time.Second {
 		t.Errorf("the longest wait was %v, want that of a start, 5 s", r.Waited)
+	}
+	// 7.5 requested cpus are two machines of 4, their copies need three, and the free places two more.
+	if want := map[string]float64{"serving": 2, "held by places": 1, "headroom": 2}; !maps.Equal(rest, want) {
+		t.Errorf("at rest an hour costs %v, want %v", rest, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/price"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
 
@@ -66,6 +67,10 @@ func TestCostOfEachTick(t *testing.T) {
 	for seed := from; seed < to; seed++ {
 		s := randomWorld(t, seed)
 		s.Prices = markets
+		s.Health = &judge.Policy{Mode: api.ModeAct, Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: api.DetectAgentHeartbeat}}}}
+		for i := range s.Groups {
+			s.Groups[i].Failures = 0.02
+		}
 		s.Events = append(s.Events, simulate.Event{At: time.Hour, For: 2 * time.Hour, Orders: &api.Orders{
 			Stale: []api.StaleMark{{Note: api.Note{By: "me", At: noon.Add(time.Hour)}, Group: "a"}},
 		}})
@@ -80,7 +85,7 @@ func TestCostOfEachTick(t *testing.T) {
 		}
 		run(t, s)
 	}
-	for _, cause := range []api.CostCause{api.CostServing, api.CostDraining, api.CostRoll, "held by cooldown"} {
+	for _, cause := range []api.CostCause{api.CostServing, api.CostDraining, api.CostRoll, api.CostRepair, api.CostJoining, "held by cooldown"} {
 		if causes[string(cause)] == 0 {
 			t.Errorf("no machine of %d worlds is %s", to-from, cause)
 		}

@@ -29,6 +29,8 @@ type machines struct {
 	ending   map[string]ending    // the nodes of machines that have ended in a replay
 	built    bool                 // facts are those of the nodes now, except for their time
 	warnings []warning            // that are to come, or are not handled
+	failures []warning            // that are to come
+	failed   int                  // machines
 	bill     *bill
 
 	mu      sync.Mutex      // guards cordons
@@ -45,8 +47,9 @@ type group struct {
 
 // known is a machine that has not ended.
 type known struct {
-	id   string
-	node *Node // nil: it has not joined
+	id     string
+	node   *Node // nil: it has not joined, or has failed
+	failed bool
 }
 
 // ending is the node of a machine that has ended.
@@ -141,6 +144,7 @@ func (m *machines) settle(ctx context.Context, now time.Time) (changed bool, err
 		m.adopt(now, g, s.Instances)
 		g.version, changed = g.cloud.Version(), true // adopt may interrupt machines
 	}
+	changed = m.fail(now) || changed
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, on := range m.cordons {
@@ -153,6 +157,28 @@ func (m *machines) settle(ctx context.Context, now time.Time) (changed bool, err
 	}
 	clear(m.cordons)
 	return changed, nil
+}
+
+// fail lets the machines fail that are due: their nodes report no more, and do no work.
+func (m *machines) fail(now time.Time) (failed bool) {
+	m.failures = slices.DeleteFunc(m.failures, func(w warning) bool {
+		if w.at.After(now) {
+			return false
+		}
+		for _, g := range m.groups {
+			if i := slices.IndexFunc(g.known, func(k known) bool { return k.id == w.node }); i >= 0 {
+				m.forget(g.known[i])
+				g.known[i] = known{id: w.node, failed: true}
+				m.failed++
+				m.built, failed = false, true
+			}
+		}
+		return true
+	})
+	if failed {
+		m.nodes = slices.DeleteFunc(m.nodes, func(n *Node) bool { return m.byID[n.ID] == nil })
+	}
+	return failed
 }
 
 // joining reports whether nodes of running machines join now.
@@ -186,8 +212,11 @@ func (m *machines) adopt(now time.Time, g *group, instances []pools.Instance) {
 			one, before = before[0], before[1:]
 		} else {
 			m.interrupt(g, i)
+			if at := failure(m.scenario.Seed, g.Failures, i.ID, i.Launched, m.end); !at.IsZero() {
+				m.failures = append(m.failures, warning{at: at, node: i.ID})
+			}
 		}
-		if i.State == api.InstanceRunning && one.node == nil && !now.Before(m.joins[i.ID]) {
+		if i.State == api.InstanceRunning && one.node == nil && !one.failed && !now.Before(m.joins[i.ID]) {
 			one.node = &Node{ID: i.ID, Group: g.ID, Zone: g.Market.Zone, Machine: g.machineOf(i.Weight)}
 			m.byID[i.ID] = one.node
 			m.nodes = append(m.nodes, one.node)
@@ -255,6 +284,9 @@ func (m *machines) next() (next time.Time) {
 		next = earlier(next, g.cloud.Next())
 	}
 	for _, w := range m.warnings {
+		next = earlier(next, w.at)
+	}
+	for _, w := range m.failures {
 		next = earlier(next, w.at)
 	}
 	for _, at := range m.joins {

@@ -69,8 +69,19 @@ type RecordedGroup struct {
 
 // Groups returns the groups in order of id, with the launch delays that were measured. The market is that of most machines.
 // A group of which no machine has joined has the machines of another group, and a note says so.
+//
+// Without a record the groups are those of the summaries: with the mean machine of the pool, and without limits.
 func (r *Recording) Groups() []RecordedGroup {
+	if r.start == nil {
+		r.note("there is no record, and a summary has no machines: each group has the mean machine of the pool, launch times are known to a tick, and limits, drains and interruptions are unknown: fill them in")
+		return r.older.recorded()
+	}
 	out := r.measured()
+	for i := range out {
+		if g := r.older.groups[out[i].ID]; g != nil && r.older.first.Before(r.start.at) {
+			out[i].Target = max(g.target, out[i].Min)
+		}
+	}
 	known := slices.IndexFunc(out, func(g RecordedGroup) bool { return !g.Machine.IsZero() })
 	for i := range out {
 		if g, other := &out[i], out[max(0, known)]; known >= 0 && g.Machine.IsZero() {

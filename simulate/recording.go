@@ -27,6 +27,7 @@ type Recording struct {
 	apps          map[string]bool
 	draining      drain.Config // as the drains show it
 	out           int          // nodes out of service after the last record
+	older         summaries    // of the ticks before the records
 
 	skipped   int // records without a decision
 	old       int // records of an older schema
@@ -57,7 +58,8 @@ func (r *Recording) Add(where string, t api.TickRecord) error {
 		name += " (" + where + ")"
 	}
 	if r.byID == nil {
-		r.byID, r.groups, r.apps, r.cluster, r.pool = map[string]*life{}, map[string]*recordedGroup{}, map[string]bool{}, t.Cluster, t.Pool
+		r.byID, r.groups, r.apps = map[string]*life{}, map[string]*recordedGroup{}, map[string]bool{}
+		r.cluster, r.pool = t.Cluster, cmp.Or(r.pool, t.Pool)
 	}
 	switch {
 	case t.Cluster != r.cluster || t.Pool != r.pool:
@@ -95,6 +97,34 @@ func (r *Recording) Add(where string, t api.TickRecord) error {
 		return nil
 	}
 	r.ticks = append(r.ticks, tick)
+	return nil
+}
+
+// AddSummary adds the summary of a tick for which there is no record, the oldest first. Series and Groups use those before the records,
+// and no replay does. It returns an error if the summary is of another pool.
+func (r *Recording) AddSummary(where string, s api.Summary) error {
+	name := text(s.At)
+	if where != "" {
+		name += " (" + where + ")"
+	}
+	r.pool = cmp.Or(r.pool, s.Pool)
+	switch {
+	case s.Pool != r.pool:
+		return fmt.Errorf("the summary of %s is of pool %s, and earlier ticks are of %s: give those of one pool", name, s.Pool, r.pool)
+	case s.DryRun:
+		r.skipped++
+		return nil
+	case !s.At.After(r.older.last):
+		r.skipped++
+		if r.backwards++; r.backwards == 1 {
+			r.note(fmt.Sprintf("time runs backwards: the summary of %s follows one of %s; it is left out, as are later ones up to that time", name, text(r.older.last)))
+		}
+		return nil
+	}
+	if missing := s.At.Sub(r.older.last); !r.older.last.IsZero() && missing > max(gapTicks*s.Every, s.Every+minGap) {
+		r.note(fmt.Sprintf("gap: no summary for %s before that of %s: the demand stays as it was", missing.Round(time.Second), name))
+	}
+	r.older.add(s)
 	return nil
 }
 
@@ -157,10 +187,21 @@ func (r *Recording) lastDecided() time.Time {
 
 // Span returns the times of the first and the last tick.
 func (r *Recording) Span() (from, to time.Time) {
-	if r.start == nil {
-		return from, to
+	switch from = r.older.first; {
+	case r.start == nil:
+		return from, r.older.last
+	case from.IsZero() || r.start.at.Before(from):
+		from = r.start.at
 	}
-	return r.start.at, r.last()
+	return from, r.last()
+}
+
+// CheckSeries returns why the recording has no series or no groups, with what to do; nil: it has.
+func (r *Recording) CheckSeries() error {
+	if len(r.older.demands) > 0 {
+		return nil
+	}
+	return r.Check()
 }
 
 // Check returns why the recording cannot be replayed, with what to do; nil: it can.
@@ -403,17 +444,40 @@ func (r *Recording) remaining() []*life {
 	return out
 }
 
+// demands returns what the apps needed, from each tick to the next: by the summaries, and then by the records.
+func (r *Recording) demands() (out []demand) {
+	for _, d := range r.older.demands {
+		if r.start == nil || d.at.Before(r.start.at) {
+			out = append(out, d)
+		}
+	}
+	for i := range r.ticks {
+		t := &r.ticks[i]
+		if t.need == nil {
+			continue
+		}
+		next := demand{t.at, t.need, t.request}
+		if len(out) == 0 {
+			next.at = r.start.at
+		}
+		out = append(out, next)
+	}
+	return out
+}
+
 // Series returns what the apps needed, from each tick to the next. After the last point the need stays, as that of an app does whose
 // signal does not report. Apps that never had a signal of their own are one app: it has the rest of the request.
 func (r *Recording) Series() (*Series, error) {
-	own := map[string]bool{}
-	for i := range r.ticks {
-		for app := range r.ticks[i].need {
+	all, own, apps := r.demands(), map[string]bool{}, map[string]bool{}
+	maps.Copy(apps, r.apps)
+	maps.Copy(apps, r.older.apps)
+	for _, d := range all {
+		for app := range d.need {
 			own[app] = true
 		}
 	}
 	var others []string
-	for _, app := range slices.Sorted(maps.Keys(r.apps)) {
+	for _, app := range slices.Sorted(maps.Keys(apps)) {
 		if !own[app] {
 			others = append(others, app)
 		}
@@ -423,31 +487,23 @@ func (r *Recording) Series() (*Series, error) {
 		rest = others[0]
 	}
 	s, last := NewSeries(), map[string]resource.Vector{}
-	for i := range r.ticks {
-		t := &r.ticks[i]
-		if t.need == nil {
-			continue
-		}
-		need, left := maps.Clone(t.need), t.request
-		for _, v := range t.need {
+	for _, d := range all {
+		need, left := maps.Clone(d.need), d.request
+		for _, v := range d.need {
 			left = left.Sub(v)
 		}
-		if len(t.need) == len(own) && (len(others) > 0 || len(own) == 0) {
+		if len(d.need) == len(own) && (len(others) > 0 || len(own) == 0) {
 			for k := range left {
 				left[k] = max(0, left[k])
 			}
 			need[rest] = left
 		}
-		at := t.at
-		if len(last) == 0 {
-			at = r.start.at
-		}
 		for _, app := range slices.Sorted(maps.Keys(need)) {
 			if before, known := last[app]; known && before == need[app] {
 				continue
 			}
-			if err := s.Add(app, at, need[app]); err != nil {
-				return nil, fmt.Errorf("the tick of %s: %w", text(t.at), err)
+			if err := s.Add(app, d.at, need[app]); err != nil {
+				return nil, fmt.Errorf("the tick of %s: %w", text(d.at), err)
 			}
 			last[app] = need[app]
 		}

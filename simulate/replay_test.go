@@ -104,6 +104,35 @@ func TestReplayOfAnEventfulHour(t *testing.T) {
 	}
 }
 
+// A takeover of the lease is counted, and the ticks of the next holder are decided again too. Some are missing before it begins.
+func TestReplayOfATakeover(t *testing.T) {
+	t.Parallel()
+	missing := func(r api.TickRecord) bool {
+		at := r.At.Sub(noon)
+		return at > 22*time.Minute && at < 23*time.Minute
+	}
+	var before, after int
+	kept := recorded(t, eventful(t, 360), func(r *api.TickRecord) {
+		r.Epoch = 1
+		switch {
+		case missing(*r):
+			r.DryRun = true // the recording leaves it out
+		case r.At.Sub(noon) >= 23*time.Minute:
+			r.Epoch = 2
+			after++
+		default:
+			before++
+		}
+	})
+	got, differ := replay(t, kept)
+	for _, one := range differ {
+		t.Logf("%s: target %v, replayed %v; %v, %v: %s", one.At.Format(time.TimeOnly), one.Target, one.Replayed, one.Groups, one.ReplayedGroups, one.Cause)
+	}
+	if got.Takeovers != 1 || got.Ticks < before+after-2 || float64(got.Same) < 0.98*float64(got.Ticks) || !strings.Contains(strings.Join(got.Notes, "\n"), "gap: no record for 1m0s") {
+		t.Errorf("%d of %d ticks are the same, %d takeovers, notes %q: want 98 %% of %d and one takeover", got.Same, got.Ticks, got.Takeovers, got.Notes, before+after)
+	}
+}
+
 // So is one that distributes by cost: the record has what the groups cost.
 func TestReplayByCost(t *testing.T) {
 	t.Parallel()

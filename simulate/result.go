@@ -27,6 +27,8 @@ type Result struct {
 	Launches    int
 	Interrupted int // machines that the provider ended
 	Removed     int // machines that the loop ended
+	Broken      int // machines that failed
+	Repaired    int // of these, machines that node health replaced
 	Disrupted   int // copies that were up, and ended although their app needed them
 
 	Columns []Column  // at most Scenario.Columns

@@ -33,6 +33,7 @@ type world struct {
 	orders   *orders
 	events   []moment // to come, in order of time
 	loop     *autoscaler.Loop
+	health   *health // nil: no policy
 	store    *memory.Store
 	samples  []metrics.Sample // to be written
 	tend     time.Time        // when the drains advance; zero: they wait for the next tick
@@ -89,6 +90,10 @@ func newWorld(s *Scenario) *world {
 	var memory apply.Memory = forgetful{}
 	var drains drain.Records = records{}
 	var health autoscaler.Health
+	if s.Health != nil {
+		w.health = newHealth(w, *s.Health)
+		health = w.health
+	}
 	if p := s.past; p != nil {
 		memory, drains, health = p, leaving{past: p, all: p.drainsOfStart()}, p
 		places = func(_ context.Context, q api.PlacesQuestion) (api.Places, error) {
@@ -289,6 +294,9 @@ func (w *world) next(tick time.Time) time.Time {
 	next := earlier(tick, w.tend)
 	next = earlier(next, w.machines.next())
 	next = earlier(next, w.works)
+	if w.health != nil {
+		next = earlier(next, w.health.next())
+	}
 	if len(w.events) > 0 {
 		next = earlier(next, w.events[0].at)
 	}
@@ -310,6 +318,11 @@ func (w *world) visit(ctx context.Context, now time.Time) error {
 	}
 	for _, due := range w.machines.due(now) {
 		if err := w.warn(ctx, due); err != nil {
+			return err
+		}
+	}
+	if w.health != nil && !now.Before(w.health.next()) {
+		if err := errors.Join(w.health.step(ctx, now), w.settle(ctx, false)); err != nil {
 			return err
 		}
 	}
@@ -419,7 +432,7 @@ func (w *world) finish(ctx context.Context) (Result, error) {
 	}
 	b := w.machines.bill
 	w.finishColumns()
-	r.Launches, r.Interrupted, r.Removed = b.launches, b.interrupted, b.removed
+	r.Launches, r.Interrupted, r.Removed, r.Broken = b.launches, b.interrupted, b.removed, w.machines.failed
 	w.meter.stretches.end()
 	r.Worst = w.meter.stretches.worst
 	if placed, is := w.scenario.Work.(*Apps); is {

@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -45,6 +46,8 @@ type Scenario struct {
 	// Prices are the prices of the groups' markets; nil: the result has no cost.
 	Prices  *price.Prices
 	Billing price.Billing
+	// Health is the policy of node health; nil: none.
+	Health *judge.Policy
 	// Sink receives the record of each tick, and keeps no part of it; nil: no receiver. Its error ends the run.
 	Sink func(api.TickRecord) error
 	// Columns is the most columns of the result; 0: none. Why returns what kept the pool from growing at a tick, for the worst stretches
@@ -78,6 +81,8 @@ type Group struct {
 	// Interruptions is how often the provider interrupts a machine, for an hour. Warning is how long before it warns; 0: it does not.
 	Interruptions float64
 	Warning       time.Duration
+	// Failures is how often a machine fails, for an hour: it reports and works no more, and runs until it is terminated.
+	Failures float64
 
 	sizes map[float64]resource.Vector // of a recorded group: what a machine of a weight offers
 }
@@ -109,6 +114,9 @@ const MaxTicks = 10 * 366 * 24 * 60
 // Validate returns all mistakes that make s unusable, joined, or nil.
 func (s Scenario) Validate() error {
 	errs := []error{s.Pool.Validate()}
+	if s.Health != nil {
+		errs = append(errs, s.Health.Validate())
+	}
 	if s.Start.IsZero() || s.Ticks < 1 || s.Ticks > MaxTicks {
 		errs = append(errs, fmt.Errorf("start is %v, with %d ticks: want a time, and 1 to %d ticks: change the duration", s.Start, s.Ticks, MaxTicks))
 	}
@@ -152,6 +160,9 @@ func (g Group) validate(prices *price.Prices) error {
 	}
 	if !(g.Interruptions >= 0 && g.Interruptions <= 1000) || math.IsInf(g.Interruptions, 0) {
 		errs = append(errs, fmt.Errorf("%v interruptions an hour: want 0 to 1000", g.Interruptions))
+	}
+	if !(g.Failures >= 0 && g.Failures <= 1000) {
+		errs = append(errs, fmt.Errorf("%v failures an hour: want 0 to 1000", g.Failures))
 	}
 	if prices != nil {
 		errs = append(errs, prices.Has(g.Market))

@@ -22,6 +22,12 @@ type Request struct {
 	answer   chan<- error    // has room for one response
 }
 
+// NewRequest returns a repair request for Serve, for the owner of the writer, and the channel with its response.
+func NewRequest(ctx context.Context, r pools.RepairRequest) (Request, <-chan error) {
+	answer := make(chan error, 1)
+	return Request{RepairRequest: r, ctx: ctx, answer: answer}, answer
+}
+
 // requests queues the repair requests of any goroutine for the owner of the writer.
 type requests struct {
 	queue chan Request
@@ -37,9 +43,10 @@ func (q *requests) close() { q.end.Do(func() { close(q.ended) }) }
 
 // repair waits until the request is handled.
 func (q *requests) repair(ctx context.Context, r pools.RepairRequest, withdraw bool) error {
-	answer := make(chan error, 1)
+	request, answer := NewRequest(ctx, r)
+	request.withdraw = withdraw
 	select {
-	case q.queue <- Request{r, withdraw, ctx, answer}:
+	case q.queue <- request:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-q.ended:

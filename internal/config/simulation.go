@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Simulation is the scenario file of "weir simulate". Paths in it are relative to its folder.
@@ -44,6 +46,8 @@ type SimulatedSeries struct {
 	File    string             `yaml:"file"`
 	Between string             `yaml:"between"` // linear or step; empty: step
 	Scale   map[string]float64 `yaml:"scale"`   // factor of a column
+	// Metrics has the metric of each kind of resource: then File has the lines of "weir metrics get --output json".
+	Metrics map[string]string `yaml:"metrics"`
 }
 
 // SimulatedApp is an application in copies.
@@ -61,6 +65,7 @@ type SimulatedApp struct {
 // SimulatedSignal is the real signal of an app. Its windows and parameters are those of the pool's file.
 type SimulatedSignal struct {
 	Program []string      `yaml:"program"` // path and arguments
+	Release string        `yaml:"release"` // in place of Program: NAMESPACE/NAME@VERSION in the bucket of releases
 	Metrics string        `yaml:"metrics"` // a CSV file with the column time and a column for each metric of the app, or the lines of "weir metrics get --output json"
 	Limit   time.Duration `yaml:"limit"`   // real time of one response; 0: 10 s
 }
@@ -77,6 +82,13 @@ type SimulatedGroup struct {
 	Leave   time.Duration    `yaml:"leave"`
 	// Interruptions are those by the provider.
 	Interruptions SimulatedInterruptions `yaml:"interruptions"`
+	// Failures are machines that stop to report and to work, until node health replaces them.
+	Failures SimulatedFailures `yaml:"failures"`
+}
+
+// SimulatedFailures are the failures of one machine, by hour.
+type SimulatedFailures struct {
+	PerHour float64 `yaml:"per_hour"`
 }
 
 // SimulatedMarket is what the machines of a group are bought as.
@@ -166,6 +178,13 @@ func (s Simulation) problems() (ps Problems) {
 	add((s.Demand.Series == nil) == (len(s.Demand.Apps) == 0), "demand", "want one of series and apps")
 	if one := s.Demand.Series; one != nil {
 		add(one.File == "", "demand.series.file", "is missing: want the path of a CSV file")
+		for _, kind := range slices.Sorted(maps.Keys(one.Metrics)) {
+			_, err := resource.ParseKind(kind)
+			add(err != nil || one.Metrics[kind] == "", "demand.series.metrics", fmt.Sprintf("has %s: want cpus, mem, disk or gpus, with the name of a metric", kind))
+		}
+		for _, kind := range slices.Sorted(maps.Keys(one.Scale)) {
+			add(len(one.Metrics) > 0 && (one.Metrics[kind] == "" || !(one.Scale[kind] > 0 && one.Scale[kind] <= 1e9)), "demand.series.scale", fmt.Sprintf("has %s: want a kind of metrics, and a factor above 0", kind))
+		}
 		add(one.Between != "" && one.Between != "linear" && one.Between != "step", "demand.series.between", fmt.Sprintf("is %q: want linear or step", one.Between))
 	}
 	for i, app := range s.Demand.Apps {
@@ -175,7 +194,7 @@ func (s Simulation) problems() (ps Problems) {
 	}
 	for _, app := range slices.Sorted(maps.Keys(s.Signals)) {
 		one := s.Signals[app]
-		add(len(one.Program) == 0 || one.Program[0] == "", "signals."+app+".program", "is missing: want the path of the signal's program")
+		add((len(one.Program) == 0 || one.Program[0] == "") == (one.Release == ""), "signals."+app, "want one of program, the path of the signal's program, and release, NAMESPACE/NAME@VERSION")
 		add(one.Metrics == "", "signals."+app+".metrics", "is missing: want the path of a file with the metrics of the app")
 		add(one.Limit < 0, "signals."+app+".limit", "is negative")
 	}
@@ -206,10 +225,11 @@ func (s Simulation) groupProblems(path string, g SimulatedGroup) (ps Problems) {
 	add(g.Leave < 0, ".leave", "is negative")
 	add(g.Interruptions.Warning < 0, ".interruptions.warning", "is negative")
 	add(!(g.Interruptions.PerHour >= 0 && g.Interruptions.PerHour <= maxInterruptions), ".interruptions.per_hour", fmt.Sprintf("is %v: want 0 to %d", g.Interruptions.PerHour, maxInterruptions))
+	add(!(g.Failures.PerHour >= 0 && g.Failures.PerHour <= maxInterruptions), ".failures.per_hour", fmt.Sprintf("is %v: want 0 to %d", g.Failures.PerHour, maxInterruptions))
 	return ps
 }
 
-// maxInterruptions bounds the interruptions of one machine an hour.
+// maxInterruptions bounds the interruptions and the failures of one machine an hour.
 const maxInterruptions = 1000
 
 // eventProblems returns the mistakes in an event.

@@ -38,15 +38,44 @@ func ReadRecord(data []byte) (api.TickRecord, error) {
 
 // ReadPrinted is ReadRecord of a record as a command prints it: its durations may be in seconds.
 func ReadPrinted(line []byte) (api.TickRecord, error) {
+	line, err := printed[api.TickRecord]("record", line)
+	if err != nil {
+		return api.TickRecord{}, err
+	}
+	return ReadRecord(line)
+}
+
+// ReadPrintedSummary is ReadPrinted of a summary.
+func ReadPrintedSummary(line []byte) (api.Summary, error) {
+	line, err := printed[api.Summary]("summary", line)
+	if err != nil {
+		return api.Summary{}, err
+	}
+	return readSummary(line)
+}
+
+// IsSummary reports whether a printed tick is a summary: it does not name the cluster.
+func IsSummary(line []byte) bool {
+	var of struct {
+		Cluster *string  `json:"cluster"`
+		Joined  *float64 `json:"joined"`
+	}
+	return json.Unmarshal(line, &of) == nil && of.Cluster == nil && of.Joined != nil
+}
+
+// printed returns a printed tick with its durations as they are stored.
+func printed[T any](what string, line []byte) ([]byte, error) {
 	var of struct {
 		EverySeconds json.RawMessage `json:"every_seconds"`
 	}
-	if err := json.Unmarshal(line, &of); err == nil && of.EverySeconds != nil {
-		if line, err = seconds.Back[api.TickRecord](line); err != nil {
-			return api.TickRecord{}, fmt.Errorf("read the durations of the record: %w", err)
-		}
+	if err := json.Unmarshal(line, &of); err != nil || of.EverySeconds == nil {
+		return line, nil
 	}
-	return ReadRecord(line)
+	line, err := seconds.Back[T](line)
+	if err != nil {
+		return nil, fmt.Errorf("read the durations of the %s: %w", what, err)
+	}
+	return line, nil
 }
 
 // readSummary decodes a stored summary. It accepts keys of later versions, and rejects a summary with another schema.

@@ -310,7 +310,7 @@ func (m *Machine) step(ctx context.Context, now time.Time, r api.Drain, action A
 	case errors.Is(err, pools.ErrRepairFailed):
 		done = failedRecord(r, now, err.Error())
 	case action == Terminate && (errors.Is(err, pools.ErrRefused) || errors.Is(err, pools.ErrThrottled)):
-		if back := notTerminating(r, now, errors.Is(err, pools.ErrThrottled)); back != r && m.putRecord(ctx, back) == nil {
+		if back := notTerminating(r, now, errors.Is(err, pools.ErrThrottled)); back != r && m.putRecord(despiteDeadline(ctx), back) == nil {
 			r = back
 		}
 		return r, fmt.Errorf("%s node %s of group %s: %w", action, r.Node, r.Group, err)
@@ -326,6 +326,15 @@ func (m *Machine) step(ctx context.Context, now time.Time, r api.Drain, action A
 		return r, err
 	}
 	return done, nil
+}
+
+// despiteDeadline returns a context without the deadline of ctx if that has passed. A provider that is busy may use all time of a step,
+// and a refusal that is not stored keeps the node waiting for a termination that never happened.
+func despiteDeadline(ctx context.Context) context.Context {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
 }
 
 // act takes the action, and reports whether the action is finished.

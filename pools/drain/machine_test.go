@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -375,5 +376,57 @@ func TestCommittedSkipsMissingNodes(t *testing.T) {
 	got := w.open(config).Committed(func(node string) bool { return node != "answer-lost" && node != "died" })
 	if diff := cmp.Diff(map[string]float64{"a": 4}, got); diff != "" {
 		t.Errorf("Committed (-want +got):\n%s", diff)
+	}
+}
+
+// modified is a group that refuses terminations, and uses all time of the step for that, like a Spot Fleet that is being modified. Its store
+// accepts no record after the end of a context.
+type modified struct {
+	*world
+	end     context.CancelCauseFunc // of the step
+	cause   error
+	refused int
+}
+
+func (b *modified) Terminate(context.Context, string, []string) error {
+	b.refused++
+	b.end(b.cause)
+	return fmt.Errorf("%w: the request is being modified", pools.ErrThrottled)
+}
+
+func (b *modified) Put(ctx context.Context, r api.Drain) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return b.world.Put(ctx, r)
+}
+
+// A refusal is stored although the call used all time of the step, so the next tick can terminate the node. One that ended with the
+// lease is not.
+func TestRefusalAtTheEndOfAStep(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{context.DeadlineExceeded, pools.ErrNotHolder} {
+		b := &modified{world: newWorld(t, 2), cause: cause}
+		m, err := drain.Open(t.Context(), drain.Config{Threshold: time.Hour}, drain.Ports{Records: b, Scheduler: b, Groups: b, Repairers: b})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Add(t.Context(), b.clock(), drain.Choice{Node: victim, Group: "a", Weight: 1, Reason: api.DrainScaleIn}); err != nil {
+			t.Fatal(err)
+		}
+		for tick := 0; tick < 5 && b.refused == 0; tick++ {
+			b.pass()
+			var ctx context.Context
+			ctx, b.end = context.WithCancelCause(t.Context())
+			_, _ = m.Advance(ctx, b.clock(), b.snapshots())
+			b.end(nil)
+		}
+		want := api.DrainDrained
+		if cause != context.DeadlineExceeded {
+			want = api.DrainTerminating
+		}
+		if all := m.Records(); b.refused != 1 || len(all) != 1 || all[0].State != want {
+			t.Errorf("%v: refused %d times; the records are %+v, want state %s", cause, b.refused, all, want)
+		}
 	}
 }

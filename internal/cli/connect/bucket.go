@@ -47,3 +47,24 @@ func (cli *CLI) Bucket(ctx context.Context) (release.Bucket, config.Service, err
 func nothingRuns(dir string) error {
 	return fmt.Errorf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats", dir)
 }
+
+// Releases returns a function that fetches verified releases from the bucket of weir.yaml to the cache of this machine. Progress
+// receives the bytes of each download; nil: no receiver.
+func (cli *CLI) Releases(ctx context.Context, progress func(ref release.Ref, done, total int64)) (func(context.Context, release.Ref) (release.Installed, error), error) {
+	bucket, service, err := cli.Bucket(ctx)
+	if err != nil {
+		return nil, err
+	}
+	trust, err := signalbucket.TrustOf(service)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := cli.DataDir()
+	if err != nil {
+		return nil, err
+	}
+	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: progress})
+	return func(ctx context.Context, ref release.Ref) (release.Installed, error) {
+		return signalbucket.Fetch(ctx, cache, bucket, service, ref)
+	}, err
+}

@@ -28,9 +28,9 @@ func (cli *tickCommands) costCommand(savings Savings) *cobra.Command {
 		Short: "Print what a pool cost, by group, market and cause",
 		Long: `Print what a pool cost, by group, market and cause: the machine-hours of each, and their price.
 
-The causes are serving (the requests of the signals need the machine), waiting to join, draining,
-roll, repair, and held: no request needs the machine, and a rule of the decision keeps it, such as
-cooldown or min_capacity.
+The causes are serving (the requests of the signals need the machine), headroom (it is kept for free
+places), waiting to join, draining, roll, repair, and held: no request needs the machine, and a rule of
+the decision keeps it, such as cooldown or min_capacity.
 
 The command adds up the summaries of the ticks, which have the prices of their time: prices.table of
 weir.yaml names them. It lists times that the bill lacks, such as a pause. The unit and the minimum

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -209,20 +208,8 @@ func (cli *commands) fetchReleases(ctx context.Context, names []string) error {
 		}
 		refs = append(refs, ref)
 	}
-	bucket, service, err := cli.Bucket(ctx)
-	if err != nil {
-		return err
-	}
-	trust, err := signalbucket.TrustOf(service)
-	if err != nil {
-		return err
-	}
-	dir, err := cli.DataDir()
-	if err != nil {
-		return err
-	}
 	bars := progress.New(cli.Stderr)
-	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.Show})
+	fetch, err := cli.Releases(ctx, bars.Show)
 	if err != nil {
 		return err
 	}
@@ -230,7 +217,7 @@ func (cli *commands) fetchReleases(ctx context.Context, names []string) error {
 	errs := make([]error, len(refs))
 	var fetching sync.WaitGroup
 	for i, ref := range refs {
-		fetching.Go(func() { got[i], errs[i] = signalbucket.Fetch(ctx, cache, bucket, service, ref) })
+		fetching.Go(func() { got[i], errs[i] = fetch(ctx, ref) })
 	}
 	fetching.Wait()
 	bars.Close()

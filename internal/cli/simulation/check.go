@@ -76,6 +76,9 @@ func (s scenario) warnings(policies []policy) (out []string) {
 	for _, p := range policies {
 		out = append(out, s.bounds(p)...)
 		out = append(out, s.unreported(p)...)
+		if s.fails() && p.health == nil {
+			out = append(out, fmt.Sprintf("machines fail, and the file of policy %s repairs none: they stay to the end; add a health block with mode act", p.name))
+		}
 		for _, a := range p.left {
 			out = append(out, fmt.Sprintf("policy %s: advisor %s, which a simulation cannot run: it raises nothing here", p.name, a))
 		}

@@ -137,6 +137,9 @@ func (cli *commands) run(ctx context.Context, path string, f flags) error {
 	if err != nil {
 		return usage.New(err)
 	}
+	if err := s.fetch(ctx, cli.CLI); err != nil {
+		return usage.New(err)
+	}
 	policies, err := s.policies(f.with, f.set, f.sweep)
 	if err != nil {
 		return usage.New(err)

@@ -30,10 +30,14 @@ func (cli *commands) initCommand() *cobra.Command {
 and interruptions that the records show. The file beside it, with the ending .csv, gets what the signals
 requested. The command overwrites no file and changes nothing else.
 
+Before the records that the pool still has, the summaries of its ticks do: they have the requests of months, and no
+machines. A file may have them too, as "weir explain --since 30d --summary --output json" prints them. Of summaries
+alone each group has the mean machine of the pool, and the file says what to fill in.
+
 The market of a group is that of most of its machines. Where the records have the cost of the pool, the file with
 the ending -prices.csv gets the prices.`,
 		Example: `  weir simulate init night.yaml --since 24h
-  weir simulate init night.yaml --from default --since 7d`,
+  weir simulate init quarter.yaml --from default --since 90d`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := command.OneArg("scenario file")(cmd, args); err != nil || f.from == "" {
 				return err
@@ -59,7 +63,7 @@ func (cli *commands) init(ctx context.Context, path string, f flags) error {
 			return usage.New(fmt.Errorf("write %s: it exists; give another name", one))
 		}
 	}
-	p, err := readPast(ctx, cli.CLI, f.file, f.since)
+	p, err := readDemand(ctx, cli.CLI, f.file, f.since)
 	if err != nil {
 		return err
 	}

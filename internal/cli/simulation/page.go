@@ -262,7 +262,12 @@ func (r report) assumptions() web.ReportTable {
 	}
 	add("Signals", fmt.Sprintf("each %s they report the demand of %s ago, times %g", seconds.Short(r.policies[0].config.Default.Period), seconds.Short(f.Run.Delay), cmp.Or(f.Run.Headroom, 1)))
 	for _, app := range slices.Sorted(maps.Keys(f.Signals)) {
-		add("Signal of app "+app, fmt.Sprintf("the program %s, with the metrics in %s", strings.Join(f.Signals[app].Program, " "), f.Signals[app].Metrics))
+		one := f.Signals[app]
+		program := "the program " + strings.Join(one.Program, " ")
+		if one.Release != "" {
+			program = "release " + one.Release
+		}
+		add("Signal of app "+app, fmt.Sprintf("%s, with the metrics in %s", program, one.Metrics))
 	}
 	for _, id := range slices.Sorted(maps.Keys(f.Groups)) {
 		g := f.Groups[id]
@@ -270,6 +275,9 @@ func (r report) assumptions() web.ReportTable {
 		text := fmt.Sprintf("%s; launch %s at the median, %s at the 95th percentile; leaves in %s", market, seconds.Short(g.Launch.P50), seconds.Short(max(g.Launch.P50, g.Launch.P95)), seconds.Short(g.Leave))
 		if g.Interruptions.PerHour > 0 {
 			text += fmt.Sprintf("; %g interruptions of a machine an hour, warned %s before", g.Interruptions.PerHour, seconds.Short(g.Interruptions.Warning))
+		}
+		if g.Failures.PerHour > 0 {
+			text += fmt.Sprintf("; %g failures of a machine an hour", g.Failures.PerHour)
 		}
 		add("Group "+id, text)
 	}

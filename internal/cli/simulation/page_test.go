@@ -34,19 +34,63 @@ func example(t *testing.T, name, before, after string) string {
 }
 
 // weir runs a command line in this process.
-func weir(t *testing.T, args ...string) {
+func weir(t *testing.T, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	if code := cli.Run(args, nil, &out, &out); code != 0 {
 		t.Fatalf("weir %s ended with %d: %s", strings.Join(args, " "), code, out.String())
 	}
+	return out.String()
 }
 
-// The other scenario of the example runs too.
-func TestIncident(t *testing.T) {
+// The example of the guide prints what the guide says. SOAK compares all numbers, else the runs are of three hours, and the columns
+// and the policies count.
+func TestNumbersOfTheGuide(t *testing.T) {
 	t.Parallel()
-	scenario := example(t, "asg.yaml", "delay: 1m", "delay: 1m, duration: 3h")
-	weir(t, "simulate", scenario, "--with", filepath.Join(filepath.Dir(scenario), "configs", "prod", "slow.yaml"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulate.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "## An example")
+	_, text, _ = strings.Cut(text, "```\n")
+	text, _, _ = strings.Cut(text, "```")
+	runs, all := strings.Split(text, "$ weir "), os.Getenv("SOAK") != ""
+	if len(runs) != 3 {
+		t.Fatalf("the guide has %d runs, want 2:\n%s", len(runs)-1, text)
+	}
+	for _, run := range runs[1:] {
+		line, want, _ := strings.Cut(run, "\n")
+		args := strings.Fields(line)
+		shorter := "delay: 1m, duration: 3h"
+		if all {
+			shorter = "delay: 1m"
+		}
+		scenario := example(t, args[1], "delay: 1m", shorter)
+		dir := filepath.Dir(scenario)
+		args[1] = scenario
+		for i, a := range args {
+			if strings.HasSuffix(a, ".yaml") || strings.HasSuffix(a, ".html") {
+				args[i] = filepath.Join(dir, strings.TrimPrefix(a, dir))
+			}
+		}
+		got := weir(t, args...)
+		if all && got != want {
+			t.Errorf("weir %s printed\n%s\nthe guide has\n%s", line, got, want)
+		}
+		if was, is := firstWords(want), firstWords(got); was != is {
+			t.Errorf("weir %s has the rows %s, and the guide %s", line, is, was)
+		}
+	}
+}
+
+// firstWords returns the first word of each row of a table, without those of the last line.
+func firstWords(table string) string {
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	var all []string
+	for _, line := range lines[:len(lines)-1] {
+		all = append(all, strings.Fields(line)[0])
+	}
+	return strings.Join(all, " ")
 }
 
 // Runs of a sweep are side by side and share the scenario: this is what the race detector sees of them, since larger sweeps run

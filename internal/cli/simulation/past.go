@@ -29,6 +29,15 @@ import (
 type past struct {
 	simulate.Recording
 	unreadable int
+	demand     bool // summaries do where there are no records
+}
+
+// check returns why the recording is of no use, with what to do.
+func (p *past) check() error {
+	if p.demand {
+		return p.CheckSeries()
+	}
+	return p.Check()
 }
 
 // isFile reports whether a source of records is a file of JSON lines, and not a pool.
@@ -39,11 +48,19 @@ func isFile(from string) bool {
 
 // readPast reads the recorded ticks of the command's pool since then, or those of a file of records.
 func readPast(ctx context.Context, cli *connect.CLI, file string, since time.Duration) (*past, error) {
-	p := &past{}
+	return (&past{}).fill(ctx, cli, file, since)
+}
+
+// readDemand is readPast, with the summaries of the ticks for which there are no records any more.
+func readDemand(ctx context.Context, cli *connect.CLI, file string, since time.Duration) (*past, error) {
+	return (&past{demand: true}).fill(ctx, cli, file, since)
+}
+
+func (p *past) fill(ctx context.Context, cli *connect.CLI, file string, since time.Duration) (*past, error) {
 	if file == "" {
 		err := cli.OnBus(ctx, func(ctx context.Context, b *bus.Bus) error { return p.read(ctx, cli, b, since) })
 		if err == nil {
-			err = p.Check()
+			err = p.check()
 		}
 		return p, err
 	}
@@ -59,22 +76,36 @@ func readPast(ctx context.Context, cli *connect.CLI, file string, since time.Dur
 		if len(line) == 0 {
 			continue
 		}
-		where := fmt.Sprintf("%s:%d", file, n)
-		r, err := history.ReadPrinted(line)
-		if err != nil {
-			return p, usage.New(fmt.Errorf("%s: %w", where, err))
-		}
-		if err := p.Add(where, r); err != nil {
+		if err := p.line(fmt.Sprintf("%s:%d", file, n), line); err != nil {
 			return p, usage.New(err)
 		}
 	}
-	if err := errors.Join(lines.Err(), p.Check()); err != nil {
+	if err := errors.Join(lines.Err(), p.check()); err != nil {
 		return p, usage.New(fmt.Errorf("%s: %w", file, err))
 	}
 	return p, nil
 }
 
-// read reads the ledger. Each record has the time of --timeout to arrive.
+// line adds a line of a file.
+func (p *past) line(where string, line []byte) error {
+	if history.IsSummary(line) {
+		s, err := history.ReadPrintedSummary(line)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", where, err)
+		case !p.demand:
+			return fmt.Errorf("%s: it is a summary, which has no machines: give records, as \"weir explain --since 1h --output json\" prints them without --summary", where)
+		}
+		return p.AddSummary(where, s)
+	}
+	r, err := history.ReadPrinted(line)
+	if err != nil {
+		return fmt.Errorf("%s: %w", where, err)
+	}
+	return p.Add(where, r)
+}
+
+// read reads the ledger. Each tick has the time of --timeout to arrive.
 func (p *past) read(ctx context.Context, cli *connect.CLI, b *bus.Bus, since time.Duration) (err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -82,11 +113,23 @@ func (p *past) read(ctx context.Context, cli *connect.CLI, b *bus.Bus, since tim
 	defer late.Stop()
 	found := false
 	pool := history.Pool{JS: b.JetStream(), Cluster: cli.Cluster, Pool: cli.Pool}
-	p.unreadable, err = pool.Records(ctx, time.Now().Add(-since), time.Time{}, func(r api.TickRecord) error {
+	from := time.Now().Add(-since)
+	p.unreadable, err = pool.Records(ctx, from, time.Time{}, func(r api.TickRecord) error {
 		found = true
 		late.Reset(cli.Timeout)
 		return p.Add("", r)
 	})
+	if err == nil && p.demand {
+		until := time.Now()
+		if first, _ := p.Span(); !first.IsZero() {
+			until = first.Add(-1)
+		}
+		_, err = pool.Summaries(ctx, from, until, func(s api.Summary) error {
+			found = true
+			late.Reset(cli.Timeout)
+			return p.AddSummary("", s)
+		})
+	}
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, context.DeadlineExceeded) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}

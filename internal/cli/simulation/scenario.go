@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -23,6 +24,7 @@ import (
 type policy struct {
 	name   string // of its own
 	config simulate.Policy
+	health *judge.Policy     // nil: none, or none that repairs
 	parts  map[string]string // texts of its keys
 	left   []string          // texts about advisors that do not run
 	path   string
@@ -86,6 +88,9 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 		data, err := inputfile.Read(s.path(name), maxInput)
 		if err != nil {
 			return nil, err
+		}
+		if series := s.file.Demand.Series; series != nil && len(series.Metrics) > 0 {
+			return metricDemand(name, data, series.Metrics, scale)
 		}
 		return simulate.ReadSeries(name, data, scale)
 	}
@@ -191,6 +196,9 @@ func (s scenario) readPool(path string, set ...config.Assignment) (policy, error
 			app.Raise[j].Windows, app.Raise[j].TimeLimit = nil, 0
 		}
 	}
+	if pool.OwnsRepair() {
+		p.health = &pool.Health.Policy
+	}
 	p.config, p.parts = c, config.Parts(service, pool)
 	return p, nil
 }
@@ -200,6 +208,9 @@ func (s scenario) of(p policy, seed int) (simulate.Scenario, error) {
 	out := simulate.Scenario{
 		Seed: uint64(seed), Start: s.start, Ticks: max(1, int(s.length/p.config.Tick)), Pool: p.config, Delay: s.file.Run.Delay, Headroom: s.file.Run.Headroom,
 		Prices: s.prices, Billing: price.Linux(),
+	}
+	if s.fails() {
+		out.Health = p.health // otherwise it has nothing to do
 	}
 	out.History, _ = s.counts.Span()
 	if b := s.file.Billing; b != nil {
@@ -224,13 +235,23 @@ func (s scenario) of(p policy, seed int) (simulate.Scenario, error) {
 	return out, err
 }
 
+// fails reports whether machines of the scenario fail.
+func (s scenario) fails() bool {
+	for _, g := range s.file.Groups {
+		if g.Failures.PerHour > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 func groupOf(id string, g config.SimulatedGroup) simulate.Group {
 	m := g.Machine
 	return simulate.Group{
 		ID: id, Min: g.Min, Max: g.Max, Target: max(g.Target, g.Min), Weight: cmp.Or(g.Weight, 1), Machine: resource.Vector{m.CPUs, m.Mem, m.Disk, m.GPUs},
 		Market: price.Market{Type: g.Market.Type, Zone: g.Market.Zone, Spot: g.Market.Spot},
 		Launch: simulate.Delay{P50: g.Launch.P50, P95: g.Launch.P95}, Pending: g.Launch.Pending, Leave: g.Leave,
-		Interruptions: g.Interruptions.PerHour, Warning: g.Interruptions.Warning,
+		Interruptions: g.Interruptions.PerHour, Warning: g.Interruptions.Warning, Failures: g.Failures.PerHour,
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
@@ -104,6 +106,34 @@ func (s scenario) withSignals(ctx context.Context, of simulate.Scenario, run fun
 	}
 	err = start(ctx, 0)
 	return result, err
+}
+
+// fetch fetches the releases that the scenario names, and lets their programs be those of the signals.
+func (s scenario) fetch(ctx context.Context, cli *connect.CLI) error {
+	var from func(context.Context, release.Ref) (release.Installed, error)
+	for _, app := range slices.Sorted(maps.Keys(s.file.Signals)) {
+		one := s.file.Signals[app]
+		if one.Release == "" {
+			continue
+		}
+		ref, err := release.ParseRef(one.Release)
+		if err == nil && from == nil {
+			from, err = cli.Releases(ctx, nil)
+		}
+		var in release.Installed
+		if err == nil {
+			in, err = from(ctx, ref)
+		}
+		if err == nil && len(in.Args) > 0 {
+			err = errors.New("it needs an interpreter: unpack it, and name its program")
+		}
+		if err != nil {
+			return s.file.Problem("signals."+app+".release", err.Error())
+		}
+		one.Program = []string{filepath.Join(in.Dir, filepath.FromSlash(in.Entry))}
+		s.file.Signals[app] = one
+	}
+	return nil
 }
 
 // target returns the program of an app, with the parameters of the pool's file.

@@ -93,6 +93,8 @@ func summary(results []simulate.Result) api.Simulated {
 		out.Launches += float64(r.Launches) / n
 		out.Interrupted += float64(r.Interrupted) / n
 		out.Removed += float64(r.Removed) / n
+		out.Broken += float64(r.Broken) / n
+		out.Repaired += float64(r.Repaired) / n
 		out.Disrupted += float64(r.Disrupted) / n
 		out.Failed += r.Failed
 		if r.To.Before(out.To) {
@@ -183,6 +185,9 @@ func note(r, first api.Simulated) string {
 	}
 	for _, m := range r.Misses {
 		all = append(all, "misses "+m)
+	}
+	if r.Broken > 0 {
+		all = append(all, fmt.Sprintf("%.0f machines failed, and %.0f were replaced", r.Broken, r.Repaired))
 	}
 	if r.To != first.To {
 		all = append(all, "until "+r.To.UTC().Format(time.RFC3339))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +56,51 @@ func TestSignalThatHangs(t *testing.T) {
 	const want = "simulate pool default at 2026-03-01T00:00:00Z: the run is not valid: signal of app web: no response within 2s: the program hangs, or signals.web.limit is too short for this host"
 	if code != 1 || out.Len() > 0 || !strings.Contains(errs.String(), want) {
 		t.Errorf("it ended with %d, and printed %q and\n%s\nwant 1, and %s", code, out.String(), errs.String(), want)
+	}
+}
+
+// Machines that fail are replaced as the health block of the pool's file says, and the row has how many.
+func TestFailuresAreRepaired(t *testing.T) {
+	t.Parallel()
+	dir := inputs(t, "s.yaml", "    target: 1\n", "    target: 1\n    leave: 1m\n    failures: {per_hour: 2}\n")
+	health := goodPool + "health:\n  mode: act\n  detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}\n  safety: {max_unhealthy: 100%, max_unhealthy_zone: 100%}\n"
+	if err := os.WriteFile(filepath.Join(dir, "configs/local/default.yaml"), []byte(health), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := cli.Run([]string{"simulate", filepath.Join(dir, "s.yaml"), "--set", "autoscaling.setpoint=0.3"}, nil, &out, &errs)
+	if !regexp.MustCompile(` [1-9][0-9]* machines failed, and [1-9][0-9]* were replaced\n`).MatchString(out.String()) || code != 0 || errs.Len() > 0 {
+		t.Errorf("it ended with %d, and printed\n%s%s", code, &out, &errs)
+	}
+}
+
+// The metrics of a store are a demand like a series, and what they lack is named.
+func TestMetricsAsDemand(t *testing.T) {
+	t.Parallel()
+	const good = `{"type":"app_metrics","name":"web,rps","points":[[1772323200,8],[1772323800,16],[1772325600,8]]}` + "\n"
+	const demand = "series: {file: day.jsonl, metrics: {cpus: rps}, scale: {cpus: 0.5}}"
+	run := func(demand, lines string) (code int, out, errs bytes.Buffer) {
+		dir := inputs(t, "s.yaml", "series: {file: day.csv}", demand)
+		if err := os.WriteFile(filepath.Join(dir, "day.jsonl"), []byte(lines), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		code = cli.Run([]string{"simulate", filepath.Join(dir, "s.yaml"), "--output", "json"}, nil, &out, &errs)
+		return code, out, errs
+	}
+	_, want, _ := run("series: {file: day.csv }", "")
+	if code, out, errs := run(demand, good); code != 0 || want.Len() == 0 || out.String() != want.String() {
+		t.Errorf("it ended with %d and printed\n%s%s\nthe series of the same numbers\n%s", code, &out, &errs, &want)
+	}
+	for _, test := range []struct{ demand, lines, want string }{
+		{demand, good + strings.Replace(good, `"points"`, `"dimensions":{"host":"a"},"points"`, 1), "day.jsonl: metric rps of app web has two series: record one"},
+		{strings.Replace(demand, "cpus: rps", "cpus: queue", 1), good, "day.jsonl: it has no sample of queue"},
+		{strings.Replace(demand, "cpus: rps", "apples: rps", 1), good, "s.yaml:2: demand.series.metrics: has apples: want cpus, mem, disk or gpus"},
+		{strings.Replace(demand, "cpus: 0.5", "mem: 0.5", 1), good, "s.yaml:2: demand.series.scale: has mem: want a kind of metrics"},
+		{demand, "x\n", "want a line of \"weir metrics get --output json\""},
+	} {
+		if code, out, errs := run(test.demand, test.lines); code != 2 || out.Len() > 0 || !strings.Contains(errs.String(), test.want) {
+			t.Errorf("it ended with %d and printed %s%s\nwant %s", code, &out, &errs, test.want)
+		}
 	}
 }
 
@@ -130,6 +176,8 @@ func TestWrongScenarios(t *testing.T) {
 		{"an unknown column", "day.csv", "cpus", "cpu", 2, []string{`day.csv:1: column "cpu" is unknown or given twice: want time,app,cpus`}},
 		{"instances of a series", "day.csv", "time,cpus", "time,instances", 2, []string{"day.csv:1: column instances is of demand.apps, and the demand is a series: remove the column"}},
 		{"no rows", "day.csv", goodDay[len("time,cpus\n"):], "", 2, []string{"day.csv:1: it has no point: add rows"}},
+		{"failures below zero", "s.yaml", "    target: 1\n", "    target: 1\n    failures: {per_hour: -1}\n", 2, []string{"s.yaml:10: groups.blue.failures.per_hour: is -1: want 0 to 1000"}},
+		{"failures without repairs", "s.yaml", "    target: 1\n", "    target: 1\n    failures: {per_hour: 0.001}\n", 0, []string{"machines fail, and the file of policy default repairs none: they stay to the end; add a health block with mode act"}},
 		{"a gap", "day.csv", "00:40:00Z", "05:00:00Z", 0, []string{"weir: warning: day.csv:6: no point of app all for 4h30m before it: the demand keeps the earlier value there; add the points"}},
 		{"a run beyond its points", "s.yaml", "default.yaml}", "default.yaml, duration: 3h}", 0, []string{"weir: warning: day.csv has points from 2026-03-01T00:00:00Z to 2026-03-01T00:40:00Z, and the run is from 2026-03-01T00:00:00Z to 2026-03-01T03:00:00Z"}},
 		{"a minimum beyond all machines", "s.yaml", "max: 20", "max: 0.5", 2, []string{"s.yaml:8"}},

@@ -25,7 +25,7 @@ import (
 // Machines that the provider reports as pending or terminating, and those whose end it has accepted, are not billed. Machines that
 // leave, are replaced, are repaired or have not joined count by that. The others serve the requests of the signals, those with the
 // most tasks first. The rest counts by the rule of the decision that raised the target above the requests, and the rest of that by
-// why the prune keeps it. A machine at a border is divided by its weight. The sum of all parts is the price of all machines.
+// why the prune keeps it. What places raise it counts for the headroom as far as its places fill machines, which are whole. A machine at a border is divided by its weight. The sum of all parts is the price of all machines.
 func Of(prices *price.Prices, nodes []pools.Node, quarantined func(id string) bool, r *api.TickRecord) api.Cost {
 	b := &spending{prices: prices, r: r, markets: map[pools.Market]market{}, parts: map[costKey]*costSum{}}
 	leaving := leavingCauses(r)
@@ -187,7 +187,7 @@ func (b *spending) withoutRolled(stay []*pools.Node) []*pools.Node {
 
 // need is a part of the target.
 type need struct {
-	rule   string // that asks for it; empty: the requests of the signals
+	rule   string // that asks for it; empty: the requests of the signals; CostHeadroom: free places
 	weight float64
 }
 
@@ -212,11 +212,11 @@ func (b *spending) fill(stay []*pools.Node) {
 			if left-take <= resource.Slack {
 				take = left
 			}
-			cause := api.CostServing
-			if parts[0].rule != "" {
-				cause = api.CostHeld
+			cause, rule := api.CostHeld, parts[0].rule
+			if rule == "" || rule == string(api.CostHeadroom) {
+				cause, rule = cmp.Or(api.CostCause(rule), api.CostServing), ""
 			}
-			b.add(n, cause, parts[0].rule, take/weight)
+			b.add(n, cause, rule, take/weight)
 			parts[0].weight -= take
 			left -= take
 		}
@@ -236,6 +236,11 @@ func needsOf(r *api.TickRecord) needs {
 		case api.RuleTarget:
 			parts.to("", s.After)
 			continue
+		case api.RulePlaces:
+			if sum, least := parts.sum(), resource.Floor(s.After-freeWeight(r)); s.After > sum && least < s.After {
+				parts.to(string(s.Rule), max(sum, least))
+				parts.to(string(api.CostHeadroom), s.After)
+			}
 		case api.RuleLimits:
 			parts.limit(r, s)
 		}
@@ -250,14 +255,36 @@ func needsOf(r *api.TickRecord) needs {
 // needs are the parts of a target.
 type needs []need
 
+func (n needs) sum() (sum float64) {
+	for _, one := range n {
+		sum += one.weight
+	}
+	return sum
+}
+
+// freeWeight returns the weight of the machines that the free and the ordered places of the headroom fill.
+func freeWeight(r *api.TickRecord) float64 {
+	if r.Case.Places == nil {
+		return 0
+	}
+	var all resource.Vector
+	for _, h := range r.Case.Places.Headroom {
+		all = all.Add(h.Resources.Scale(float64(h.Free + h.Ordered)))
+	}
+	weight, in := 0.0, r.Case.Input.Capacity
+	for k, x := range all {
+		if in.Totals[k] > 0 {
+			weight = max(weight, x/in.Totals[k]*in.Joined)
+		}
+	}
+	return weight
+}
+
 // to moves the target: a rule that raises it adds a part, and one that lowers it takes back what was added last. No part of a unit can
 // be bought.
 func (n *needs) to(rule string, target float64) {
 	target = resource.Ceil(target)
-	sum := 0.0
-	for _, one := range *n {
-		sum += one.weight
-	}
+	sum := n.sum()
 	if target > sum {
 		*n = append(*n, need{rule, target - sum})
 		return

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/internal/price/spending"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -71,6 +72,18 @@ func TestCosts(t *testing.T) {
 		{"limits of another version", 5, []api.Step{served(1), step(api.RuleLimits, 1, 4)}, func(_ []pools.Node, r *api.TickRecord) {
 			r.Case.Input = limited
 		}, "held by group is at its target capacity 1: 1; held by limits 3: 3; serving 1: 1"},
+		{"free places fill one machine of two", 4, []api.Step{served(2), step(api.RulePlaces, 2, 4)}, func(_ []pools.Node, r *api.TickRecord) {
+			r.Case.Input.Capacity = api.PoolCapacity{Joined: 4, Totals: resource.Vector{16, 64000}}
+			r.Case.Places = &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Resources: resource.Vector{2, 1000}, Wanted: 2, Free: 1, Ordered: 1}}}}
+		}, "headroom 1: 1; held by places 1: 1; serving 2: 2"},
+		{"a part of a machine for free places", 3, []api.Step{served(2), step(api.RulePlaces, 2, 3), step(api.RuleOffset, 3, 4)}, func(_ []pools.Node, r *api.TickRecord) {
+			r.Case.Input.Capacity = api.PoolCapacity{Joined: 3, Totals: resource.Vector{12}}
+			r.Case.Places = &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Resources: resource.Vector{1}, Wanted: 1, Free: 1}}}}
+		}, "headroom 1: 1; serving 2: 2"},
+		{"free places in what the requests need", 3, []api.Step{served(3), step(api.RulePlaces, 3, 3)}, func(_ []pools.Node, r *api.TickRecord) {
+			r.Case.Input.Capacity = api.PoolCapacity{Joined: 3, Totals: resource.Vector{12}}
+			r.Case.Places = &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Resources: resource.Vector{1}, Wanted: 3, Free: 3}}}}
+		}, "serving 3: 3"},
 		{"kept nodes", 5, []api.Step{served(1)}, func(_ []pools.Node, r *api.TickRecord) {
 			r.Detail.Kept = []api.KeptNode{{Why: api.KeptGroupAtTarget, Nodes: 9}, {Why: api.KeptOverBudget, Nodes: 1}, {Why: api.KeptNotSafe, Nodes: 3}}
 		}, "held by disruption budget 1: 1; held by not safe to evict 3: 3; serving 1: 1"},

@@ -40,3 +40,21 @@ func TestBackoffsInAnyOrderOfTerminations(t *testing.T) {
 		}
 	}
 }
+
+// A termination lowers the unanswered target too, once, and changes no state that it was read from.
+func TestTerminationsLowerTheUnansweredTarget(t *testing.T) {
+	t.Parallel()
+	before := api.PoolState{Groups: map[string]api.GroupState{"a": {Unanswered: &api.UnansweredTarget{Target: 12, Since: noon}}}}
+	now := newTargets([]pools.GroupSnapshot{{ID: "a", Target: 10}}, before, noon)
+	now.lower("a", []float64{1, 1}, nil)
+	now.lower("a", []float64{1}, context.DeadlineExceeded) // it may have had no effect
+	for range 2 {
+		a := now.into(before).Groups["a"]
+		if *a.LastTarget != 8 || a.Unanswered == nil || *a.Unanswered != (api.UnansweredTarget{Target: 10, Since: noon}) {
+			t.Errorf("target %d, unanswered %+v; want 8 and 10 since noon", *a.LastTarget, a.Unanswered)
+		}
+	}
+	if before.Groups["a"].Unanswered.Target != 12 {
+		t.Error("the state of before has changed")
+	}
+}

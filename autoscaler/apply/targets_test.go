@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -56,5 +57,32 @@ func TestTerminationsLowerTheUnansweredTarget(t *testing.T) {
 	}
 	if before.Groups["a"].Unanswered.Target != 12 {
 		t.Error("the state of before has changed")
+	}
+}
+
+// A node counts as ended by a termination since the intent if it has gone or goes, and the last target includes it.
+func TestEndedByTerminations(t *testing.T) {
+	t.Parallel()
+	p := newPoolState(running)
+	for _, test := range []struct {
+		name       string
+		change     func(*api.Drain)
+		unfinished bool
+		want       float64
+	}{
+		{"without a response", func(*api.Drain) {}, false, 1},
+		{"accepted, and the process died", func(r *api.Drain) { r.EndAccepted = noon }, true, 1},
+		{"accepted, and the target is saved", func(r *api.Drain) { r.EndAccepted = noon }, false, 0},
+		{"before the intent", func(r *api.Drain) { r.Since = noon.Add(-time.Second) }, true, 0},
+		{"it still runs", func(r *api.Drain) { r.Node = "a-1" }, true, 0},
+		{"its drain goes on", func(r *api.Drain) { r.State = api.DrainDraining }, true, 0},
+		{"the provider ends it", func(r *api.Drain) { r.ProviderEnds = true }, true, 0},
+	} {
+		r := leaving[0]
+		r.State = api.DrainTerminating
+		test.change(&r)
+		if got := (Records{r}).ended(p.Snapshot, noon, test.unfinished)["a"]; got != test.want {
+			t.Errorf("%s: ended %v, want %v", test.name, got, test.want)
+		}
 	}
 }

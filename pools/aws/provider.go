@@ -110,7 +110,11 @@ func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
 	}
 	readings := p.readings(ctx, l)
 	if len(readings) == 0 && !p.everRead() {
-		causes := slices.Concat(l.notes, []error{l.missing.Err()})
+		var causes []error
+		for _, n := range l.notes {
+			causes = append(causes, n)
+		}
+		causes = append(causes, l.missing.Err())
 		for _, id := range slices.Sorted(maps.Keys(l.unread)) {
 			causes = append(causes, l.unread[id])
 		}
@@ -145,7 +149,7 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 		store(SpotFleet, id, r, err)
 	}
 	undescribed := p.describe(ctx, readings)
-	l.addNote(undescribed)
+	l.addNote("properties of new instances", undescribed)
 	for id, f := range l.fleets { // the weight depends on the zone
 		r := readings[id]
 		err := weigh(f, r)
@@ -156,7 +160,7 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 	}
 	p.types.fill(ctx, readings)
 	p.endRights.fill(ctx, readings)
-	l.addNote(p.marks(ctx, readings))
+	l.addNote("marks of instances", p.marks(ctx, readings))
 	l.notes = append(l.notes, p.troubles.request(ctx, readings)...)
 	return readings
 }

@@ -3,7 +3,6 @@ package aws
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
@@ -46,24 +47,24 @@ type troubles struct {
 }
 
 // request reads changes in progress of all groups, and the shortage of groups below their target. It returns why some are unknown.
-func (t *troubles) request(ctx context.Context, readings map[string]*reading) (unknown []error) {
+func (t *troubles) request(ctx context.Context, readings map[string]*reading) []pools.Note {
 	var work errgroup.Group
 	work.SetLimit(atOnce)
 	var mu sync.Mutex // guards unknown
+	var unknown listing
 	for _, r := range readings {
 		work.Go(func() error {
-			err := errors.Join(t.refreshes(ctx, r), t.shortage(ctx, r))
+			refreshes, shortage := t.refreshes(ctx, r), t.shortage(ctx, r)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				unknown = append(unknown, err)
-			}
+			unknown.addNote("instance refreshes of group "+r.ID, refreshes)
+			unknown.addNote("shortages of group "+r.ID, shortage)
 			return nil
 		})
 	}
 	_ = work.Wait() // unknown has all errors
-	slices.SortFunc(unknown, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return unknown
+	slices.SortFunc(unknown.notes, func(a, b pools.Note) int { return strings.Compare(a.Part, b.Part) })
+	return unknown.notes
 }
 
 // forget drops the state of groups that the latest read did not find.

@@ -56,6 +56,8 @@ type Provider struct {
 	balancers *balancers
 	types     *typeSizes
 	endRights *endRights
+
+	queueFailures queueFailures
 }
 
 var (
@@ -81,7 +83,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	p := &Provider{
 		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg: cfg, aws: c, last: map[Selector]map[string]string{}}, inspector: &inspector{r, b}, repairOwner: &repairOwner{r, log},
 		troubles: &troubles{aws: c, now: cfg.Now, refreshed: map[string]refreshed{}}, balancers: b,
-		types:     &typeSizes{aws: c, now: cfg.Now, log: log, known: map[string]resource.Vector{}},
+		types:     &typeSizes{aws: c, now: cfg.Now, known: map[string]resource.Vector{}},
 		endRights: &endRights{aws: c, now: cfg.Now, fleets: map[string]endRight{}},
 	}
 	found, err := p.Groups(ctx)
@@ -119,6 +121,9 @@ func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
 			causes = append(causes, l.unread[id])
 		}
 		return pools.Listing{}, fmt.Errorf("read the groups of pool %s: %w", p.cfg.Pool, errors.Join(causes...))
+	}
+	for action, err := range p.queueFailures.current(p.cfg.Now()) {
+		l.addNote(action+" on queue "+p.cfg.Queue, err)
 	}
 	p.troubles.forget(readings, l.unread)
 	return pools.Listing{Groups: p.storeReadings(began, readings, l.unread, p), Missing: l.missing, Notes: l.notes}, nil
@@ -158,8 +163,10 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 		}
 		store(SpotFleet, id, r, err)
 	}
-	p.types.fill(ctx, readings)
-	p.endRights.fill(ctx, readings)
+	l.addNote("sizes of instance types", p.types.fill(ctx, readings))
+	for id, err := range p.endRights.fill(ctx, readings) {
+		l.addNote("right to end instances of "+id, err)
+	}
 	l.addNote("marks of instances", p.marks(ctx, readings))
 	l.notes = append(l.notes, p.troubles.request(ctx, readings)...)
 	return readings

@@ -80,6 +80,9 @@ type queueFailures struct {
 	at  map[string]time.Time
 }
 
+// queueTimeout bounds a call to the queue, beside the time that the queue waits for a message.
+const queueTimeout = 10 * time.Second
+
 // failureCounts is how long a failure counts that no later call confirms or ends, as of a message that another pool took.
 const failureCounts = 5 * time.Minute
 
@@ -139,7 +142,9 @@ func (q *queue) remove(ctx context.Context) {
 }
 
 func (q *queue) delete(ctx context.Context, receipt string) error {
-	_, err := q.p.aws.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: &receipt})
+	call, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	_, err := q.p.aws.sqs.DeleteMessage(call, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: &receipt})
 	return q.result(ctx, "sqs:DeleteMessage", err)
 }
 
@@ -153,7 +158,9 @@ func (q *queue) poll(ctx context.Context) error {
 	if q.failed {
 		wait = 0 // so that the end of the failure is known at once
 	}
-	answer, err := q.p.aws.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+	call, cancel := context.WithTimeout(ctx, longPoll*time.Second+queueTimeout)
+	defer cancel()
+	answer, err := q.p.aws.sqs.ReceiveMessage(call, &sqs.ReceiveMessageInput{
 		QueueUrl: &q.url, MaxNumberOfMessages: received, WaitTimeSeconds: wait, VisibilityTimeout: visibility,
 		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameSentTimestamp},
 	})
@@ -176,7 +183,9 @@ func (q *queue) find(ctx context.Context) error {
 	if q.url != "" {
 		return nil
 	}
-	found, err := q.p.aws.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.p.cfg.Queue})
+	call, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	found, err := q.p.aws.sqs.GetQueueUrl(call, &sqs.GetQueueUrlInput{QueueName: &q.p.cfg.Queue})
 	if err == nil && aws.ToString(found.QueueUrl) == "" {
 		err = errors.New("the response has no URL")
 	}
@@ -260,7 +269,9 @@ func (q *queue) hint(e event, ours []string) {
 // release makes a message visible again soon. Another pool may receive it, or the next read may
 // find the instance.
 func (q *queue) release(ctx context.Context, receipt string) error {
-	_, err := q.p.aws.sqs.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+	call, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	_, err := q.p.aws.sqs.ChangeMessageVisibility(call, &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: released,
 	})
 	return q.result(ctx, "sqs:ChangeMessageVisibility", err)

@@ -68,6 +68,12 @@ func Group(now time.Time, q api.GroupBackoff) string {
 		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, again, follows)
 }
 
+// Removals returns that nodes of a group are not terminated for a while, and why.
+func Removals(now time.Time, q api.GroupBackoff) string {
+	return fmt.Sprintf("no node of group %s is terminated%s, after %s in a row: %s; the next one is tried at %s, in %s",
+		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, clock(q.Until), Ago(q.Until, now))
+}
+
 // maxCause bounds the cause of a crash, in bytes.
 const maxCause = 200
 

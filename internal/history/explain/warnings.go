@@ -24,6 +24,9 @@ func Warnings(now time.Time, r api.TickRecord) (out []string) {
 	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
 		out = append(out, Group(now, q))
 	}
+	for _, q := range plan.Held(r.State.Removals, r.State.Clock) {
+		out = append(out, Removals(now, q))
+	}
 	out = append(out, NeverJoin(r)...)
 	if r.Cost != nil {
 		out = append(out, r.Cost.Aged...)

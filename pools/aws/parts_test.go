@@ -62,7 +62,7 @@ func newPartsWorld(t *testing.T) *partsWorld {
 		Cluster: "c", Pool: "p", Tick: partsTick, Drain: drain.Config{Threshold: time.Minute, Force: true}, OrphansAfter: time.Hour,
 		Policy: api.DecisionPolicy{
 			Setpoint: 1, Combine: api.CombineSum, Period: partsTick,
-			Limits: api.TargetLimits{Min: 1, Max: 30, MaxAdd: api.Unlimited, MaxRemove: api.Unlimited},
+			Limits: api.TargetLimits{Min: 1, Max: 2000, MaxAdd: api.Unlimited, MaxRemove: api.Unlimited},
 		},
 		Prune:   api.PruneLimits{MaxWeight: 40, MaxTasks: api.Unbounded},
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: partsTick},

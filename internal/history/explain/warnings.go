@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -18,15 +20,9 @@ func Warnings(now time.Time, r api.TickRecord) (out []string) {
 	if h := r.ConfigurationHold; h != nil && h.Left {
 		out = append(out, h.Why)
 	}
-	for _, d := range r.Drift {
-		out = append(out, Drift(now, r.At, d))
-	}
-	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
-		out = append(out, Group(now, q))
-	}
-	for _, q := range plan.Held(r.State.Removals, r.State.Clock) {
-		out = append(out, Removals(now, q))
-	}
+	out = append(out, first(r.Drift, "groups that others changed", func(d api.Drift) string { return Drift(now, r.At, d) })...)
+	out = append(out, first(plan.Held(r.State.Backoffs, r.State.Clock), "groups in backoff", func(q api.GroupBackoff) string { return Group(now, q) })...)
+	out = append(out, first(plan.Held(r.State.Removals, r.State.Clock), "groups of which no node is terminated", func(q api.GroupBackoff) string { return Removals(now, q) })...)
 	out = append(out, NeverJoin(r)...)
 	if r.Cost != nil {
 		out = append(out, r.Cost.Aged...)
@@ -35,10 +31,17 @@ func Warnings(now time.Time, r api.TickRecord) (out []string) {
 	if r.Case != nil {
 		out = append(out, r.Case.Rotation.Alarms()...)
 	}
-	for _, action := range r.Actions {
-		if action.Error != "" {
-			out = append(out, Action(now, r.At, action))
-		}
+	failed := slices.DeleteFunc(slices.Clone(r.Actions), func(a api.Action) bool { return a.Error == "" })
+	return append(out, first(failed, "failed requests", func(a api.Action) string { return Action(now, r.At, a) })...)
+}
+
+// first returns the lines of the first entries, and how many more there are.
+func first[T any](all []T, what string, line func(T) string) (out []string) {
+	for _, one := range all[:min(len(all), shownNodes)] {
+		out = append(out, line(one))
+	}
+	if more := len(all) - len(out); more > 0 {
+		out = append(out, fmt.Sprintf("%d more %s", more, what))
 	}
 	return out
 }

@@ -355,7 +355,7 @@ func TestEachCallHasARow(t *testing.T) {
 }
 
 // Each call to AWS fails in each way, once, for a minute, and for a long time, while the need grows and then falls. The rest of the
-// pool grows, nothing ends that is needed, the first line of the status names the call at the second tick, and two ticks after the
+// pool grows, and nothing ends that is needed. The first line of the status names the call within two ticks, and two ticks after the
 // end of the fault all is as wanted. CALLS=all tries each fault of each call for each time.
 func TestEachCallFails(t *testing.T) {
 	t.Parallel()

@@ -2,8 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"fmt"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -22,7 +20,7 @@ func timesOf(s api.BackoffScale) (first, longest time.Duration, free int) {
 }
 
 // AddFailure returns qs with one more failure of a group. The failures of each scale count for themselves: each further consecutive
-// one doubles the backoff. That of BackoffPassing is up to a half shorter, by the name of the group. A failure during the backoff of its scale changes its reason and does not prolong it. A count ends when
+// one doubles the backoff. A failure during the backoff of its scale changes its reason and does not prolong it. A count ends when
 // the longest backoff of its scale has passed since the group could be tried again. The result is in order of group and scale.
 func AddFailure(qs []api.GroupBackoff, group, why string, scale api.BackoffScale, now time.Time) []api.GroupBackoff {
 	q := api.GroupBackoff{Group: group, Scale: scale, Since: now}
@@ -38,11 +36,7 @@ func AddFailure(qs []api.GroupBackoff, group, why string, scale api.BackoffScale
 	}
 	q.Why, q.KeepsTarget = why, false
 	if !q.Holds(now) {
-		length := backoffFor(scale, q.Failures)
-		if scale == api.BackoffPassing { // the groups do not try again all at once
-			length -= time.Duration(float64(length) / 2 * luck(group, q.Failures))
-		}
-		q.Until = now.Add(length)
+		q.Until = now.Add(backoffFor(scale, q.Failures))
 		q.Failures = max(q.Failures, 0) + 1
 	}
 	kept = append(kept, q)
@@ -50,13 +44,6 @@ func AddFailure(qs []api.GroupBackoff, group, why string, scale api.BackoffScale
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Scale, b.Scale))
 	})
 	return kept
-}
-
-// luck returns a number in [0, 1) that is the same for the same group and number of failures.
-func luck(group string, failures int) float64 {
-	h := fnv.New64a()
-	fmt.Fprint(h, group, "/", failures)
-	return float64(h.Sum64()%1000) / 1000
 }
 
 // KeepTarget returns qs with KeepsTarget set for the failures of a group with that scale.

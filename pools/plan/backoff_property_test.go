@@ -45,9 +45,6 @@ func (m backoffModel) fail(group string, s api.BackoffScale, now time.Time) {
 		for range n {
 			backoff = min(2*backoff, longest)
 		}
-		if s == api.BackoffPassing {
-			backoff -= time.Duration(float64(backoff) / 2 * plan.Luck(group, c.failures))
-		}
 		c.until = now.Add(backoff)
 	}
 	c.failures++

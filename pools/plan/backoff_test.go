@@ -49,7 +49,6 @@ func TestBackoffs(t *testing.T) {
 	later := noon.Add(2*time.Hour - time.Minute)
 	late := api.GroupBackoff{Group: "b", Why: "denied", Since: later, Until: later.Add(5 * time.Minute), Failures: 1}
 	busy := api.GroupBackoff{Group: "a", Scale: api.BackoffPassing, Why: "throttled", Since: noon, Until: noon.Add(10 * time.Second), Failures: 1}
-	busy.Until = plan.AddFailure(nil, "a", "", api.BackoffPassing, noon)[0].Until
 	tests := []struct {
 		name string
 		got  []api.GroupBackoff
@@ -77,22 +76,6 @@ func TestBackoffs(t *testing.T) {
 	held := plan.InBackoff([]api.GroupBackoff{a, b, c}, noon.Add(5*time.Minute))
 	if names := slices.Collect(maps.Keys(held)); !slices.Equal(names, []string{"c"}) {
 		t.Errorf("%v are held, want c", names)
-	}
-}
-
-// The groups that AWS throttled at one time try again at different times, within 5 to 10 s, and in the same order each time.
-func TestThrottledGroupsTryAgainApart(t *testing.T) {
-	ends := map[time.Time]bool{}
-	for i := range 50 {
-		group := fmt.Sprint("group-", i)
-		until := plan.AddFailure(nil, group, "throttled", api.BackoffPassing, noon)[0].Until
-		if again := plan.AddFailure(nil, group, "throttled", api.BackoffPassing, noon)[0].Until; again != until || until.Sub(noon) < 5*time.Second || until.Sub(noon) > 10*time.Second {
-			t.Errorf("group %s tries again at %v and %v", group, until, again)
-		}
-		ends[until] = true
-	}
-	if len(ends) < 40 {
-		t.Errorf("50 groups try again at %d times", len(ends))
 	}
 }
 

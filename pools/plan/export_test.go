@@ -9,6 +9,3 @@ func PruneInOrder(in PruneInput) Pruned {
 	p.takeInOrder(newQueue(in.Nodes, in.Limits, p.countKept))
 	return p.result()
 }
-
-// Luck is luck.
-func Luck(group string, failures int) float64 { return luck(group, failures) }

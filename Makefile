@@ -87,6 +87,7 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	SOAK=$(SOAK) $(GO) test -run '^TestParseTimeFindsTheLastMoment$$' -v -timeout 0 ./internal/cli/command
 	SOAK=$(SOAK) $(GO) test -run '^TestLevelsFollowTheClock$$' -v -timeout 0 ./signals/calendar
 	SOAK=$(SOAK) $(GO) test -run '^TestTwoAutoscalers$$' -v -timeout 0 ./internal/state
+	CALLS=all $(GO) test -run '^TestEachCallFails$$' -timeout 0 ./pools/aws
 	SOAK=$(SOAK) $(GO) test -run '^TestAutoscaledWorlds$$' -v -timeout 0 ./placer
 	SOAK=$(SOAK) $(GO) test -run '^(TestTable|TestNoiseHasNoSeason)$$' -v -timeout 0 ./signals/forecast
 	RELEASES=$(RELEASES) $(GO) test -run '^(TestBadReleases|TestDamagedRows)$$' -v -timeout 0 ./cmd/weir

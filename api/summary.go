@@ -176,6 +176,8 @@ type Summary struct {
 	Cost *Cost `json:"cost,omitempty"`
 	// Configuration is what changed in the files since the tick before.
 	Configuration *ConfigurationChange `json:"configuration,omitempty"`
+	// Parts are the first parts that are unknown or gone, the longest unknown first.
+	Parts []Part `json:"parts,omitempty"`
 	// Problems are the first problems of the tick.
 	Problems []string `json:"problems,omitempty"`
 	// Omitted counts the entries that the lists above omit, without NodesOmitted.

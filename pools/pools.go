@@ -133,9 +133,21 @@ type Listing struct {
 	Groups []Group
 	// Missing is why the list may lack groups. A group that is neither listed nor of a missing kind is gone.
 	Missing Missing
-	// Notes are why facts beside the groups could not be read, such as the shortages of one. Only these facts are unknown.
-	Notes []error
+	// Notes are the facts beside the groups that could not be read, such as the shortages of one. Only these facts are unknown.
+	Notes []Note
 }
+
+// Note is a fact beside the groups that could not be read.
+type Note struct {
+	Part string // the fact in words, the same in each read
+	Err  error  // why it is unknown
+}
+
+// Error returns why the fact is unknown.
+func (n Note) Error() string { return n.Err.Error() }
+
+// Unwrap returns Err.
+func (n Note) Unwrap() error { return n.Err }
 
 // Missing is why a list may lack groups, by their kind (GroupSnapshot.Kind). Each kind that it does not have was listed completely.
 type Missing map[string]error

@@ -27,7 +27,7 @@ func SummaryOf(r api.TickRecord) api.Summary {
 	s := api.Summary{
 		Schema: SummarySchema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Failed: decide.OneLine(r.Failed),
 		Wanted: r.State.Wanted, Joined: r.Snapshot.Joined, Exists: r.Snapshot.Fulfilled, Actions: countActions(r.Actions), Leaving: len(r.Drains),
-		Holds: holdsOf(r), Configuration: r.Configuration,
+		Holds: holdsOf(r), Configuration: r.Configuration, Parts: r.Parts,
 	}
 	if r.Paused != nil {
 		s.Paused = new(boundedNote(*r.Paused))
@@ -47,6 +47,7 @@ func SummaryOf(r api.TickRecord) api.Summary {
 	s.Groups = firstOf(&s, s.Groups)
 	s.Actions = firstOf(&s, s.Actions)
 	s.Holds = firstOf(&s, s.Holds)
+	s.Parts = firstOf(&s, s.Parts)
 	s.Problems = firstOf(&s, s.Problems)
 	return s
 }

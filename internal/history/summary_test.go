@@ -173,6 +173,10 @@ func TestEachHoldIsNamed(t *testing.T) {
 		{name: "invalid policy", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Setpoint = 7 }), want: "up rule input", reason: "setpoint is 7"},
 		{name: "busy group", need: more, edit: func(c *api.Case) { c.Busy = map[string]string{"blue": "another autoscaler changes it"} },
 			want: "up group blue", reason: "another autoscaler"},
+		{name: "a group is unknown", need: more, edit: func(c *api.Case) { c.Busy = map[string]string{"blue": "it could not be read: throttled"} },
+			want: "up group blue", reason: "group blue is not changed: it could not be read: throttled"},
+		{name: "a group is unknown while the need falls", need: less, edit: func(c *api.Case) { c.Input.NoScaleIn = "group blue could not be read: throttled" },
+			want: "down ignorance pool", reason: "group blue could not be read: throttled"},
 		{name: "group in backoff", need: more, edit: func(c *api.Case) {
 			c.State.Backoffs = []api.GroupBackoff{{Group: "green", Why: "InsufficientInstanceCapacity", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}}
 		}, want: "up group green", reason: "in backoff until 2026-03-01T12:05:00Z: Insufficient"},

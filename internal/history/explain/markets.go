@@ -35,8 +35,8 @@ func Market(r api.TickRecord, group string) (m api.GroupMarket, ok bool) {
 	return m, false
 }
 
-// OldMarkets returns one line for each group of such a pool whose price is unknown, or is not in the prices any more.
-func OldMarkets(r api.TickRecord) (lines []string) {
+// oldMarkets returns one line for each group of such a pool whose price is unknown, or is not in the prices any more.
+func oldMarkets(r api.TickRecord) (lines []string) {
 	if !byCost(r) {
 		return nil
 	}

@@ -18,8 +18,8 @@ func TestMarketsOfAPool(t *testing.T) {
 		{Group: "b", Market: "on-demand m5 in z", PerHour: new(0.1), Cost: new(0.1), Gone: gone, Why: "no price of on-demand m5 in z"},
 		{Group: "c", Why: "no machine of it has run yet"},
 	}}}
-	if Markets(r) != nil || OldMarkets(r) != nil {
-		t.Errorf("a balanced pool has lines: %q %q", Markets(r), OldMarkets(r))
+	if Markets(r) != nil || oldMarkets(r) != nil {
+		t.Errorf("a balanced pool has lines: %q %q", Markets(r), oldMarkets(r))
 	}
 	r.Case.Input.Policy.Distribution = api.DistributeCheapest
 	want := []string{
@@ -35,7 +35,7 @@ func TestMarketsOfAPool(t *testing.T) {
 		"the prices have no price of group b since 2026-03-01 12:00, so the last known one counts: no price of on-demand m5 in z",
 		"the price of group c is unknown, so it is the last to grow: no machine of it has run yet",
 	}
-	if got := OldMarkets(r); !slices.Equal(got, old) {
+	if got := oldMarkets(r); !slices.Equal(got, old) {
 		t.Errorf("problems\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(old, "\n"))
 	}
 	var text bytes.Buffer

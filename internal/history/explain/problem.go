@@ -54,8 +54,8 @@ func State(p api.Process) string {
 	return p.State
 }
 
-// Group describes a group in backoff.
-func Group(now time.Time, q api.GroupBackoff) string {
+// groupBackoff describes a group in backoff.
+func groupBackoff(now time.Time, q api.GroupBackoff) string {
 	follows := "other groups take its share until then"
 	if q.KeepsTarget {
 		follows = "its target stays as it is until then"
@@ -66,6 +66,12 @@ func Group(now time.Time, q api.GroupBackoff) string {
 	}
 	return fmt.Sprintf("group %s is in backoff%s, after %s in a row: %s; it is tried again %s, and %s",
 		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, again, follows)
+}
+
+// removalBackoff returns that nodes of a group are not terminated for a while, and why.
+func removalBackoff(now time.Time, q api.GroupBackoff) string {
+	return fmt.Sprintf("no node of group %s is terminated%s, after %s in a row: %s; the next one is tried at %s, in %s",
+		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, clock(q.Until), Ago(q.Until, now))
 }
 
 // maxCause bounds the cause of a crash, in bytes.
@@ -128,8 +134,8 @@ func Fallback(now, tick time.Time, app api.ResolvedRequest) string {
 		app.App, Source(app.Source), clock(tick), Ago(now, tick), app.Why, app.App)
 }
 
-// TickFailed describes a tick that ended early.
-func TickFailed(now, tick time.Time, why string) string {
+// tickFailed describes a tick that ended early.
+func tickFailed(now, tick time.Time, why string) string {
 	return fmt.Sprintf("the last tick ended early at %s, %s ago: %s; targets stay as they are, and the next tick tries again; \"weir explain\" shows the tick",
 		clock(tick), Ago(now, tick), why)
 }
@@ -140,8 +146,8 @@ func Drift(now, tick time.Time, d api.Drift) string {
 		d.Group, d.Found, d.LastTarget, clock(tick), Ago(now, tick))
 }
 
-// Action describes a call of a tick that failed.
-func Action(now, tick time.Time, a api.Action) string {
+// failedAction describes a call of a tick that failed.
+func failedAction(now, tick time.Time, a api.Action) string {
 	return fmt.Sprintf("%s failed at %s, %s ago: %s; a later tick tries again if it still needs the change; \"weir explain\" shows the tick",
 		a, clock(tick), Ago(now, tick), a.Error)
 }

@@ -124,7 +124,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 	for _, line := range slices.Concat(RotationLines(r), WindowLines(r)) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	for _, line := range NeverJoin(r) {
+	for _, line := range neverJoin(r) {
 		fmt.Fprintf(w, "  ! %s\n", line)
 	}
 	if r.Detail.Refused != "" {

@@ -215,9 +215,9 @@ func TestEachHoldIsNamed(t *testing.T) {
 			answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3"}})(c)
 			before := api.ScaleIn{At: noon.Add(-2 * time.Hour), Target: 3, Nodes: map[string]float64{"blue": 3, "green": 3}, Offered: c.Places.Offered, Undone: noon.Add(-time.Hour)}
 			c.State.ScaleIns = &api.ScaleIns{Undone: []api.ScaleIn{before}}
-		}, want: "down nodes the same removal was undone", reason: "the same removal was undone at 11:00:00, and nothing has changed since (i-"},
+		}, want: "down nodes the same removal was undone", reason: "the same removal was undone at 2026-03-01T11:00:00Z, and nothing has changed since (i-"},
 		{name: "copies without room", need: enough, edit: answered(api.Places{Waiting: 3, ShortCopies: 3, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
-			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 12:05:00: no capacity"}}}),
+			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 2026-03-01T12:05:00Z: no capacity"}}}),
 			want: "up group mail", reason: "waiting copies: mail x3: group blue is at its maximum; group green is in backoff"},
 		{name: "a copy that no machine can hold", need: enough, edit: answered(api.Places{NeverCopies: 1, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
 			Never: []api.PlacesApp{{App: "typo", Copies: 1, Why: "it needs 50 cpus, the largest machine (group blue) has 1 cpus"}}}),

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -170,7 +170,7 @@ func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *histo
 	})
 	cancel()
 	for _, e := range fold.Rows() {
-		if err := cli.printFolded(*e); err != nil {
+		if err := cli.printFolded(fmt.Sprintf("%s (%s ago)", explain.Time(e.At), explain.Ago(now, e.At)), *e); err != nil {
 			return err
 		}
 	}
@@ -193,15 +193,15 @@ func (cli *tickCommands) printEvent(e api.Event, full bool) error {
 	case cli.Output == command.FormJSON:
 		return cli.PrintNext(e)
 	case full:
-		return cli.printLine(e, e.Text)
+		return cli.printLine(explain.Time(e.At), e, e.Text)
 	}
 	var one history.Fold
 	one.Add(e)
-	return cli.printFolded(*one.Rows()[0])
+	return cli.printFolded(explain.Time(e.At), *one.Rows()[0])
 }
 
-// printFolded prints an event, and how often it happened.
-func (cli *tickCommands) printFolded(e history.FoldedEvent) error {
+// printFolded prints an event behind its time, and how often it happened.
+func (cli *tickCommands) printFolded(at string, e history.FoldedEvent) error {
 	text := e.Text
 	if e.Node != "" && !strings.Contains(text, e.Node) {
 		text = e.Node + ": " + text
@@ -209,10 +209,10 @@ func (cli *tickCommands) printFolded(e history.FoldedEvent) error {
 	if times := e.Times(); times != "" && !strings.Contains(text, times) {
 		text += " (" + times + ")"
 	}
-	return cli.printLine(e.Event, text)
+	return cli.printLine(at, e.Event, text)
 }
 
-func (cli *tickCommands) printLine(e api.Event, text string) error {
-	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", cell.LocalTime(e.At), e.Kind, e.Name, terminal.OneLine(text))
+func (cli *tickCommands) printLine(at string, e api.Event, text string) error {
+	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", at, e.Kind, e.Name, terminal.OneLine(text))
 	return err
 }

@@ -170,7 +170,7 @@ func WaitReasons(now time.Time, p api.Pending, r *api.TickRecord) (all []Wait) {
 
 // takenLine returns why no instance with a fixed port goes to a node.
 func takenLine(t api.TakenPort) string {
-	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
+	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, explain.Time(t.Until))
 }
 
 // waits returns why instances wait: the reason of the first one of each application. Without a response of the placer the

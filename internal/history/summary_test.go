@@ -357,6 +357,35 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 }
 
 // A summary stays small whatever a record has, and states how much it omits.
+// A summary has what the first sentence needs for what happens next: the end of a cooldown, boot times, and the places of instances.
+func TestSummaryOfWhatIsNext(t *testing.T) {
+	c := steady(2.1)
+	c.Input.Policy.Cooldown.Down, c.State.Raised = time.Hour, noon.Add(-time.Minute)
+	held := SummaryOf(record(c))
+	if i := slices.IndexFunc(held.Holds, func(h api.Hold) bool { return h.Kind == api.HoldCooldown }); i < 0 || !held.Holds[i].Until.Equal(noon.Add(59*time.Minute)) {
+		t.Errorf("the holds are %+v, want a cooldown until 59 minutes from now", held.Holds)
+	}
+
+	c = steady(7)
+	if s := SummaryOf(record(c)); s.Boot != nil {
+		t.Errorf("the boot times are %+v, want none: no machine has joined yet", s.Boot)
+	}
+	c.State.Groups["blue"] = api.GroupState{LastTarget: new(3), Boots: api.Boots{Times: map[string][]float64{"m5 a": {60, 90}, "m5 b": {70}}}}
+	if s := SummaryOf(record(c)); s.Boot == nil || *s.Boot != (api.BootTimes{P50: 70 * time.Second, P95: 90 * time.Second}) {
+		t.Errorf("the boot times are %+v, want 70 s and 90 s", s.Boot)
+	}
+
+	c = steady(4.2)
+	c.Places = &api.CasePlaces{Places: api.Places{Back: []string{"i-1"}}}
+	r := record(c)
+	for _, node := range []string{"i-0", "i-1"} {
+		r.Drains = append(r.Drains, api.Drain{Node: node, Group: "blue", State: api.DrainDraining, Reason: api.DrainScaleIn})
+	}
+	if n := SummaryOf(r).Nodes; len(n) != 2 || n[0].Tasks != 1 || !n[0].Placed || n[1].Placed {
+		t.Errorf("the nodes that leave are %+v, want one task each, and a place for that of i-0", n)
+	}
+}
+
 func TestSummaryIsBounded(t *testing.T) {
 	c := steady(7)
 	for i := range 500 {

@@ -148,11 +148,14 @@ func waitingTexts(f Facts) (out []string) {
 		case a.Why == "":
 			out = append(out, fmt.Sprintf("%s of %s%s missing.", Count(a.Missing, "instance"), a.App, are(a.Missing)))
 		default:
-			verb := "wait"
+			text, each := " wait", " each"
 			if a.Missing == 1 {
-				verb = "waits"
+				text, each = " waits", ""
 			}
-			out = append(out, fmt.Sprintf("%s of %s %s: %s", Count(a.Missing, "instance"), a.App, verb, stop(cut(a.Why, 100))))
+			if a.Each != "" {
+				text += " for " + a.Each + each
+			}
+			out = append(out, fmt.Sprintf("%s of %s%s: %s", Count(a.Missing, "instance"), a.App, text, stop(cut(a.Why, 100))))
 		}
 	}
 	if more > 0 {

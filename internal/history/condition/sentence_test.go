@@ -42,7 +42,7 @@ func TestSentence(t *testing.T) {
 			s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: "i-1", State: api.UnsteadyDraining, Why: "scaling down", Tasks: tasks, Placed: placed})
 		}
 	}
-	waits := Facts{Apps: []Instances{{App: "api", Expected: 15, Missing: 5, Why: "no node has so much room now"}}}
+	waits := Facts{Apps: []Instances{{App: "api", Expected: 15, Missing: 5, Each: "0.2 cpus", Why: "no node has so much room now"}}}
 	for name, test := range map[string]struct {
 		s    *api.Summary
 		f    Facts
@@ -51,7 +51,7 @@ func TestSentence(t *testing.T) {
 		"no tick":      {nil, Facts{}, "The pool has no tick yet."},
 		"steady":       {tick(3.38, 4, 4, 4), Facts{}, "Apps need 3.38 machines: stays 4."},
 		"one machine":  {tick(1, 2, 2, 2), Facts{}, "Apps need 1 machine, min_capacity keeps 2: stays 2."},
-		"at maximum":   {tick(9.12, 6, 6, 6, hold(api.DirectionUp, api.HoldLimit, "max_capacity", "9.12 needed, max_capacity allows 6")), waits, "Apps need 9.12 machines, max_capacity allows 6: stays 6. 5 instances of api wait: no node has so much room now."},
+		"at maximum":   {tick(9.12, 6, 6, 6, hold(api.DirectionUp, api.HoldLimit, "max_capacity", "9.12 needed, max_capacity allows 6")), waits, "Apps need 9.12 machines, max_capacity allows 6: stays 6. 5 instances of api wait for 0.2 cpus each: no node has so much room now."},
 		"grows":        {tick(5.2, 4, 6, 4), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined. Next: the missing machines join; no boot time is measured yet."},
 		"from nothing": {tick(3, 0, 3, 2, func(s *api.Summary) { s.Groups = nil }), Facts{}, "Apps need 3 machines: grows from 0 to 3. 2 of 3 joined. Next: the missing machines join; no boot time is measured yet."},
 		"shrinks":      {tick(2.5, 6, 3, 6, leave), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 3. Next: 2 machines leave (i-1, i-2: scaling down) in 40 s at the latest."},

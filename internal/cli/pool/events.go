@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
@@ -112,9 +112,7 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, r eventRange) e
 		defer in.Close()
 	}
 	each := r.all || cli.Output == command.FormJSON
-	show := func(events []api.Event) error {
-		return r.visit(events, func(e api.Event) error { return cli.printEvent(e, each) })
-	}
+	show := func(e api.Event) error { return cli.printEvent(e, each) }
 	if r.since > 0 {
 		if err := cli.pastEvents(ctx, b, feed, r, each, show); err != nil {
 			return err
@@ -133,7 +131,7 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, r eventRange) e
 				fmt.Fprintf(cli.Stderr, "weir: an event is omitted: %v\n", err)
 				continue
 			}
-			if err := show(live.Events); err != nil {
+			if err := r.visit(live.Events, show); err != nil {
 				return err
 			}
 		}
@@ -156,26 +154,21 @@ func (r eventRange) visit(events []api.Event, do func(api.Event) error) error {
 }
 
 // pastEvents prints the events of the past: each as it is read, or folded at the end.
-func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *history.Feed, r eventRange, each bool, show func([]api.Event) error) error {
+func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *history.Feed, r eventRange, each bool, show func(api.Event) error) error {
 	var fold history.Fold
 	if !each {
-		show = func(events []api.Event) error {
-			return r.visit(events, func(e api.Event) error { fold.Add(e); return nil })
-		}
+		show = func(e api.Event) error { fold.Add(e); return nil }
 	}
 	patient, handle, cancel := patient(ctx, cli.Timeout)
-	now := time.Now()
+	now, found := time.Now(), false
 	skipped, err := feed.Events(patient, cli.history(b), now.Add(-r.since), now, func(_ time.Time, events []api.Event) error {
-		return handle(func() error { return show(events) })
+		return handle(func() error { return r.visit(events, func(e api.Event) error { found = true; return show(e) }) })
 	})
 	cancel()
 	for _, e := range fold.Rows() {
 		if err := cli.printFolded(fmt.Sprintf("%s (%s ago)", explain.Time(e.At), explain.Ago(now, e.At)), *e); err != nil {
 			return err
 		}
-	}
-	if object := cmp.Or(r.app, r.node); !each && object != "" && len(fold.Rows()) == 0 {
-		fmt.Fprintf(cli.Stderr, "weir: no event of %s in the last %s\n", object, condition.Duration(r.since))
 	}
 	cli.reportSkipped(skipped)
 	if err != nil {
@@ -184,7 +177,18 @@ func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *histo
 	if last, _ := feed.Last(cli.Pool); last.IsZero() && !r.follow {
 		return cli.noTickSince(ctx, b, r.since)
 	}
+	if !found {
+		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no event%s in the last %s\n", cli.Cluster, cli.Pool, r.chosen(), condition.Duration(r.since))
+	}
 	return nil
+}
+
+// chosen names the chosen events: " of kind order of app web".
+func (r eventRange) chosen() (text string) {
+	if len(r.kinds) > 0 {
+		text += " of kind " + strings.Join(r.kinds, " or ")
+	}
+	return text + cell.After(" of app ", r.app) + cell.After(" of node ", r.node)
 }
 
 // printEvent prints one event: a line, or a document. A full line has all fields of a finding.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +30,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
@@ -241,5 +244,39 @@ func TestOutputOfEndedInstances(t *testing.T) {
 	}
 	if err == nil || !strings.Contains(err.Error(), "i-2") || !strings.Contains(err.Error(), "weir app logs shop") || strings.Contains(err.Error(), "gone") {
 		t.Errorf("error %v, want node i-2 and the command", err)
+	}
+}
+
+// The versions of an application are those of its row. Without a bucket of applications, and without a row, there are none.
+func TestVersionsOfAnApp(t *testing.T) {
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	s := source{b, "here", t.TempDir(), slog.New(slog.DiscardHandler)}
+	versions := func(app string) (all []string) {
+		list, err := s.Versions(t.Context(), web.Name{Cluster: "here", Pool: "web"}, app)
+		if err != nil {
+			t.Errorf("versions of %s: %v", app, err)
+		}
+		for _, v := range list {
+			all = append(all, v.Version+" "+v.Command)
+		}
+		return all
+	}
+	if got := versions("shop"); got != nil {
+		t.Errorf("without a bucket: %q", got)
+	}
+	bustest.Streams(t, b.JetStream(), "here", 1, "web")
+	const row = `{"name":"shop","pool":"web","instances":0,"version":"v2","command":"true","cpus":0.1,"mem":64,"disk":0,
+		"history":[{"version":"v1","command":"false","cpus":0.1,"mem":64,"disk":0}]}`
+	if _, err := kvbucket.New(b.JetStream(), names.AppsBucket("here")).Put(t.Context(), "shop", []byte(row)); err != nil {
+		t.Fatal(err)
+	}
+	for app, want := range map[string][]string{"shop": {"v2 true", "v1 false"}, "other": nil, "a b": nil} {
+		if got := versions(app); !slices.Equal(got, want) {
+			t.Errorf("versions of %s: %q, want %q", app, got, want)
+		}
 	}
 }

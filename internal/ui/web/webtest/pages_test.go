@@ -150,6 +150,22 @@ panic: no such table: &lt;receipts&gt;</pre>`} {
 	}
 }
 
+// The page of an application has its versions, and how far the roll-out of the latest is.
+func TestAppHasItsVersions(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, serve(t, &webtest.World{Size: 2, Every: time.Minute})+"/pools/prod/ads-eu1/apps/ads-eu1-api")
+	_, versions, _ := strings.Cut(body, `id="versions"`)
+	versions, _, _ = strings.Cut(versions, `id="crashes"`)
+	rows := strings.Split(versions, "<tr")
+	for i, wants := range map[int][]string{2: {"v1.4.3", "rolls out, 2 ready", "20 Nov 15:40:00", "serve"}, 3: {"v1.4.2", "is replaced", "19 Nov 15:40:00", "shop/ads-eu1-api@v1.4.2"}} {
+		for _, want := range wants {
+			if len(rows) != 4 || !strings.Contains(rows[i], want) {
+				t.Errorf("row %d of the versions is without %q:\n%s", i-1, want, versions)
+			}
+		}
+	}
+}
+
 // A window that begins before the ticks in memory has the values of the ledger: those of pages with all ticks in memory.
 // Without the ledger the page reports that.
 func TestOlderWindow(t *testing.T) {

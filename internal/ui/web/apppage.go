@@ -130,9 +130,9 @@ func (v *listView) copies(name Name, a api.AppExplanation, now time.Time) {
 	v.Sections = append(v.Sections, t)
 }
 
-// versions adds the versions of an application, and how far its roll-out is.
+// versions adds the versions of an application, and how far its roll-out is. It leaves out commands, which can hold secrets.
 func (s detailPages) versions(ctx context.Context, name Name, a api.AppExplanation, v *listView) {
-	t := listSection{ID: "versions", Title: "Versions", Columns: []string{"Version", "State", "Copies", "Set", "Release", "Command"}, Empty: "No version is stored: the application has no row in this cluster."}
+	t := listSection{ID: "versions", Title: "Versions", Columns: []string{"Version", "State", "Copies", "Set", "Release", "Needs"}, Empty: "No version is stored: the application has no row in this cluster."}
 	all, err := s.details.Versions(ctx, name, a.Name)
 	if err != nil {
 		t.Note = "The versions cannot be read now: " + decide.OneLine(err.Error())
@@ -145,7 +145,7 @@ func (s detailPages) versions(ctx context.Context, name Name, a api.AppExplanati
 	}
 	for i, one := range all {
 		t.Rows = append(t.Rows, []cellView{text(one.Version), versionState(one.Version, i == 0, a.Update), text(fmt.Sprint(copies[one.Version])), momentCell(one.At, s.now()),
-			text(dash(one.Release)), text(series.Cut(one.Command, maxOutputLine))})
+			text(dash(one.Release)), text(fmt.Sprintf("%g cpus, %g MB", one.CPUs, one.Mem))})
 	}
 	v.Sections = append(v.Sections, t)
 }

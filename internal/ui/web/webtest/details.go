@@ -108,8 +108,8 @@ func (w *World) Versions(_ context.Context, _ web.Name, app string) (all []api.A
 	if err := w.answers(); err != nil {
 		return nil, err
 	}
-	return append(all, api.AppVersion{Version: "v1.4.3" + w.Markup, At: Now().Add(-48 * time.Hour), Command: "serve" + w.Markup},
-		api.AppVersion{Version: "v1.4.2", At: Now().Add(-72 * time.Hour), Command: "serve", Release: "shop/" + app + "@v1.4.2"}), nil
+	return append(all, api.AppVersion{Version: "v1.4.3" + w.Markup, At: Now().Add(-48 * time.Hour), CPUs: 0.2, Mem: 64, Command: "serve"},
+		api.AppVersion{Version: "v1.4.2", At: Now().Add(-72 * time.Hour), CPUs: 0.1, Mem: 32, Command: "serve", Release: "shop/" + app + "@v1.4.2"}), nil
 }
 
 // Events implements web.Details.

@@ -218,7 +218,7 @@ func TestAppHasItsVersions(t *testing.T) {
 	_, versions, _ := strings.Cut(body, `id="versions"`)
 	versions, _, _ = strings.Cut(versions, `id="crashes"`)
 	rows := strings.Split(versions, "<tr")
-	for i, wants := range map[int][]string{2: {"v1.4.3", "rolls out, 2 ready", "20 Nov 15:40:00", "serve"}, 3: {"v1.4.2", "is replaced", "19 Nov 15:40:00", "shop/ads-eu1-api@v1.4.2"}} {
+	for i, wants := range map[int][]string{2: {"v1.4.3", "rolls out, 2 ready", "20 Nov 15:40:00", "0.2 cpus, 64 MB"}, 3: {"v1.4.2", "is replaced", "19 Nov 15:40:00", "shop/ads-eu1-api@v1.4.2"}} {
 		for _, want := range wants {
 			if len(rows) != 4 || !strings.Contains(rows[i], want) {
 				t.Errorf("row %d of the versions is without %q:\n%s", i-1, want, versions)

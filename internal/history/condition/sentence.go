@@ -185,14 +185,15 @@ func joinText(now time.Time, s api.Summary) string {
 			}
 		}
 	}
-	half, most := launched.Add(s.Boot.P50), launched.Add(s.Boot.P95)
+	atLeast := func(d time.Duration) string { return Duration(max(d, time.Second)) }
+	half, most := launched.Add(s.Boot.P50), launched.Add(s.Boot.P95+s.Every) // a tick finds that a machine joined
 	switch {
 	case !most.After(now):
-		return fmt.Sprintf("the missing machines join late: 95 %% of the earlier ones joined within %s", Duration(s.Boot.P95))
+		return fmt.Sprintf("the missing machines join late: 95 %% of the earlier ones joined within %s", atLeast(s.Boot.P95))
 	case !half.After(now):
-		return fmt.Sprintf("the missing machines join within %s (p95 of the boot times)", Duration(most.Sub(now)))
+		return fmt.Sprintf("the missing machines join within %s (p95 of the boot times)", atLeast(most.Sub(now)))
 	}
-	return fmt.Sprintf("the missing machines join in %s (p50 of the boot times) to %s (p95)", Duration(half.Sub(now)), Duration(most.Sub(now)))
+	return fmt.Sprintf("the missing machines join in %s (p50 of the boot times) to %s (p95)", atLeast(half.Sub(now)), atLeast(most.Sub(now)))
 }
 
 // changeText returns when a cooldown ends that keeps the target from the need; empty: none does.

@@ -193,7 +193,7 @@ func joinText(now time.Time, s api.Summary) string {
 	case !half.After(now):
 		return fmt.Sprintf("the missing machines join within %s (p95 of the boot times)", atLeast(most.Sub(now)))
 	}
-	return fmt.Sprintf("the missing machines join in %s (p50 of the boot times) to %s (p95)", atLeast(half.Sub(now)), atLeast(most.Sub(now)))
+	return fmt.Sprintf("the missing machines join in %s (p50 of the boot times) to %s (p95)", atLeast(half.Sub(now)), atLeast(most.Add(-s.Every).Sub(now)))
 }
 
 // changeText returns when a cooldown ends that keeps the target from the need; empty: none does.

@@ -49,9 +49,9 @@ CHECKS ?= 20
 
 # testrun first builds all that the tests need, then runs them, and prints the ten slowest. The
 # shell becomes testrun, which ends with make.
-test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages
+test: ## run every test (or a part, PKG=./autoscaler/... RUN=REGEXP) in random order, with the race detector except in pure packages and in large installations
 	@$(COMPILE) -o $(BIN)/testrun ./internal/platform/testrun
-	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
+	@$(if $(FULL),,RAPID_CHECKS=$(CHECKS)) exec $(BIN)/testrun $(if $(FULL),-full) $(if $(RUN),-run '$(RUN)') $(if $(filter ./...,$(PKG)),-also deploy/check$(comma)kubernetes) $(PKG)
 
 # Scenarios mostly wait. PARALLEL is how many run at the same time, each with 1 GB of memory.
 PARALLEL ?= 2

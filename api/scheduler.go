@@ -14,6 +14,7 @@ const (
 	MaxSchedulerText   = 512       // bytes of its why
 	MaxSchedulerPeriod = time.Hour // of its period
 	MaxAccepts         = 32        // keys in its accepts
+	MaxSchedulerLines  = 20        // lines of its problems
 )
 
 // SchedulerState is what the scheduler of a pool reports about itself in each period. A scheduler with Rows false speaks for all
@@ -27,6 +28,8 @@ type SchedulerState struct {
 	Period time.Duration `json:"period"`          // from one report to the next, above 0
 	Nodes  int           `json:"nodes,omitempty"` // that it reports
 	Why    string        `json:"why,omitempty"`   // why it is not fresh, for people
+	// Problems are what people have to correct, a line each: nodes without an id, missing rights, work that no pool has machines for.
+	Problems []string `json:"problems,omitempty"`
 	// Accepts has the optional keys that its nodes accept in a cordon: AcceptsReason, AcceptsDeadline.
 	Accepts []string `json:"accepts,omitempty"`
 }
@@ -42,8 +45,10 @@ func (s SchedulerState) Validate() error {
 	switch {
 	case s.Kind == "" || len(s.Kind) > MaxSchedulerKind || !printable(s.Kind):
 		return fmt.Errorf("kind %.80q: want 1 to %d printable bytes", s.Kind, MaxSchedulerKind)
-	case len(s.Why) > MaxSchedulerText || !printable(s.Why):
+	case !isSchedulerText(s.Why):
 		return fmt.Errorf("why: want at most %d printable bytes", MaxSchedulerText)
+	case len(s.Problems) > MaxSchedulerLines || slices.ContainsFunc(s.Problems, func(l string) bool { return l == "" || !isSchedulerText(l) }):
+		return fmt.Errorf("problems: want at most %d lines of 1 to %d printable bytes", MaxSchedulerLines, MaxSchedulerText)
 	case s.Period <= 0 || s.Period > MaxSchedulerPeriod:
 		return fmt.Errorf("period is %v: want above 0 and at most %v", s.Period, MaxSchedulerPeriod)
 	case s.Nodes < 0 || s.Nodes > MaxPlacesNodes:
@@ -58,6 +63,19 @@ func (s SchedulerState) Validate() error {
 func NoRowsText(pool, kind string) string {
 	return fmt.Sprintf("pool %s runs no applications of Weirkeeper, because its scheduler (%s) has work of its own: create the work there, or use another pool", pool, kind)
 }
+
+// ProblemLines returns the problems that a scheduler reports, with its kind; none if the state is not valid.
+func (s *SchedulerState) ProblemLines() (lines []string) {
+	if s == nil || s.Validate() != nil {
+		return nil
+	}
+	for _, p := range s.Problems {
+		lines = append(lines, fmt.Sprintf("the scheduler (%s) reports a problem: %s", s.Kind, p))
+	}
+	return lines
+}
+
+func isSchedulerText(s string) bool { return len(s) <= MaxSchedulerText && printable(s) }
 
 func printable(s string) bool {
 	if !utf8.ValidString(s) {

@@ -24,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/fit"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/pools/rotate"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -209,7 +210,7 @@ func (m mortal) places(_ context.Context, q api.PlacesQuestion) (api.Places, err
 	if err := errors.Join(q.Validate(), m.spend()); err != nil {
 		return api.Places{}, err
 	}
-	p := m.nodes.places(q, m.nodes.Facts(m.now), nil)
+	p := m.nodes.places(q, m.nodes.Facts(m.now), m.waiting)
 	if err := p.Validate(q); err != nil {
 		m.t.Fatal(err)
 	}
@@ -241,8 +242,10 @@ type day struct {
 	health      *health
 	repairs     int             // repairs requested so far
 	scheduled   bool            // a scheduler answers where copies fit
+	moves       bool            // copies of cordoned nodes move to others with room; otherwise they end
 	silent      bool            // but not now
 	unread      map[string]bool // groups that cannot be read
+	waiting     []fit.Copy      // without a place
 }
 
 // Evaluate is the default signal.
@@ -262,7 +265,7 @@ func newDay(t rapid.TB) *day {
 	d := &day{
 		t: t, now: noon, hidden: map[string]bool{}, unread: map[string]bool{}, stale: map[string]bool{}, stock: map[string]int{}, records: &records{stored: map[string][]byte{}}, kept: &kept{}, book: &book{},
 		ledger: &ledger{appended: make(chan struct{}, 1)}, demand: 6, allowed: map[string]bool{}, health: &health{},
-		nodes: &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
+		nodes: &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}, unsafe: map[string]bool{}, batch: map[string]int{}},
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		g := cloud.New(cloud.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second}, d.now)
@@ -303,13 +306,7 @@ func (d *day) tick() *api.TickRecord {
 	for _, g := range d.groups {
 		g.Advance(d.now)
 	}
-	d.nodes.change(func(n *nodes) {
-		for id, on := range n.cordoned {
-			if on && n.tasks[id] > 0 {
-				n.tasks[id]--
-			}
-		}
-	})
+	d.work()
 	before := d.ledger.len()
 	if err := d.loop.Tick(context.Background(), d.now); err != nil {
 		d.t.Fatal(err)
@@ -364,7 +361,9 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 func (d *day) events(t *rapid.T) {
 	g := rapid.SampledFrom(d.groups).Draw(t, "group")
 	ids := d.running(g)
-	switch what := rapid.IntRange(-3, 16).Draw(t, "event"); {
+	switch what := rapid.IntRange(-7, 16).Draw(t, "event"); {
+	case what < -3:
+		d.workEvent(t, what, ids)
 	case what == -3 && (d.unread[g.ID()] || len(d.unread) < len(d.groups)-1):
 		if d.unread[g.ID()] {
 			delete(d.unread, g.ID())
@@ -458,6 +457,9 @@ func (d *day) checkTick(r *api.TickRecord) {
 		d.t.Fatalf("the answer does not come out again (%v):\n%s\n%s", err, got, want)
 	}
 	d.checkProofs(r)
+	if r.Case.Input.Pinned != nil {
+		d.healthy = 0
+	}
 	if d.unknownNeed {
 		if r.Result.Target < d.healthy-resource.Slack {
 			d.t.Fatalf("the target is %v, and was %v when the need was known", r.Result.Target, d.healthy)
@@ -504,7 +506,7 @@ func (d *day) checkTick(r *api.TickRecord) {
 	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Result.Target)-resource.Slack {
 		d.t.Fatalf("the groups are to have %d, the need is %d and they can have %d\n%+v", have, d.demand, can, r.Actions)
 	}
-	if len(held) == 0 && len(d.unread) == 0 && !failed {
+	if len(held) == 0 && len(d.unread) == 0 && !failed && r.Case.Input.Pinned == nil {
 		d.healthy = min(r.Result.Target, float64(have))
 	}
 }
@@ -517,6 +519,9 @@ func (d *day) checkProofs(r *api.TickRecord) {
 			proved := r.Case.Places == nil && !r.State.PlacesAnswered || r.Case.Places != nil && slices.Contains(r.Case.Places.Leave, id)
 			if n.Tasks > 0 && !proved && !n.Draining {
 				d.t.Fatalf("%s is removed, and its %d tasks have no other place", id, n.Tasks)
+			}
+			if !n.Safe && n.Node.Joined() {
+				d.t.Fatalf("%s is removed, and is not safe to evict", id)
 			}
 		}
 	}
@@ -532,7 +537,7 @@ func TestDay(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDay(t)
-		d.scheduled = rapid.Bool().Draw(t, "scheduled")
+		d.limits(t)
 		if rapid.Bool().Draw(t, "rotates") {
 			d.loop.Close()
 			d.rule("age>15m")
@@ -558,7 +563,8 @@ func (d *day) calm() {
 	d.loop.Close()
 	d.config.Rotation = Rotation{} // otherwise it would never end
 	d.born(-1)
-	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
+	d.nodes.change(func(n *nodes) { clear(n.mute) })
+	d.unpin()
 	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)
@@ -566,6 +572,10 @@ func (d *day) calm() {
 		g.Refuse(cloud.Terminate, nil)
 	}
 	clear(d.unread)
+	d.placeAll(func() {
+		d.now = d.now.Add(2 * time.Minute)
+		d.tick()
+	})
 	for range 30 {
 		d.now = d.now.Add(2 * time.Minute)
 		d.tick()

@@ -70,6 +70,8 @@ type nodes struct {
 	tasks    map[string]int
 	cordoned map[string]bool
 	mute     map[string]bool
+	unsafe   map[string]bool // not safe to evict
+	batch    map[string]int  // the part of tasks that ends by itself
 	// perWeight makes a node offer cpusPerNode for each unit of its weight.
 	perWeight bool
 	tamper    func(*api.NodeFacts)
@@ -101,7 +103,8 @@ func (n *nodes) factsLocked(now time.Time, i pools.Instance) api.NodeFacts {
 		ID: i.ID, Pool: "default", Group: i.Group, At: now,
 		Resources: resource.Vector{resource.CPUs: cpusPerNode, resource.Mem: 1000},
 		Allocated: resource.Vector{resource.CPUs: float64(n.tasks[i.ID])},
-		Tasks:     n.tasks[i.ID], Draining: n.cordoned[i.ID], SafeToEvict: true,
+		Tasks:     n.tasks[i.ID], Draining: n.cordoned[i.ID], SafeToEvict: !n.unsafe[i.ID],
+		BatchTasks: min(n.batch[i.ID], n.tasks[i.ID]),
 	}
 	if n.perWeight {
 		f.Resources[resource.CPUs] *= i.Weight

@@ -170,6 +170,10 @@ func (d *longDay) checkAccount(r *api.TickRecord) {
 // another party lowers a target.
 func (d *longDay) checkWanted(r *api.TickRecord) {
 	wanted := *r.State.Wanted
+	if r.Case.Input.Pinned != nil {
+		d.wanted = wanted
+		return
+	}
 	lowered := 0.0
 	if d.config.Drift != Correct {
 		for _, one := range r.Drift {
@@ -185,6 +189,10 @@ func (d *longDay) checkWanted(r *api.TickRecord) {
 // checkFloor updates the minimum of the pool, and checks the decision.
 func (d *longDay) checkFloor(r *api.TickRecord) {
 	base := *r.State.Wanted
+	if r.Case.Input.Pinned != nil {
+		d.floors = nil
+		return
+	}
 	if d.unknownNeed {
 		if base < d.lowest()-resource.Slack {
 			d.t.Fatalf("%v is wanted, and was %v when the need was known; lowered by others: %v", base, d.floors, d.human)
@@ -263,7 +271,9 @@ func (d *longDay) well() {
 	clear(d.unread)
 	d.silent = false
 	d.book.change(func(o *api.Orders) { o.Offset, o.Stale = nil, nil })
-	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
+	d.nodes.change(func(n *nodes) { clear(n.mute) })
+	d.unpin()
+	d.leave()
 	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax * 3)
@@ -285,7 +295,7 @@ func TestLongDay(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		d := newLongDay(t)
-		d.scheduled = rapid.Bool().Draw(t, "scheduled")
+		d.limits(t)
 		defer func() { d.loop.Close() }()
 		for range rapid.IntRange(10, 40).Draw(t, "ticks") {
 			if rapid.Bool().Draw(t, "by another") {

@@ -22,10 +22,14 @@ import (
 
 // places answers as a scheduler whose copies are the tasks of the nodes, of one cpu each, and the waiting copies.
 func (n *nodes) places(q api.PlacesQuestion, facts []api.NodeFacts, waiting []fit.Copy) api.Places {
-	w := fit.World{Question: q, Waiting: slices.Clone(waiting)}
+	w, held := fit.World{Question: q, Waiting: slices.Clone(waiting)}, resource.Vector{}
+	for _, c := range waiting {
+		held = held.Add(c.Footprint)
+	}
 	for _, f := range facts {
+		held = held.Add(f.Allocated)
 		one := &fit.Node{ID: f.ID, Size: f.Resources, Room: f.Resources.Sub(f.Allocated), Closed: f.Draining}
-		for i := range f.Tasks {
+		for i := range f.Tasks - f.BatchTasks { // the others need no other place
 			c := fit.Copy{App: f.ID, Index: i, Footprint: resource.Vector{resource.CPUs: 1}}
 			one.Copies = append(one.Copies, c)
 			if slices.Contains(q.Gone, f.ID) || f.Draining {
@@ -35,7 +39,9 @@ func (n *nodes) places(q api.PlacesQuestion, facts []api.NodeFacts, waiting []fi
 		}
 		w.Nodes = append(w.Nodes, one)
 	}
-	return fit.Solve(w)
+	p := fit.Solve(w)
+	p.Held = held.Sub(p.Unplaceable)
+	return p
 }
 
 // scheduler is a scheduler of a world, with waiting copies.

@@ -9,6 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
@@ -277,4 +278,22 @@ func TestEmergenciesWaitForNoWindow(t *testing.T) {
 		t.Errorf("the machine that never joined stays: %q", ended.String())
 	}
 	w.wantTarget(5)
+
+	// So does one that the provider interrupts, although the work on it is drained.
+	if err := w.loop.Notice(t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Interruption, At: w.now.Add(2 * time.Minute), Done: func() {}}); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := w.records.Load(t.Context()); err != nil || len(all) != 1 || all[0].Node != "a-1" || all[0].Reason != api.DrainSpot {
+		t.Errorf("drains %+v, %v: want that of the interrupted machine", all, err)
+	}
+	for range 6 {
+		r := w.tick()
+		if r.Case.Closed[api.WorkScaleIn] == "" {
+			t.Fatalf("the window is open: %+v", r.Case.Closed)
+		}
+	}
+	if all, _ := w.records.Load(t.Context()); len(all) != 0 {
+		t.Errorf("drains %+v: want none after its end", all)
+	}
+	w.wantBalanced()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
 // A failing machine is fenced and replaced once, and its replacement is verified.
@@ -462,6 +463,41 @@ func TestAllFailAtOnce(t *testing.T) {
 		}
 		if barred == "" || len(sick) != 10 {
 			t.Errorf("barred %q, sick %v", barred, sick)
+		}
+	})
+}
+
+// Repairs that are overdue when a window opens begin one after the other, and none before it. The window limits only their begin.
+func TestOverdueRepairsFollowEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		open := time.Now().UTC().Truncate(time.Minute).Add(2 * time.Hour)
+		c.windows, _ = calendar.DecodeWindows([]calendar.WindowKeys{
+			{Name: "w", Days: "daily", From: open.Format("15:04"), To: open.Add(time.Hour).Format("15:04"), TimeZone: "UTC", Allow: []string{"repair"}},
+		}, []string{"repair"}, time.LoadLocation)
+		p := plain(judge.Action{Name: api.ActionRecreate})
+		p.Safety.MaxUnhealthy = &judge.Limit{Value: 50, Percent: true}
+		m := c.begin(t, p)
+		pass(time.Minute)
+		for _, id := range []string{"n0", "n3", "n6"} {
+			c.markUnhealthy(id, "disk")
+		}
+		pass(open.Add(time.Hour - time.Minute).Sub(time.Now()))
+		m.stop(t)
+		running, done := 0, 0
+		for _, f := range m.published {
+			switch f.Event {
+			case api.HealthRepairClaimed:
+				if running++; running > 1 || f.At.Before(open) {
+					t.Errorf("%s: the repair of %s begins beside %d others; the window opens at %s", f.At.Format(time.TimeOnly), f.Node, running-1, open.Format(time.TimeOnly))
+				}
+			case api.HealthRepairSucceeded:
+				running--
+				done++
+			}
+		}
+		if done != 3 {
+			t.Errorf("%d repairs, want 3:\n%s", done, m.dump())
 		}
 	})
 }

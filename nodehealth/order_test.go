@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric"
 	"github.com/weirkeeper/weirkeeper/internal/platform/metric/metrictest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -116,6 +117,9 @@ func TestOrders(t *testing.T) {
 // A request for the whole pool repairs one node after the other. The status has one line for the
 // waiting nodes, and the autoscaler counts them as healthy.
 func TestRecoverOfThePool(t *testing.T) {
+	if testprograms.WithoutRace(t, "nodehealth") {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: api.ActionReboot}))

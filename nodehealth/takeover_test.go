@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -91,6 +92,9 @@ func (s story) notify(t *testing.T, cutAt int, after bool) int {
 // The process is killed at any call that changes something, before or after its effect: each change
 // is made once. With the race detector, it is killed before one call and after the next.
 func TestTakeoverAtEachCall(t *testing.T) {
+	if testprograms.WithoutRace(t, "nodehealth") {
+		return
+	}
 	for _, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
 			calls := s.notify(t, 0, false)
@@ -99,7 +103,7 @@ func TestTakeoverAtEachCall(t *testing.T) {
 			}
 			for at := 1; at <= calls; at++ {
 				for _, after := range []bool{false, true} {
-					if testsize.Full || after == (at%2 == 0) {
+					if testsize.Full() || after == (at%2 == 0) {
 						s.notify(t, at, after)
 					}
 				}

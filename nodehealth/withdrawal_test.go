@@ -8,12 +8,16 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // A pause withdraws a repair that has not reached the machine, and reports one that continues.
 // No repair begins after the answer.
 func TestPauseWithdrawsRepairsThatDidNotReachTheMachine(t *testing.T) {
+	if testprograms.WithoutRace(t, "nodehealth") {
+		return
+	}
 	reboot := judge.Action{Name: api.ActionReboot}
 	for _, test := range []struct {
 		name  string

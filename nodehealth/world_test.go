@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/signals/calendar"
 )
 
 // box is a machine of the fake cloud.
@@ -49,6 +50,7 @@ type cloud struct {
 	acted   map[string]int // number of changes, by kind
 	at      map[string]time.Time
 	runs    []Input // of workflows
+	windows calendar.Windows
 
 	repair   func(m pools.InPlaceRepair) error // nil: the repair succeeds
 	confirms map[pools.Fence]bool              // which fences work
@@ -128,7 +130,7 @@ func (c *cloud) begin(t testing.TB, p judge.Policy, change ...func(*World)) *ter
 	for _, f := range change {
 		f(&w)
 	}
-	m.loop = New(Config{Cluster: "c", Pool: "p", Policy: p}, w, slog.New(slog.DiscardHandler))
+	m.loop = New(Config{Cluster: "c", Pool: "p", Policy: p, Windows: c.windows}, w, slog.New(slog.DiscardHandler))
 	go func() {
 		defer close(m.done)
 		var wg sync.WaitGroup

@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	metricsmemory "github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	provider "github.com/weirkeeper/weirkeeper/pools/cloud"
@@ -53,6 +53,7 @@ type autoscaled struct {
 	joined    int      // machines; on each tenth, another process has a port
 	gpus      bool     // the signal requests GPUs too
 	timed     func(func())
+	signal    ask.Client // nil: signalOf
 }
 
 // sizedGroup is a group of the provider with the size of its next machines.
@@ -123,7 +124,12 @@ func (w *autoscaled) begin() {
 	w.loop = autoscaler.NewLoop(w.config, autoscaler.World{
 		Provider: w, Scheduler: w, Directory: w, Metrics: &metricsmemory.Store{}, Ledger: nothing{}, Memory: apply.Encoded{Bytes: memoryOf{w}}, Orders: nothing{}, Lease: nothing{},
 		Records: recordsOf{w}, Cordon: w, Places: w.answer, Ticked: func(r api.TickRecord, _ error) { w.last = r },
-		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return signalOf{w} }, Now: func() time.Time { return w.now },
+		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client {
+			if w.signal != nil {
+				return w.signal
+			}
+			return signalOf{w}
+		}, Now: func() time.Time { return w.now },
 		Limit: func(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
 			return context.WithCancel(ctx)
 		},
@@ -636,6 +642,9 @@ func spread(values []float64) (mean, most float64) {
 // placer put copies elsewhere than the proof.
 func TestWorldsThatFailed(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "placer") {
+		return
+	}
 	for _, seed := range []uint64{20080, 20283, 20653, 21163, 30438, 30466, 30760, 31081, 52763, 62647} {
 		w := newAutoscaled(seed)
 		w.run(2)
@@ -681,7 +690,10 @@ func TestScaleFromZero(t *testing.T) {
 // worlds, FROM the first one.
 func TestAutoscaledWorlds(t *testing.T) {
 	t.Parallel()
-	worlds, from := testsize.Pick(80, 15), 0
+	if testprograms.WithoutRace(t, "placer") {
+		return
+	}
+	worlds, from := 30, 0
 	for name, n := range map[string]*int{"SOAK": &worlds, "FROM": &from} {
 		if text := os.Getenv(name); text != "" {
 			var err error

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -182,6 +183,9 @@ func (cl *cluster) forge(r *rand.Rand) {
 // An agent with a key of its own sends every wrong statement beside a healthy cluster of 40 apps. No copy of another node is started
 // or stopped, each index stays served, memory stays within a bound, and the status names the node first.
 func TestForgerChangesNothing(t *testing.T) {
+	if testprograms.WithoutRace(t, "placer") {
+		return
+	}
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/pools"
 	provider "github.com/weirkeeper/weirkeeper/pools/cloud"
@@ -93,6 +95,7 @@ type traced struct {
 	needed  map[string]resource.Vector // group -> what all copies needed at that tick
 	targets map[string]int             // group -> the latest order
 	grown   int                        // tick of the latest new pod
+	came    map[string]int             // app -> tick of its latest new copy
 	since   map[slot]int               // tick from which a copy runs, or waits
 	runs    map[slot]string            // the node of a copy
 	counts  traceCounts
@@ -101,6 +104,7 @@ type traced struct {
 type traceCounts struct {
 	removals, moved, regrown int
 	renewed                  int           // orders soon after a removal of the group, without a larger sum of footprints
+	forNew                   int           // the part of renewed for a copy that came after the removal
 	evicted                  int           // copies that stopped without another place
 	wait                     int           // the longest one of a copy that some machine can hold, in ticks
 	unplaced                 int           // copies that ended before they had a place
@@ -153,7 +157,7 @@ func newTraced(setpoint float64) *traced {
 		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: w.tick},
 	}
 	w.begin()
-	out := &traced{autoscaled: w, removed: map[string]int{}, needed: map[string]resource.Vector{}, targets: map[string]int{}, since: map[slot]int{}, runs: map[slot]string{}}
+	out := &traced{autoscaled: w, removed: map[string]int{}, needed: map[string]resource.Vector{}, targets: map[string]int{}, since: map[slot]int{}, runs: map[slot]string{}, came: map[string]int{}}
 	w.timed = func(run func()) {
 		before := processor()
 		run()
@@ -173,7 +177,7 @@ func (w *traced) add(name string, size resource.Vector, n int) {
 		w.counts.unplaced++
 	}
 	if w.setApp(row); n > 0 {
-		w.grown = w.ticks + 1
+		w.grown, w.came[name] = w.ticks+1, w.ticks+1
 	}
 }
 
@@ -195,6 +199,9 @@ func (w *traced) observe() {
 			again := ended && a.Target > w.targets[a.Group] && w.ticks-at <= soon
 			if again && w.sum().Fits(w.needed[a.Group]) {
 				w.counts.renewed++
+				if w.neededByNew(a.Group, at) {
+					w.counts.forNew++
+				}
 			}
 			if again && w.grown < at {
 				w.counts.regrown++
@@ -203,6 +210,13 @@ func (w *traced) observe() {
 		}
 	}
 	w.follow()
+}
+
+// neededByNew reports whether the first copy that needs a machine of the group came after a tick.
+func (w *traced) neededByNew(group string, tick int) bool {
+	return slices.ContainsFunc(w.last.Case.Places.Machines(), func(n api.PlacesNeed) bool {
+		return n.Group == group && w.came[n.First[:strings.LastIndex(n.First, "/")]] > tick
+	})
 }
 
 // follow counts what happened to the copies.
@@ -351,6 +365,9 @@ func (w *traced) settle() {
 // pod that a machine can hold gets a place, and the others are named. No copy stops without another place. No group orders a
 // machine soon after it ended one, unless there are more pods.
 func TestTrace(t *testing.T) {
+	if testprograms.WithoutRace(t, "placer") {
+		return
+	}
 	pods, perTick := samplePods(), 60
 	if path := os.Getenv("TRACE"); path != "" {
 		var err error
@@ -430,8 +447,8 @@ func (w *traced) fillAndEmpty(t *testing.T, pods []pod, byShape bool) {
 func (w *traced) report(t *testing.T, title string) {
 	c := w.counts
 	t.Logf("%s: %d ticks, of a processor time of %v, at most %v", title, w.ticks, (c.spent / time.Duration(w.ticks)).Round(time.Microsecond), c.most.Round(time.Microsecond))
-	t.Logf("  %d copies evicted, %d regrowths (%d orders soon after a removal with no larger sum); %d machines removed, %d copies moved; the longest wait %d ticks, %d pods ended before they had a place",
-		c.evicted, c.regrown, c.renewed, c.removals, c.moved, c.wait, c.unplaced)
+	t.Logf("  %d copies evicted, %d regrowths (%d orders soon after a removal with no larger sum, %d of them for a copy that came later); %d machines removed, %d copies moved; the longest wait %d ticks, %d pods ended before they had a place",
+		c.evicted, c.regrown, c.renewed, c.forNew, c.removals, c.moved, c.wait, c.unplaced)
 	if places := w.last.Case.Places; places.NeverCopies > 0 {
 		t.Logf("  named as too large: %d; %s", places.NeverCopies, places.Never[0].NeverText())
 	}

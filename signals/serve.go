@@ -145,7 +145,7 @@ func serveEvaluation(ctx context.Context, s Signal, wire *sigproto.ServerConn, h
 		config.Log.Warn("evaluation has unknown keys", "keys", e.Unknown)
 	}
 	watched, stop := wire.Watch(ctx)
-	response, err := answer(watched, s, newInput(config.App, hello, e))
+	response, err := Answer(watched, s, config.App, hello, e)
 	stop()
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx) // Serve is ending; a refusal would report a failure of the signal
@@ -157,15 +157,16 @@ func serveEvaluation(ctx context.Context, s Signal, wire *sigproto.ServerConn, h
 	return wire.Answer(response)
 }
 
-// answer calls the signal. A panic and an invalid request are errors.
-func answer(ctx context.Context, s Signal, in Input) (response sigproto.Response, err error) {
+// Answer returns the response of the signal of an app to one evaluation, without a socket. A panic and an invalid request are
+// errors.
+func Answer(ctx context.Context, s Signal, app string, hello sigproto.Hello, e sigproto.Evaluation) (response sigproto.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the signal panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
 	ctx, explanation := WithExplanation(ctx)
-	request, err := s.Value(ctx, in)
+	request, err := s.Value(ctx, newInput(app, hello, e))
 	if verdict, why := verdictOf(err); verdict != sigproto.VerdictValue {
 		if why == "" {
 			why = explanation()

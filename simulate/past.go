@@ -74,7 +74,11 @@ func (r *Recording) Judge(other Policy) (recorded, changed Scenario, err error) 
 	every := r.ticks[0].every
 	other.Default.Period, other.Default.TimeLimit, other.Apps = every, 0, slices.Clone(other.Apps)
 	for i := range other.Apps {
-		other.Apps[i].Period, other.Apps[i].TimeLimit = every, 0
+		a := &other.Apps[i]
+		a.Period, a.TimeLimit, a.Raise = every, 0, slices.Clone(a.Raise)
+		for j := range a.Raise {
+			a.Raise[j].Period, a.Raise[j].TimeLimit, a.Raise[j].Windows = every, 0, nil
+		}
 	}
 	changed, err = r.scenario(other, false)
 	return recorded, changed, err
@@ -93,6 +97,9 @@ func (r *Recording) noteLimits(other Policy) {
 		}
 		for _, a := range append(slices.Clone(t.of.Input.Apps), api.AppInput{Opinion: t.of.Input.Default}) {
 			known[a.Name] = known[a.Name] || a.Configured
+			for _, advisor := range a.Raise {
+				known[advisor.Name] = true
+			}
 			if name := a.Opinion.Signal; a.Opinion.Verdict == api.VerdictValue && (strings.HasSuffix(name, "/default") || strings.HasSuffix(name, "/pending")) {
 				r.note("signal " + name + " reads what runs on the machines: with another policy its requests would differ")
 			}
@@ -101,6 +108,11 @@ func (r *Recording) noteLimits(other Policy) {
 	for _, a := range other.Apps {
 		if a.Name != "" && !known[a.App] {
 			r.note("the records have no request of app " + a.App + ": it counts as failed")
+		}
+		for _, advisor := range a.Raise {
+			if shipped := advisor.Name == nameCalendar && advisor.Version == ""; !shipped && !known[advisor.App] {
+				r.note("the records have no answer of advisor " + advisor.App + ": it raises nothing")
+			}
 		}
 	}
 }
@@ -201,6 +213,9 @@ func (p *past) config(k int) Policy {
 		if a.Configured {
 			one.Name = "recorded"
 		}
+		for _, advisor := range a.Raise {
+			one.Raise = append(one.Raise, ask.Signal{App: advisor.Name, Name: "recorded", Period: c.Tick, HoldFor: advisor.HoldFor, MaxRequest: advisor.MaxRequest})
+		}
 		c.Apps = append(c.Apps, one)
 	}
 	return c
@@ -238,7 +253,7 @@ func (p *past) price(group string, m api.MarketOffer, _ time.Time) (float64, err
 	return 0, fmt.Errorf("the record has no price of group %s", group)
 }
 
-// signals returns the signals of all apps that the recording has.
+// signals returns the signals and advisors of all apps that the recording has.
 func (p *past) signals() (all []ask.Signal) {
 	if p == nil {
 		return nil
@@ -251,24 +266,33 @@ func (p *past) signals() (all []ask.Signal) {
 				seen[a.Name] = true
 				all = append(all, ask.Signal{App: a.Name, Name: "recorded"})
 			}
+			for _, advisor := range t.of.Input.Apps[i].Raise {
+				all = append(all, ask.Signal{App: advisor.Name, Name: "recorded"})
+			}
 		}
 	}
 	return all
 }
 
-// answer returns the recorded response of an app's signal.
-func (p *past) answer(app string) (sigproto.Response, error) {
+// answer returns the recorded response of a signal: of an app, of an advisor "APP~NAME", or with an empty name the default one.
+func (p *past) answer(signal string) (sigproto.Response, error) {
 	t := p.now().of
 	if t == nil {
 		return sigproto.Response{}, errors.New("the pool was paused")
 	}
-	o := t.Input.Default
-	if app != "" {
-		i := slices.IndexFunc(t.Input.Apps, func(a api.AppInput) bool { return a.Name == app && a.Configured })
-		if i < 0 {
-			return sigproto.Response{}, fmt.Errorf("the recording has no response of app %s", app)
+	o, known := t.Input.Default, signal == ""
+	for _, a := range t.Input.Apps {
+		if a.Name == signal && a.Configured {
+			o, known = a.Opinion, true
 		}
-		o = t.Input.Apps[i].Opinion
+		for _, advisor := range a.Raise {
+			if advisor.Name == signal {
+				o, known = advisor.Opinion, true
+			}
+		}
+	}
+	if !known {
+		return sigproto.Response{}, fmt.Errorf("the recording has no response of %s", signal)
 	}
 	switch o.Verdict {
 	case api.VerdictValue:

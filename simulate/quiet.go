@@ -1,10 +1,11 @@
 package simulate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -13,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/signals/forecast"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -115,30 +117,113 @@ func (p program) Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.
 	return p.Client.Evaluate(ctx, e)
 }
 
-// schedule is an advisor that is a calendar. Its windows have the newest need of its app.
-type schedule struct {
-	direct
-	spec ask.RequestSpec
+// The advisors that a simulation evaluates.
+const (
+	nameCalendar = "calendar"
+	nameForecast = "forecast"
+)
+
+// advises reports whether a simulation evaluates an advisor. The shipped ones know the work, and have no Windows.
+func advises(a ask.Signal) bool {
+	return a.Version == "" && (a.Name == nameCalendar || a.Name == nameForecast)
 }
 
-func (s schedule) Evaluate(ctx context.Context, _ sigproto.Evaluation) (sigproto.Response, error) {
-	now := s.world.now
-	in := signals.Input{Now: now, Parameters: s.spec.Parameters, Setpoint: s.spec.Setpoint, Metrics: map[string]signals.Series{}}
-	need := s.world.scenario.Work.Requests(now.Add(-s.world.scenario.Delay), s.app)
+// WithoutReleases returns a policy without the advisors that a simulation cannot evaluate, and a text about each of those.
+func WithoutReleases(p Policy) (_ Policy, left []string) {
+	p.Apps = slices.Clone(p.Apps)
+	for i := range p.Apps {
+		p.Apps[i].Raise = slices.DeleteFunc(slices.Clone(p.Apps[i].Raise), func(a ask.Signal) bool {
+			if !advises(a) {
+				left = append(left, a.App+" is "+a.Namespace+"/"+a.Name)
+			}
+			return !advises(a)
+		})
+	}
+	return p, left
+}
+
+// advisor is a shipped advisor of an app.
+type advisor struct {
+	direct
+	signal signals.Signal
+	name   string // APP~NAME
+	spec   ask.RequestSpec
+}
+
+func (a advisor) Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.Response, error) {
+	if a.world.silent {
+		return sigproto.Response{}, errSilent
+	}
+	pool := a.world.scenario.Pool
+	return signals.Answer(ctx, a.signal, a.name, sigproto.Hello{
+		Cluster: pool.Cluster, Pool: pool.Pool, Parameters: a.spec.Parameters, Setpoint: a.spec.Setpoint, Launch: a.spec.Launch,
+	}, e)
+}
+
+// schedule is a calendar. Its windows have the newest need of its app.
+type schedule struct{ advisor }
+
+func (s schedule) Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.Response, error) {
+	of, now := s.world.scenario, s.world.now
+	need := of.Work.Requests(now.Add(-of.Delay), s.app)
 	for _, k := range resource.Kinds() {
 		if x, requested := need.Get(k); requested {
-			in.Metrics[k.String()+"_expected"] = signals.Series{Times: []int64{now.Unix()}, Values: []float64{x}}
+			e.Series = append(e.Series, sigproto.Series{Name: k.String() + "_expected", Times: []int64{now.Unix()}, Values: []float64{x}})
 		}
 	}
-	ctx, explanation := signals.WithExplanation(ctx)
-	request, err := builtin.Calendar{}.Value(ctx, in)
-	switch {
-	case errors.Is(err, signals.ErrNoOpinion):
-		return sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: strings.TrimSuffix(err.Error(), ": "+signals.ErrNoOpinion.Error())}, nil
-	case err != nil:
-		return sigproto.Response{}, err
+	return s.advisor.Evaluate(ctx, e)
+}
+
+// forecaster is a forecast. Its metric is the need of its app, in its unit, from History on. It answers anew when the need of a slot is
+// known.
+type forecaster struct {
+	advisor
+	slots  signals.Series
+	answer *sigproto.Response // the latest
+}
+
+func (f *forecaster) Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.Response, error) {
+	p, err := builtin.DecodeForecast(f.spec.Parameters)
+	if err != nil || f.world.silent {
+		return sigproto.Response{}, cmp.Or(err, errSilent)
 	}
-	return sigproto.Response{Verdict: sigproto.VerdictValue, Resources: resources(request, 1), Explanation: explanation()}, nil
+	if grown := f.grow(p.Unit); grown || f.answer == nil {
+		e.Series = []sigproto.Series{{Name: cmp.Or(p.Metric, "need"), Times: f.slots.Times, Values: f.slots.Values}}
+		answer, err := f.advisor.Evaluate(ctx, e)
+		if err != nil {
+			return answer, err
+		}
+		f.answer = &answer
+	}
+	return *f.answer, nil
+}
+
+// grow adds the slots whose need is known now, and reports whether there is one.
+func (f *forecaster) grow(unit resource.Request) (grown bool) {
+	s := f.world.scenario
+	known := f.world.now.Add(-s.Delay)
+	next := maxTime(cmp.Or(s.History, s.Start), s.Start.Add(-forecast.MostHistory)).Truncate(forecast.Step)
+	if n := len(f.slots.Times); n > 0 {
+		next = time.Unix(f.slots.Times[n-1], 0).Add(forecast.Step)
+	}
+	for ; !next.Add(forecast.Step).After(known); next = next.Add(forecast.Step) {
+		const parts = 5
+		mean := 0.0
+		for i := range parts {
+			need, highest := s.Work.Requests(next.Add(forecast.Step*time.Duration(2*i+1)/(2*parts)), f.app), 0.0
+			for _, k := range resource.Kinds() {
+				if one, counts := unit.Get(k); counts {
+					x, _ := need.Get(k)
+					highest = max(highest, x/one)
+				}
+			}
+			mean += highest / parts
+		}
+		f.slots.Times, f.slots.Values, grown = append(f.slots.Times, next.Unix()), append(f.slots.Values, mean), true
+	}
+	old := max(0, len(f.slots.Times)-int(forecast.MostHistory/forecast.Step))
+	f.slots.Times, f.slots.Values = f.slots.Times[old:], f.slots.Values[old:]
+	return grown
 }
 
 // resources returns a request times a factor, as on the wire.

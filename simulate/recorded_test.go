@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -50,6 +51,9 @@ func onAWS(t *testing.T) *simulate.Recording {
 // The same policy decides the recorded ticks again.
 func TestReplayOfARecordedPoolOnAWS(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	sum, different := replay(t, onAWS(t))
 	t.Logf("%d of %d ticks are the same", sum.Same, sum.Ticks)
 	if sum.Ticks < 600 || 100*sum.Same < 99*sum.Ticks {
@@ -60,6 +64,9 @@ func TestReplayOfARecordedPoolOnAWS(t *testing.T) {
 // A recording has the market of each group, only spot machines are interrupted, and each app has its need, also where its signal failed.
 func TestGroupsOfARecordedPoolOnAWS(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	r := onAWS(t)
 	groups := r.Groups()
 	if len(groups) != 2 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools/rotate"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/simulate"
@@ -14,6 +15,9 @@ import (
 // machine, and no more than the rate leaves in an hour.
 func TestRotationByAge(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	p := policy(1)
 	when, err := rotate.Parse("age>12h")
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/memory"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/signals/builtin"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -74,16 +75,7 @@ func newWorld(s *Scenario) *world {
 	}
 	w.events = append(w.events, w.between()...)
 	slices.SortStableFunc(w.events, func(a, b moment) int { return a.at.Compare(b.at) })
-	listing := ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
-	own, signals := map[string]bool{}, 0 // signals of apps, without their advisors
-	for _, a := range append(s.past.signals(), s.Pool.Signals()...) {
-		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
-		known := own[a.App]
-		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
-		if own[a.App] && !known && sigproto.AppOf(a.App) == a.App {
-			signals++
-		}
-	}
+	listing, dial := w.signals()
 	var places func(context.Context, api.PlacesQuestion) (api.Places, error)
 	if placed, is := s.Work.(*Apps); is {
 		places = func(_ context.Context, q api.PlacesQuestion) (api.Places, error) { return placed.places(w.now, q) }
@@ -105,23 +97,48 @@ func newWorld(s *Scenario) *world {
 	}
 	w.loop = autoscaler.NewLoop(s.Pool, autoscaler.World{
 		Provider: w.machines.provider(), Scheduler: w.machines, Cordon: w.machines, Directory: directory{listing},
-		Dial: func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
-			if real := s.Signals[e.Address]; real != nil {
-				return program{w, real}
-			}
-			app := sigproto.AppOf(e.Address)
-			if series, is := s.Work.(*Series); !own[app] || is && series.Unnamed() && signals == 1 {
-				app = ""
-			}
-			if sigproto.AppOf(e.Address) != e.Address {
-				return schedule{direct{w, app}, r}
-			}
-			return direct{w, app}
-		},
+		Dial:    dial,
 		Metrics: w.store, Ledger: w, Memory: memory, Orders: w.orders, Lease: lease{}, Records: drains,
 		Health: health, Places: places, Cost: cost, Price: w.price(), Ticked: w.ticked, Now: func() time.Time { return w.now }, Limit: unlimited,
 	}, slog.New(slog.DiscardHandler))
 	return w
+}
+
+// signals returns a process for each signal, and how the loop connects to it.
+func (w *world) signals() (ask.Listing, func(ask.Endpoint, ask.RequestSpec) ask.Client) {
+	s, listing := w.scenario, ask.Listing{Revision: 1, Endpoints: map[string]ask.Endpoint{}}
+	own, count := map[string]bool{}, 0 // signals of apps, without their advisors
+	names := map[string]string{}       // of the shipped ones
+	for _, a := range append(s.past.signals(), s.Pool.Signals()...) {
+		listing.Endpoints[a.App] = ask.Endpoint{Address: a.App}
+		known := own[a.App]
+		own[a.App] = a.App != sigproto.DefaultApp && a.Name != ""
+		if own[a.App] && !known && sigproto.AppOf(a.App) == a.App {
+			count++
+		}
+		if names[a.App] = a.Name; a.Version != "" {
+			names[a.App] = ""
+		}
+	}
+	return listing, func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
+		if real := s.Signals[e.Address]; real != nil {
+			return program{w, real}
+		}
+		d := direct{w, sigproto.AppOf(e.Address)}
+		name, advises := names[e.Address], d.app != e.Address
+		if series, is := s.Work.(*Series); !own[d.app] || is && series.Unnamed() && count == 1 {
+			d.app = ""
+		}
+		switch {
+		case !advises:
+			return d
+		case name == nameCalendar:
+			return schedule{advisor{d, builtin.Calendar{}, e.Address, r}}
+		case s.past != nil:
+			return direct{w, e.Address} // as it answered then
+		}
+		return &forecaster{advisor: advisor{d, &builtin.Forecast{}, e.Address, r}}
+	}
 }
 
 // price returns the prices for decisions: those of the record, or of the scenario; nil: no decision needs them.

@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // Policy is the configuration of a pool's loop.
@@ -30,11 +31,14 @@ type Scenario struct {
 	// Groups are the groups of the pool, in order of id.
 	Groups []Group
 	Work   Work
+	// History is the time since which forecasts know the work; zero: Start.
+	History time.Time
 	// Delay is the age of the demand that the signals report, and Headroom a factor of it; 0: 1.
 	Delay    time.Duration
 	Headroom float64
 	Events   []Event
 	// Signals are the clients of real signals, by app. Their windows are those of Pool; all other signals report the work directly.
+	// Advisors are shipped calendars and forecasts, which know the work too.
 	Signals map[string]Client
 	// Samples are metrics in order of time. The loop can read each one Delay after its time.
 	Samples []metrics.Sample
@@ -113,6 +117,11 @@ func (s Scenario) Validate() error {
 	}
 	if s.Delay < 0 || !(s.Headroom >= 0 && s.Headroom <= 1000) {
 		errs = append(errs, fmt.Errorf("delay %v, headroom %v of the signals: want at least 0", s.Delay, s.Headroom))
+	}
+	for _, a := range s.Pool.Signals() {
+		if s.past == nil && sigproto.AppOf(a.App) != a.App && !advises(a) {
+			errs = append(errs, fmt.Errorf("advisor %s is %s: want the shipped %s or %s", a.App, a.Name, nameCalendar, nameForecast))
+		}
 	}
 	for i, g := range s.Groups {
 		if i > 0 && s.Groups[i-1].ID >= g.ID {

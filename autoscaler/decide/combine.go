@@ -15,7 +15,8 @@ type combined struct {
 	// byDefault is set if the default signal's request counts too.
 	byDefault bool
 	how       api.Combine
-	left      string // out of the request, for people
+	left      string            // out of the request, for people
+	all       *resource.Request // with what is left out; nil: nothing is
 }
 
 // combine joins the requests of the apps, which are sorted by name, into one, with or without advice. The default signal's

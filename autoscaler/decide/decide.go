@@ -40,10 +40,10 @@ func Decide(in api.DecisionInput) Decision {
 		d.apply(api.Step{Rule: api.RuleInput, Before: t, After: whole, Why: why})
 		return d
 	}
-	step, scarce := target(in, requested)
+	step, scarce := targetWithout(in, requested)
 	d.apply(step)
 	if hasAdvisors(apps) {
-		step, more := target(in, advised)
+		step, more := targetWithout(in, advised)
 		if step.After > d.Target {
 			scarce = more
 		}

@@ -22,10 +22,27 @@ func (c combined) without(p *api.Places) combined {
 		}
 	}
 	if c.request != before {
+		c.all = &before
 		first := p.Never[0]
 		c.left = fmt.Sprintf("; without %s, which no machine can ever hold: %s", copiesOf(p.NeverCopies, first, len(p.Never)-1), amounts(c.request))
 	}
 	return c
+}
+
+// targetWithout is target for a request without the copies that no machine can ever hold. These copies do not raise the target. They
+// do not lower it either: the signals may not have counted them.
+func targetWithout(in api.DecisionInput, c combined) (api.Step, *resource.Kind) {
+	step, scarce := target(in, c)
+	if c.all == nil {
+		return step, scarce
+	}
+	c.request = *c.all
+	all, _ := target(in, c)
+	if t := in.Capacity.Target; step.After < min(t, all.After) {
+		step.After = min(t, all.After)
+		step.Why += "; but the signals may not have counted the copies that no machine can hold -> " + num(step.After)
+	}
+	return step, scarce
 }
 
 // copiesOf returns "3 copies of web", or "3 copies of web and 2 more apps".

@@ -124,6 +124,7 @@ func distribute(c api.Case, o Outcome, groups []api.GroupTarget) (api.Distributi
 		raise(raised, goals(c, back), left)
 	}
 	d, err := spreadScarce(c, o.Decision, raised)
+	wholeMachines(c, raised, &d)
 	for i := range d.Shares {
 		s := &d.Shares[i]
 		g := groups[slices.IndexFunc(groups, func(g api.GroupTarget) bool { return g.ID == s.Group })]

@@ -46,6 +46,24 @@ func placesCase(a, b int, cpus float64, answer api.Places) api.Case {
 	return c
 }
 
+// heavy makes all machines weigh that much, and limits what a tick may remove to one of them.
+func heavy(weight int) func(*api.Case) {
+	return func(c *api.Case) {
+		sum := 0
+		for i := range c.Groups {
+			g := &c.Groups[i]
+			g.Target, g.Max = g.Target*weight, api.Unbounded
+			c.Has[g.ID], sum = g.Target, sum+g.Target
+			c.Places.PerWeight[g.ID] = resource.Vector{resource.CPUs: 1 / float64(weight)}
+		}
+		for i := range c.Nodes {
+			c.Nodes[i].Weight = float64(weight)
+		}
+		c.Joined, c.Input.Capacity.Target, c.Input.Capacity.Joined = float64(sum), float64(sum), float64(sum)
+		c.Input.Policy.Limits.MaxRemove = float64(weight)
+	}
+}
+
 func more(group string, nodes, copies int) []api.PlacesNeed {
 	return []api.PlacesNeed{{Group: group, Nodes: nodes, Weight: float64(nodes), Copies: copies, First: "web/0"}}
 }
@@ -96,6 +114,8 @@ func TestPlaces(t *testing.T) {
 			groups: map[string]int{"a": 0, "b": 4}, kept: []api.KeptCause{api.KeptNoPlace}},
 		{name: "a marked node with a proof", c: placesCase(0, 5, 4, api.Places{Leave: []string{"b0"}}), change: markFirst,
 			groups: map[string]int{"a": 0, "b": 4}, ends: []string{"b0"}},
+		{name: "a limit that is as large as one machine takes a whole one, of one group", c: placesCase(2, 2, 1, api.Places{Leave: []string{"a1", "b1"}}), change: heavy(8),
+			groups: map[string]int{"a": 8, "b": 16}, ends: []string{"a1"}},
 		{name: "a pin does not waive the proof", c: placesCase(0, 4, 4, api.Places{Leave: []string{"b3"}}),
 			change: func(c *api.Case) { c.Input.Pinned = new(2.0) }, groups: map[string]int{"a": 0, "b": 3}, ends: []string{"b3"},
 			kept: []api.KeptCause{api.KeptNoPlace}},

@@ -80,7 +80,7 @@ func TestBadReleases(t *testing.T) {
 	parts.Go(func() { w.every(done, w.size.fault, w.fault) })
 	time.AfterFunc(w.size.length, func() { close(done) })
 	parts.Wait()
-	w.settled()
+	w.settled("")
 	w.conclude()
 }
 
@@ -109,7 +109,7 @@ func TestDamagedRows(t *testing.T) {
 	for _, name := range w.names() {
 		w.set(name, "good")
 	}
-	w.settled()
+	w.settled("v2")
 	before = w.instances()
 	admin := joinAs(t, w.u.data, roles.User{Role: roles.Admin}).JetStream()
 	stream, err := admin.Stream(t.Context(), "KV_"+names.AppsBucket("local"))
@@ -397,13 +397,14 @@ func (w *sites) request(name string) {
 	}
 }
 
-// settled waits until each website is served by two instances of one version, and no instance beside them.
-func (w *sites) settled() {
+// settled waits until each website is served by two instances of that version, or of some version if it is empty, and no instance
+// beside them.
+func (w *sites) settled(version string) {
 	w.Helper()
 	for _, name := range w.names() {
 		eventually(w.T, "one version of "+name, func() error {
 			versions := w.responses(name, 10)
-			if len(versions) != 2 || versions[0] != versions[1] {
+			if len(versions) != 2 || versions[0] != versions[1] || version != "" && versions[0] != version {
 				return fmt.Errorf("%v respond", versions)
 			}
 			return nil

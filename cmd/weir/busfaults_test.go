@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,7 +18,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -24,7 +25,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// busFault is what happens to the servers. The first one of the order leads the bucket of state.
+// busFault is what happens to the servers. The first one of the order leads the bucket of the pool and that of the probes.
 type busFault struct {
 	name  string
 	short bool // also without FAULTS
@@ -121,7 +122,7 @@ func (f *busFaultRun) told(words string) {
 
 // TestBusFaults measures what the daemons of a pool notice of faults of three real servers: the longest time without a
 // success of each kind of act, and what status reports. Nothing is stopped, nothing shrinks, and at no time two hosts act.
-// FAULTS, if set, does all faults. FAULT, a regular expression, selects some.
+// FAULTS, if set, does all faults. FAULT, a regular expression, selects some. RUNS is how often each is done.
 func TestBusFaults(t *testing.T) {
 	t.Parallel()
 	selected, err := regexp.Compile(os.Getenv("FAULT"))
@@ -136,8 +137,15 @@ func TestBusFaults(t *testing.T) {
 		t.Logf("longest time without a success, near the fault / far from it:\n%s", out.String())
 	}()
 	fmt.Fprintln(rows, "fault\twrite\tcompare-and-set\tread\twatch\tcore\tlease\tunknown writes")
+	runs, err := strconv.Atoi(cmp.Or(os.Getenv("RUNS"), "1"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range busTableFaults() {
-		if selected.MatchString(f.name) && (f.short || os.Getenv("FAULTS") != "" || os.Getenv("FAULT") != "") {
+		for range runs {
+			if !selected.MatchString(f.name) || !f.short && os.Getenv("FAULTS") == "" && os.Getenv("FAULT") == "" {
+				break
+			}
 			row, said := w.measure(f)
 			fmt.Fprintln(rows, row)
 			t.Logf("%s: status said\n%s", f.name, said)
@@ -153,7 +161,7 @@ func (w *busWorld) measure(f busFault) (row, said string) {
 	defer wg.Wait()
 	defer cancel()
 	looker := w.open(roles.User{Role: roles.Pool, Cluster: busCluster, Pool: busPool}, w.urls()...)
-	run := &busFaultRun{busWorld: w, order: w.leaderFirst(looker), said: &statusLog{whole: map[string]bool{}}}
+	run := &busFaultRun{busWorld: w, order: w.leaderFirst(), said: &statusLog{whole: map[string]bool{}}}
 	near, far := w.places(f, run.order)
 	probes := []*busProbes{w.probe(ctx, &wg, "near", near...), w.probe(ctx, &wg, "far", far...)}
 	kv := kvbucket.New(looker.JetStream(), names.PoolBucket(busCluster, busPool))
@@ -196,17 +204,32 @@ func (w *busWorld) places(f busFault, order []int) (near, far []string) {
 	return []string{wired[first], urls[second], urls[third]}, []string{urls[third], urls[second], urls[first]}
 }
 
-// leaderFirst returns the servers, with the leader of the bucket of state first.
-func (w *busWorld) leaderFirst(b *bus.Bus) (order []int) {
+// leaderFirst makes the leader of the pool's bucket that of the probes' bucket too, and returns the servers, with it first.
+func (w *busWorld) leaderFirst() (order []int) {
 	w.Helper()
-	eventually(w, "a leader of the bucket of state", func() error {
-		stream, err := kvbucket.Check(w.Context(), b.JetStream(), names.PoolBucket(busCluster, busPool))
+	admin := w.open(roles.User{Role: roles.Admin, Cluster: busCluster}, w.urls()...)
+	defer admin.Close()
+	leader := func(pool string) (string, error) {
+		stream, err := kvbucket.Check(w.Context(), admin.JetStream(), names.PoolBucket(busCluster, pool))
+		if err != nil {
+			return "", err
+		}
+		return stream.CachedInfo().Cluster.Leader, nil
+	}
+	eventually(w, "one leader of the buckets of the pool and the probes", func() error {
+		want, err := leader(busPool)
 		if err != nil {
 			return err
 		}
+		got, err := leader(busProbePool)
+		if err != nil || got != want {
+			_, moved := admin.Conn().Request("$JS.API.STREAM.LEADER.STEPDOWN."+kvbucket.Stream(names.PoolBucket(busCluster, busProbePool)),
+				fmt.Appendf(nil, `{"placement":{"preferred":%q}}`, want), probeTimeout)
+			return errors.Join(err, moved, fmt.Errorf("%s leads the bucket of the probes, want %s", got, want))
+		}
 		order = nil
 		for i, s := range w.servers.Site.Servers {
-			if s.Name == stream.CachedInfo().Cluster.Leader {
+			if s.Name == want {
 				order = slices.Insert(order, 0, i)
 			} else {
 				order = append(order, i)

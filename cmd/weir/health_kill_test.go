@@ -215,7 +215,7 @@ var killLanes = testsize.Pick(5, 3)
 // detector every second one, those that the other way leaves out.
 func (w way) triedMoments() (tried []lastMoment) {
 	for i, m := range lastMoments() {
-		if testsize.Full || w.hold == (i%2 == 0) {
+		if testsize.Full() || w.hold == (i%2 == 0) {
 			tried = append(tried, m)
 		}
 	}

@@ -64,7 +64,7 @@ func silent(c net.Conn) {
 // pingOnly is a NATS server that takes everything, and answers nothing but pings.
 func pingOnly(c net.Conn) {
 	defer c.Close()
-	fmt.Fprint(c, `INFO {"server_id":"mute","version":"2.12.0","headers":true,"max_payload":1048576,"proto":1}`+"\r\n")
+	fmt.Fprint(c, `INFO {"server_id":"mute","version":"2.15.0","headers":true,"max_payload":1048576,"proto":1}`+"\r\n")
 	lines := bufio.NewReader(c)
 	for {
 		line, err := lines.ReadString('\n')

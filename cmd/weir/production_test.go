@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,7 +31,7 @@ const productionPage = "production.md"
 //
 //   - "console HOST..." has commands for these hosts; "LANGUAGE FILE" is a file in the folder of admin.
 //   - "systemctl" starts what the unit's file says, with its credentials and environment.
-//   - apt-get, scp and chown are scripts: files of the package, copies between the folders, nothing.
+//   - apt-get, scp, ssh and chown are scripts: files of the package, copies between the folders, commands on them, nothing.
 //   - Each instance of the Auto Scaling group has a copy of the folder of image, and metadata of its own.
 func TestProductionPage(t *testing.T) {
 	p := newProduction(t)
@@ -54,6 +55,7 @@ func TestProductionPage(t *testing.T) {
 		began := time.Now()
 		p.follow(b)
 		took[section] += time.Since(began)
+		t.Logf("line %d: %v", b.line, time.Since(began).Round(time.Millisecond))
 	}
 	for _, section := range sections {
 		t.Logf("%-20s %v", section, took[section].Round(100*time.Millisecond))
@@ -77,6 +79,7 @@ type production struct {
 	exports          map[string]string   // of each host, for sh
 	enabled          map[string][]string // units without a process, by host
 	machines         map[string]func()   // by id: the end of its agent
+	ends             map[string]func()   // of units that run, by "HOST UNIT"
 
 	mu    sync.Mutex
 	units []*unitProcess // that were started
@@ -91,12 +94,14 @@ func newProduction(t *testing.T) *production {
 	dir := t.TempDir()
 	p := &production{
 		T: t, tree: tree, hosts: filepath.Join(dir, "hosts"), bin: filepath.Join(dir, "bin"),
-		exports: map[string]string{}, enabled: map[string][]string{}, machines: map[string]func(){},
+		exports: map[string]string{}, enabled: map[string][]string{}, machines: map[string]func(){}, ends: map[string]func(){},
 	}
 	for path, text := range map[string]string{
 		"apt-get": `set -e; r=$HOSTS/$HOST; mkdir -p $r/etc/weir/pools $r/etc/weir/credentials $r/units
 cp $WEIR_SOURCES/deploy/systemd/*.service $r/units; cp $WEIR_SOURCES/deploy/packages/etc/*.env $r/etc/weir; echo installed`,
 		"chown": "exit 0",
+		// ssh runs a command on files of another host.
+		"ssh": `h=$2; shift 2; exec sh -c "$(echo "$*" | sed "s|$HOSTS/$HOST/|$HOSTS/${h%.example.org}/|g")"`,
 		// scp copies files to the folder of a host, and writes its paths into them.
 		"scp": `set -e; case $1 in -*) shift; esac
 for last; do :; done; to=${last%%:*}; to=${to%.example.org}; path=${last#*:}; path=$HOSTS/$to${path#$HOSTS/$HOST}
@@ -122,6 +127,9 @@ grep -rlI "$HOSTS/$HOST/" $HOSTS/$to/etc | xargs -r sed -i "s|$HOSTS/$HOST/|$HOS
 	p.cloud.AddGroup(awsfake.ASG{
 		Name: productionGroup, Tags: map[string]string{"weir:pool": "prod/web"}, Min: 1, Max: 20, Desired: 2, ProtectNew: true,
 	})
+	for _, pool := range []string{"batch", "night"} { // without machines
+		p.cloud.AddGroup(awsfake.ASG{Name: pool + "-asg", Tags: map[string]string{"weir:pool": "prod/" + pool}, Max: 10, ProtectNew: true})
+	}
 	p.texts = []string{
 		"n1=n1.example.org", "n1=127.0.0.1", "n2=n2.example.org", "n2=127.0.0.2", "n3=n3.example.org", "n3=127.0.0.3",
 		"127.0.0.1:9480", fmt.Sprintf("127.0.0.1:%d", bustest.Ports(t, 1)[0]),
@@ -197,13 +205,19 @@ func (p *production) command(host string, line int, command string, want []strin
 		p.exports[host] = p.adapt(host, command)
 	case command == "systemctl restart nats-server":
 		p.startServer(host)
+	case command == "systemctl reload nats-server":
+		p.nats.Reload(p.T, host)
 	case command == "systemctl enable weir-agent":
 		p.enabled[host] = append(p.enabled[host], "weir-agent")
 		p.bootMachines(host)
 	case strings.HasPrefix(command, "systemctl enable --now "):
 		for _, unit := range fields[3:] {
-			p.Cleanup(p.startUnit(host, unit))
+			end := sync.OnceFunc(p.startUnit(host, unit))
+			p.Cleanup(end)
+			p.ends[host+" "+unit] = end
 		}
+	case strings.HasPrefix(command, "systemctl disable --now "):
+		p.ends[host+" "+fields[3]]()
 	default:
 		// A command without output is typed once. The others are repeated, as a reader would.
 		what := fmt.Sprintf("line %d: on %s: %s\nwith the output\n%s\n", line, host, command, strings.Join(want, "\n"))
@@ -249,11 +263,13 @@ func (p *production) startServer(host string) {
 		return
 	}
 	servers := filepath.Join(p.hosts, "servers")
+	err := os.MkdirAll(filepath.Join(servers, "servers"), 0o755)
 	for i := range 3 {
 		name := fmt.Sprintf("n%d", i+1)
-		if err := os.CopyFS(filepath.Join(servers, "servers", name), os.DirFS(filepath.Join(p.root(name), "etc", "nats"))); err != nil {
-			p.Fatal(err)
-		}
+		err = errors.Join(err, os.Symlink(filepath.Join(p.root(name), "etc", "nats"), filepath.Join(servers, "servers", name)))
+	}
+	if err != nil {
+		p.Fatal(err)
 	}
 	p.nats = bustest.ServeInstalled(p.T, servers, natsinit.InstallFolder, natsinit.StoreFolder)
 }

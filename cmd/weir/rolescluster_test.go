@@ -192,7 +192,9 @@ func (w *roleWorld) startAll() {
 	}
 	w.start(w.user(roles.Pool, rolesPoolName), "bootstrap")
 	for _, node := range w.nodes {
-		w.start(w.user(roles.Agent, rolesPoolName, node), "agent", "--group", "g", "--id", node, "--dir", w.TempDir(),
+		dir := w.TempDir()
+		w.Cleanup(func() { endBelow(dir) }) // instances outlive their agents
+		w.start(w.user(roles.Agent, rolesPoolName, node), "agent", "--group", "g", "--id", node, "--dir", dir,
 			"--heartbeat", "1s", "--cpus", "2", "--mem", "1024", "--disk", "1024")
 	}
 	w.start(u, "placer")

@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 			if name != "full" {
 				return false, fmt.Errorf("unknown condition %q", name)
 			}
-			return testsize.Full, nil
+			return testsize.Full(), nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": scriptEventually,

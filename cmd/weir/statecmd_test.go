@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -20,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 )
 
 // storedApps runs a bus in a data folder, with the buckets of cluster "local" and these rows of
@@ -170,6 +174,68 @@ func TestStateIsCheckedAndAccepted(t *testing.T) {
 	e, err := kvbucket.New(b.JetStream(), message.AppsBucket("local")).Get(t.Context(), "web")
 	if err != nil || e.Found || e.Revision == 0 {
 		t.Errorf("the row of web: %+v, %v; want a mark of its deletion, which placers need", e, err)
+	}
+}
+
+// TestForgedMessagesAreNamedAndRemoved stores what a stolen key could make a server store: a row and a value with headers of the
+// server, and a message with the subject of another stream.
+func TestForgedMessagesAreNamedAndRemoved(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	run := inData(data)
+	b := storedApps(t, data, map[string]string{"api": apiRow})
+	rows, pool := message.AppsBucket("local"), names.PoolBucket("local", "default")
+	for subject, value := range map[string]string{"$KV." + rows + ".web": webRow, "$KV." + pool + ".lease": "{}"} {
+		m := nats.NewMsg(subject)
+		m.Header.Set("Nats-Stream", "KV_"+rows)
+		m.Data = []byte(value)
+		if _, err := b.JetStream().PublishMsg(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	strange := jetstream.StreamConfig{Name: "strange", Subjects: []string{"weir.local.strange"}}
+	if _, err := b.JetStream().CreateStream(t.Context(), strange); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.JetStream().Publish(t.Context(), "weir.local.strange", nil); err != nil {
+		t.Fatal(err)
+	}
+	ledger, err := b.JetStream().Stream(t.Context(), names.LedgerStream("local", "default"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := ledger.CachedInfo().Config
+	config.Sources = []*jetstream.StreamSource{{Name: "strange"}}
+	if _, err := b.JetStream().UpdateStream(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	const forged = "a value that does not come from its owner"
+	lines := []string{rows + " web a value " + forged, pool + " lease a value " + forged,
+		config.Name + " weir.local.strange subjects of the stream 1 messages with a foreign subject"}
+	eventually(t, "weir state check names all", func() error {
+		r := run("state", "check")
+		text := strings.Join(strings.Fields(r.stdout), " ")
+		for _, line := range lines {
+			if r.code != 1 || !strings.Contains(text, line) {
+				return fmt.Errorf("%+v, want %q with code 1", r, line)
+			}
+		}
+		return nil
+	})
+	if r := run("app", "list"); r.code != 1 || strings.Contains(r.stdout, "run-web") || !strings.Contains(r.stderr, `"weir app delete web" removes it`) {
+		t.Errorf("weir app list: %+v, want the name of the forged row without its command", r)
+	}
+	if r := run("app", "delete", "web"); r.code != 0 || r.stdout != "web: deleted\n" {
+		t.Errorf("weir app delete of a forged row: %+v", r)
+	}
+	if r := run("state", "aside", "lease", "--pool", "default", "--reason", "forged"); r.code != 0 || !strings.Contains(r.stdout, "lease: set aside as ") {
+		t.Errorf("weir state aside of a forged value: %+v", r)
+	}
+	if r := run("state", "check"); strings.Contains(r.stdout, forged) {
+		t.Errorf("weir state check after both were removed: %+v", r)
+	}
+	if r := run("app", "list"); r.code != 0 || !strings.Contains(r.stdout, "run-api") || strings.Contains(r.stdout, "run-web") {
+		t.Errorf("weir app list after the deletion: %+v", r)
 	}
 }
 

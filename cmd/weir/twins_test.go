@@ -116,7 +116,7 @@ func halts() []halt {
 // of requests and of answers.
 func triedHalts() (tried []halt) {
 	for n, h := range halts() {
-		if testsize.Full || n/2%2 == n%2 {
+		if testsize.Full() || n/2%2 == n%2 {
 			tried = append(tried, h)
 		}
 	}

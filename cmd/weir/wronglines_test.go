@@ -81,6 +81,7 @@ func wrongFlags() []wrongInput {
 		{"nats init --dir DIR/x --servers n1 --cluster prod --pool web --publish repairs", nil, 2, `"repairs"`, "--publish", "want POOL/SUBJECT"},
 		{"nats init --dir DIR/x --servers n1 --cluster prod --pool web --ca a", nil, 2, "belong together", "--ca", "NAME.crt and NAME.key"},
 		{"nats streams --pool a.b", nil, 2, `pool "a.b"`, "pool", "want letters, digits"},
+		{"nats streams --remove-pool a.b", nil, 2, `pool "a.b"`, "pool", "want letters, digits"},
 		{"nats init --dir DIR", map[string]string{"site.json": "{"}, 2, "site.json", "read", "restore it"},
 		{"nats init --dir DIR --servers n1 --cluster prod --pool web", map[string]string{"ca.key": "x"}, 2, "has no site.json", "ca.key exists", "--force"},
 		{"agent --grup red", nil, 2, "unknown flag: --grup", `"weir agent --help"`, "did you mean --group?"},

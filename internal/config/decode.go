@@ -53,8 +53,8 @@ func decode(file string, data []byte, out any) (document, error) {
 
 // decodeRest is decode for callers that also check the values of a file. It skips unknown keys and values of another
 // type, so that the caller can check the rest. The caller returns the error of complete. decodeRest fails if the text
-// is not YAML.
-func decodeRest(file string, data []byte, out any) (document, error) {
+// is not YAML. It decodes what the changes make of the root, which is nil if the file is empty.
+func decodeRest(file string, data []byte, out any, changes ...func(ast.Node) (ast.Node, error)) (document, error) {
 	fail := func(problem *keyProblem) (document, error) {
 		problem.File = file
 		return document{}, Problems{problem}
@@ -63,6 +63,12 @@ func decodeRest(file string, data []byte, out any) (document, error) {
 	root, problem := parse(data)
 	if problem != nil {
 		return fail(problem)
+	}
+	for _, change := range changes {
+		var err error
+		if root, err = change(root); err != nil {
+			return doc, err
+		}
 	}
 	if root == nil {
 		return doc, nil

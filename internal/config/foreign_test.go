@@ -1,8 +1,10 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,14 +180,55 @@ func TestNodeMigration(t *testing.T) {
 	const migration = "node_migration:\n  trigger: {max_uptime: 90d, event: true}\n  strategy: {rate: 3, prescaling: 1, precedence: highest_uptime, bootstrap_wait: 3m, bootstrap_timeout: 10m}\n  disable_autoscaling: false\n"
 	_, p := load(t, "", goodPool+migration)
 	got := Autoscaler(Service{Autoscaling: Autoscaling{Setpoint: new(0.7), Margin: new(0.1)}}, p).Rotation
-	if len(got.Rules) != 1 || got.Rules[0].Where != "age>90d" || got.Gate.Wait != 3*time.Minute || got.Gate.Within != 10*time.Minute {
+	if len(got.Rules) != 1 || got.Rules[0].Where != "age>90d" || got.Gate.Wait != 3*time.Minute || got.Gate.Within != 10*time.Minute || got.Policy.Rate.Machines != 3 || got.Policy.Rate.Within != 3*time.Minute {
 		t.Errorf("rotation %+v", got)
 	}
-	if n := len(p.document.warnings); n != 5 {
-		t.Errorf("%d warnings, want 5: %v", n, p.document.warnings)
+	if n := len(p.document.warnings); n != 4 {
+		t.Errorf("%d warnings, want 4: %v", n, p.document.warnings)
+	}
+	share := strings.NewReplacer("rate: 3", "rate: 10%", "highest_uptime", "lowest_task_count", "bootstrap_wait: 3m, ", "").Replace(migration)
+	if _, p = load(t, "", goodPool+share); p.Rotation.Rate != (Rate{}) || !strings.Contains(p.document.warnings.Error(), "rate: is ignored: a share is no number") || strings.Contains(p.document.warnings.Error(), "precedence") {
+		t.Errorf("rate %+v of a share, warnings %v", p.Rotation.Rate, p.document.warnings)
+	}
+	wrong := File{Path: "FILE", Text: []byte(goodPool + strings.Replace(migration, "rate: 3", "rate: fast", 1))}
+	if _, err := wrong.pool("here", "web", nil); err == nil || !strings.Contains(err.Error(), "want a number of machines, or a share such as 10%") {
+		t.Errorf("a wrong rate: %v", err)
 	}
 	_, p = load(t, "", goodPool+migration+"rotation: {max_age: 30d, health_gate: {wait: 10m}}\n")
 	if r := p.Rotation; r.MaxAge != Age(30*24*time.Hour) || *r.Gate.Wait != 10*time.Minute || p.Migration != nil {
 		t.Errorf("rotation %+v beside a migration", r)
+	}
+}
+
+// An event of Clusterman has what the machines are to be like. The rotation replaces the others.
+func TestNodeMigrationObjects(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "migration.yaml")
+	for _, c := range []struct{ condition, more, want string }{
+		{"uptime lt 90d", "", "age>90d"},
+		{"uptime le 86400", "", "age>24h"},
+		{"instance_type eq M5.Large", "", "type!=m5.large"},
+		{"instance_type in m4.large,m4.xlarge", "", "type!=m4.large,type!=m4.xlarge"},
+		{"instance_type ne m5.large", "", "type=m5.large"},
+		{"instance_type notin m4.large,m4.xlarge", "", "type in m4.large m4.xlarge"},
+		{"uptime gt 90d", "", `FILE:8: spec.condition: is "uptime gt 90d": want uptime with lt or le`},
+		{"uptime lt soon", "", `FILE:8: spec.condition.target: is "soon"`},
+		{"kernel ge 5.10", "", "FILE:8: spec.condition.trait: is kernel, which no provider reports: name the images that have it"},
+		{"uptime lt 90d", ", label_selectors: [a=b]", "FILE:8: spec.label_selectors: has labels"},
+		{"uptime lt 90d", ", pool: other", "is a duplicate"},
+	} {
+		f := strings.Fields(c.condition)
+		text := "apiVersion: clusterman.yelp.com/v1\nkind: NodeMigration\nmetadata:\n  name: a\n  labels:\n    clusterman.yelp.com/migration_status: pending\nspec:\n" +
+			fmt.Sprintf("  {cluster: here, pool: web, condition: {trait: %s, operator: %s, target: %q}%s}\n", f[0], f[1], f[2], c.more)
+		writeFile(t, file, text)
+		where, err := ReadNodeMigration(file, "here", "web")
+		if err != nil {
+			where = strings.ReplaceAll(err.Error(), file, "FILE")
+		}
+		if !strings.Contains(where, c.want) || err == nil && where != c.want {
+			t.Errorf("%s: %s, want %s", c.condition, where, c.want)
+		}
+	}
+	if _, err := ReadNodeMigration(file, "here", "mail"); err == nil || !strings.Contains(err.Error(), "is of here/") || !strings.Contains(err.Error(), "and the command is of here/mail") {
+		t.Errorf("another pool: %v", err)
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
@@ -52,6 +54,8 @@ type File struct {
 	Path    string `json:"path"`
 	Text    []byte `json:"text"`
 	Missing bool   `json:"missing,omitempty"`
+
+	changes []func(ast.Node) (ast.Node, error) // of the parsed text
 }
 
 // Read reads both files below dir. Only the service file may be missing.
@@ -165,10 +169,11 @@ func (f File) service(pins []Pin) (s Service, err error) {
 
 func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 	p := Pool{Cluster: cluster, Name: name}
-	doc, err := decodeRest(f.Path, f.Text, &p)
+	doc, err := decodeRest(f.Path, f.Text, &p, f.changes...)
 	if err != nil {
 		return Pool{}, err
 	}
+	doc.warnings = append(doc.warnings, p.Migration.warnings(doc)...)
 	p.document = doc
 	p = p.withDefaults()
 	if err := p.pin(pins); err != nil {

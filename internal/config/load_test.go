@@ -92,7 +92,7 @@ func TestLoadServiceAlone(t *testing.T) {
 		{"store that is incomplete", "metrics:\n  influx: {url: 'http://me:secret@host'}\n", "DIR/weir.yaml:2: metrics.influx.url: contains a password: put the token in token_file\n" +
 			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
 		{"unknown store", "metrics:\n  graphite: {}\n", "DIR/weir.yaml:2: metrics.graphite: no such key" + allowed(Metrics{}.options())},
-		{"unknown key of a store", "metrics:\n  influx: {uri: x}\n", "DIR/weir.yaml:2: metrics.influx.uri: no such key; did you mean url? (allowed: bucket, language, org, token_file, url)\n" +
+		{"unknown key of a store", "metrics:\n  influx: {uri: x}\n", "DIR/weir.yaml:2: metrics.influx.uri: no such key; did you mean url? (allowed: bucket, org, token_file, url)\n" +
 			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
 		{"margins", "autoscaling: {margin_down: 1, margin_up: 1, target_capacity_margin: 1}\n",
 			"DIR/weir.yaml:1: autoscaling.target_capacity_margin: is 1: want at least 0 and below 1\n" +

@@ -30,6 +30,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -427,6 +428,9 @@ func TestBadMemories(t *testing.T) {
 
 // Entries that do not fit are dropped, the oldest first. The log reports it, and Save still succeeds.
 func TestShardThatIsTooLarge(t *testing.T) {
+	if testprograms.WithoutRace(t, "internal/state") {
+		return
+	}
 	many := apps.Memory{App: "web", Version: "v1"}
 	for i := range 100_000 {
 		at := crashedAt.Add(time.Duration(i%1000) * time.Second)

@@ -44,6 +44,8 @@ type pair struct {
 	groups    []*cloud.Group
 	shortages bool // groups may be short, or refuse
 	others    others
+	work      work
+	resting   bool    // all is well, and copies that get a place end
 	heaviest  float64 // weight of a machine
 	lag       int     // reads that show the group as it was before a write of another
 	processes []*process
@@ -97,7 +99,7 @@ const (
 func newPair(ctx context.Context, seed uint64) *pair {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &pair{
-		ctx: ctx, r: r, began: time.Now(), model: newModel(), ttl: DefaultTTL, shortages: r.IntN(2) == 0, others: newOthers(seed), scheduled: seed%2 == 0,
+		ctx: ctx, r: r, began: time.Now(), model: newModel(), ttl: DefaultTTL, shortages: r.IntN(2) == 0, others: newOthers(seed), work: newWork(seed), scheduled: seed%2 == 0,
 		tasks: map[string]int{}, cordoned: map[string]bool{}, cordonedBy: map[string]pools.Sequence{}, uncut: map[*process]time.Time{}, standIn: app{demand: 1}, lowest: math.MaxInt,
 		apps: map[string]*app{"mail": {demand: 1 + r.IntN(mostOfApp)}, "web": {demand: 1 + r.IntN(mostOfApp)}},
 	}
@@ -125,6 +127,7 @@ func newPair(ctx context.Context, seed uint64) *pair {
 		Prune:   api.PruneLimits{MaxWeight: 3 + 3*float64(r.IntN(2)), MaxTasks: api.Unbounded},
 		Default: signal(sigproto.DefaultApp), Apps: []ask.Signal{signal("mail"), signal("web")},
 	}
+	w.work.limits(&w.config.Policy, tick)
 	return w
 }
 
@@ -188,9 +191,9 @@ func (w *pair) report() (all []api.NodeFacts) {
 				w.tasks[i.ID]--
 			}
 			all = append(all, api.NodeFacts{
-				ID: i.ID, Pool: "web", Group: i.Group, At: time.Now(), BootID: boot, Draining: w.cordoned[i.ID], SafeToEvict: true,
+				ID: i.ID, Pool: "web", Group: i.Group, At: time.Now(), BootID: boot, Draining: w.cordoned[i.ID], SafeToEvict: !w.work.unsafe[i.ID],
 				Resources: resource.Vector{resource.CPUs: cpusOfNode * i.Weight, resource.Mem: 1000},
-				Allocated: resource.Vector{resource.CPUs: float64(w.tasks[i.ID])}, Tasks: w.tasks[i.ID],
+				Allocated: resource.Vector{resource.CPUs: float64(w.tasks[i.ID])}, Tasks: w.tasks[i.ID], BatchTasks: min(w.work.batch[i.ID], w.tasks[i.ID]),
 			})
 		}
 	}
@@ -205,6 +208,7 @@ func (w *pair) step() {
 		g.Advance(time.Now())
 	}
 	facts := w.report()
+	w.placeWaiting(facts)
 	for _, p := range w.processes {
 		if until, cut := w.uncut[p]; cut && time.Now().After(until) {
 			delete(w.uncut, p)
@@ -286,6 +290,10 @@ func (w *pair) change() {
 		w.byOthers(g)
 		return
 	}
+	if w.work.r.IntN(4) == 0 {
+		w.changeWork(ids)
+		return
+	}
 	switch what := w.r.IntN(10); {
 	case what <= 2:
 		w.apps[name].demand = 1 + w.r.IntN(mostOfApp)
@@ -325,7 +333,7 @@ func (w *pair) rest() {
 		g.Drop(cloud.Terminate, 0)
 	}
 	w.mu.Lock()
-	clear(w.tasks)
+	w.restWork()
 	clear(w.others.hidden)
 	clear(w.others.stale)
 	clear(w.others.unread)
@@ -371,6 +379,9 @@ func (w *pair) unrest() string {
 				return i.ID + " is cordoned"
 			}
 		}
+	}
+	if w.unplaced() {
+		return fmt.Sprintf("copies wait: %+v", w.work.waiting)
 	}
 	if left := w.leaving(); left > 0 {
 		return fmt.Sprintf("nodes of the weight %v are leaving: %s", left, w.recordsText())
@@ -435,7 +446,8 @@ func fromEnv(t *testing.T, name string, otherwise uint64) uint64 {
 // TestTwoAutoscalers plays days of a pool with two autoscalers. The bus is cut for one or both.
 // Processes are stopped between reading and acting, killed and started. The bucket is read late.
 // Requests and answers are lost or arrive late. Signals fail, and groups are short of capacity. A
-// human changes targets, and groups are hidden, stale or unreadable.
+// human changes targets, and groups are hidden, stale or unreadable. Copies wait for a place, nodes are not safe to evict, an
+// operator pins the target, and cooldowns and limits hold back the changes.
 // No rule in pairoracle_internal_test.go may be broken, and the pool must settle. SOAK is the number of
 // days, FROM the first seed. SEED=n plays one day and prints its events.
 func TestTwoAutoscalers(t *testing.T) {

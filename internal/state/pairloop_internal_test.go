@@ -85,7 +85,7 @@ func (p *process) hold(ctx context.Context, lease *Lease) {
 	}
 	l := autoscaler.NewLoop(p.pair.config, autoscaler.World{
 		Provider: p, Scheduler: p, Cordon: &cordons{process: p, epoch: lease.Epoch()}, Directory: fixed{p.pair.config}, Dial: p.dial, Metrics: &memory.Store{}, Ledger: ledger{p},
-		Memory: apply.Encoded{Bytes: holder.Memory()}, Records: holder.Records(), Orders: noOrders{p}, Lease: lease, Places: p.places,
+		Memory: apply.Encoded{Bytes: holder.Memory()}, Records: holder.Records(), Orders: orders{p}, Lease: lease, Places: p.places,
 	}, slog.New(slog.DiscardHandler))
 	p.set(func(p *process) { p.loop = l })
 	p.pair.note("%s holds the pool, epoch %d", p.name, lease.Epoch())
@@ -175,10 +175,10 @@ func (p *process) places(ctx context.Context, q api.PlacesQuestion) (answer api.
 		case p.isCut():
 			return fmt.Errorf("%w: cut off", autoscaler.ErrNoPlaces)
 		}
-		w := fit.World{Question: q}
+		w := fit.World{Question: q, Waiting: p.pair.waits()}
 		for _, f := range p.Facts(time.Now()) {
 			n := &fit.Node{ID: f.ID, Size: f.Resources, Room: f.Resources.Sub(f.Allocated), Closed: f.Draining}
-			for i := range f.Tasks {
+			for i := range f.Tasks - f.BatchTasks { // the others need no other place
 				c := fit.Copy{App: f.ID, Index: i, Footprint: resource.Vector{resource.CPUs: 1}}
 				if n.Copies = append(n.Copies, c); slices.Contains(q.Gone, f.ID) || f.Draining {
 					c.Leaves = f.ID
@@ -188,9 +188,23 @@ func (p *process) places(ctx context.Context, q api.PlacesQuestion) (answer api.
 			w.Nodes = append(w.Nodes, n)
 		}
 		answer = fit.Solve(w)
+		answer.Held = heldBy(w).Sub(answer.Unplaceable)
 		return errors.Join(q.Validate(), answer.Validate(q))
 	})
 	return answer, err
+}
+
+// heldBy returns what all copies of a world need. Those of a node that leaves wait too, and count once.
+func heldBy(w fit.World) (sum resource.Vector) {
+	for _, n := range w.Nodes {
+		sum = sum.Add(n.Size.Sub(n.Room))
+	}
+	for _, c := range w.Waiting {
+		if c.Leaves == "" {
+			sum = sum.Add(c.Footprint)
+		}
+	}
+	return sum
 }
 
 // hear makes the process receive the heartbeats of the nodes.
@@ -247,9 +261,17 @@ type ledger struct{ process *process }
 
 func (l ledger) Append(ctx context.Context, r api.TickRecord) error {
 	if l.process.pair.logs {
-		l.process.pair.note("%s: tick, %s, account %v, problems %q", l.process.name, outcome(r), r.Account, r.Problems)
+		l.process.pair.note("%s: tick, %s, account %v, kept %+v, problems %q", l.process.name, outcome(r), r.Account, keptOf(r), r.Problems)
 	}
 	return l.process.request(ctx, func() error { return nil })
+}
+
+// keptOf returns the nodes that a tick keeps, with their causes.
+func keptOf(r api.TickRecord) []api.KeptNode {
+	if r.Detail == nil {
+		return nil
+	}
+	return r.Detail.Kept
 }
 
 // outcome shows what a tick has come to.
@@ -264,13 +286,13 @@ func outcome(r api.TickRecord) string {
 	return fmt.Sprintf("target %v%s\n\t%+v", r.Result.Target, text.String(), r.Result)
 }
 
-// noOrders is a book that is read over the bus, and empty.
-type noOrders struct{ process *process }
+// orders is a book that is read over the bus.
+type orders struct{ process *process }
 
-func (o noOrders) Read(ctx context.Context, _ time.Time) (api.Orders, error) {
-	return api.Orders{}, o.process.request(ctx, func() error { return nil })
+func (o orders) Read(ctx context.Context, _ time.Time) (api.Orders, error) {
+	return o.process.pair.orders(), o.process.request(ctx, func() error { return nil })
 }
 
-func (o noOrders) Removed(ctx context.Context, _ string) error { return o.process.gate() }
+func (o orders) Removed(ctx context.Context, _ string) error { return o.process.gate() }
 
-func (o noOrders) Rolled(ctx context.Context, _ string) error { return o.process.gate() }
+func (o orders) Rolled(ctx context.Context, _ string) error { return o.process.gate() }

@@ -157,7 +157,7 @@ func (w *pair) write(p *process, ignorance, key string, value []byte, revision u
 	switch {
 	case err != nil:
 		w.breach("%s writes the record %s: %v", p.name, key, err)
-	case r.Reason == api.DrainScaleIn && ignorance != "" && !w.above(r):
+	case r.Reason == api.DrainScaleIn && ignorance != "" && !w.work.pins && !w.above(r):
 		w.breach("%s lets %s go, and %s; %v stay, at least %d were there, shortages %t, needs %v; the groups are %s", p.name, node, ignorance, w.staying(), w.lowest, w.shortages, w.needs[max(0, len(w.needs)-2):], w.groupsText())
 	case r.Reason == api.DrainOrphan && w.runs(r):
 		w.breach("%s lets %s go as one that has not joined: it reports all the time", p.name, node)
@@ -369,7 +369,7 @@ func (w *pair) checkTargets(p *process, ignorance string, g *cloud.Group, did cl
 	if did.Op == cloud.SetTarget && ignorance != "" {
 		w.breach("%s lowers %s to %d, and %s", p.name, g.ID(), did.After, ignorance)
 	}
-	if least := min(float64(w.least()), limits.Max, float64(w.lowest)); have < least-max(0, w.heaviest-1) {
+	if least := min(float64(w.least()), limits.Max, float64(w.lowest)); !w.work.pins && have < least-max(0, w.heaviest-1) {
 		w.breach("%s lowers the targets to %d, and at least %v were needed", p.name, sum, least)
 	}
 }

@@ -100,6 +100,7 @@ type Adapter struct {
 	api       API
 	mirror    *mirror.Mirror
 	evictions *evictions
+	rights    rights
 	pools     map[string]*Pool
 	counts    counts
 	all       chan struct{} // requests the facts of all nodes
@@ -118,7 +119,7 @@ func New(c Config, api API) (*Adapter, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("adapter: %w", err)
 	}
-	a := &Adapter{cfg: c, api: api, evictions: newEvictions(c.FirstBackoff), pools: map[string]*Pool{}, all: make(chan struct{}, 1), unwritten: rate.Sometimes{First: 1, Interval: time.Minute}}
+	a := &Adapter{cfg: c, api: api, evictions: newEvictions(c.FirstBackoff), rights: rights{missing: map[string]string{}}, pools: map[string]*Pool{}, all: make(chan struct{}, 1), unwritten: rate.Sometimes{First: 1, Interval: time.Minute}}
 	c.Mirror.Pools, c.Mirror.Log = nil, c.Log
 	for i := range c.Pools {
 		a.pools[c.Pools[i].Name] = &c.Pools[i]

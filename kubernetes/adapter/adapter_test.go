@@ -132,6 +132,7 @@ func (w *world) receive(m *nats.Msg) {
 			}
 			w.beats[node.Name]++
 		default:
+			w.state = api.SchedulerState{} // a key may be missing now
 			err = json.Unmarshal(m.Data, &w.state)
 		}
 		if err != nil {

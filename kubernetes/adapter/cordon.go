@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
 	"github.com/weirkeeper/weirkeeper/kubernetes/objects"
@@ -56,6 +57,9 @@ func cordonPatch(n *corev1.Node, r wire.CordonRequest, at pools.Sequence, now ti
 	next := cordonMark{Epoch: at.Epoch, Number: at.Number, On: on, Before: n.Spec.Unschedulable, At: now.UTC().Truncate(time.Second)}
 	if on {
 		next.Reason, next.Deadline = string(r.Reason), r.Deadline
+	}
+	if on && r.Reason == api.DrainSpot && !r.Deadline.IsZero() {
+		next.Deadline = endOfSpot(now, r.Deadline).UTC().Truncate(time.Second)
 	}
 	if at == (pools.Sequence{}) {
 		next.Epoch, next.Number = mark.Epoch, mark.Number
@@ -112,8 +116,8 @@ func (a *Adapter) cordon(ctx context.Context, pool, id string, r wire.CordonRequ
 // cordonOnce makes one attempt. After a conflict its error is that of the API server.
 func (a *Adapter) cordonOnce(ctx context.Context, name, id string, r wire.CordonRequest, at pools.Sequence) error {
 	n, err := a.api.Node(ctx, name)
-	if err != nil {
-		return apiError("read", name, err)
+	if err = a.rights.result(rightGet, noCordon, err); err != nil {
+		return busy("read node %s: %v", name, err)
 	}
 	if objects.MachineID(n.Spec.ProviderID) != id {
 		return busy("node %s is another machine now: %s", name, n.Spec.ProviderID)
@@ -122,24 +126,15 @@ func (a *Adapter) cordonOnce(ctx context.Context, name, id string, r wire.Cordon
 	if err != nil || patch == nil {
 		return err
 	}
-	if err := a.api.PatchNode(ctx, name, patch); err != nil {
+	if err := a.rights.result(rightPatch, noCordon, a.api.PatchNode(ctx, name, patch)); err != nil {
 		if apierrors.IsConflict(err) {
 			return err
 		}
-		return apiError("change", name, err)
+		return busy("change node %s: %v", name, err)
 	}
 	return nil
 }
 
 func busy(format string, args ...any) error {
 	return &call.Error{Code: wire.CodeBusy, Message: fmt.Sprintf(format, args...)}
-}
-
-// apiError returns the refusal for an error of the API server: a later request may succeed.
-func apiError(what, name string, err error) error {
-	hint := ""
-	if apierrors.IsForbidden(err) {
-		hint = ": the service account needs get and patch of nodes"
-	}
-	return busy("%s node %s: %v%s", what, name, err, hint)
 }

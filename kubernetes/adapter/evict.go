@@ -24,6 +24,13 @@ const (
 	longestBackoff    = time.Minute
 	// endMargin is how long before the end of a machine its pods have ended.
 	endMargin = 5 * time.Second
+	// A spot machine ends between lateNotice before and longestNotice after its cordon is received. Another time is that of a wrong
+	// clock, and then usualNotice counts: that of AWS.
+	lateNotice    = 30 * time.Second
+	usualNotice   = 2 * time.Minute
+	longestNotice = 30 * time.Minute
+	// deletionMargin is how much longer than its grace period a deleted pod may take.
+	deletionMargin = 10 * time.Second
 	// repeatAfter is when an accepted eviction is sent again if the pod still runs without a deletion.
 	repeatAfter = 30 * time.Second
 )
@@ -41,6 +48,7 @@ type evicted struct {
 	core.Task
 	node     string
 	underWay bool
+	ending   time.Time     // when it was first received as deleted
 	next     time.Time     // when it may be sent again
 	pause    time.Duration // after the next refusal
 	why      string        // of the latest refusal
@@ -73,6 +81,7 @@ func (e *evictions) due(now time.Time, tasks map[string][]core.Task) (send []evi
 			}
 			p := e.pods[t.UID]
 			p.Task, p.node = t, node
+			p.takeDeletion(now)
 		}
 	}
 	free := parallelEvictions
@@ -97,6 +106,19 @@ func (e *evictions) due(now time.Time, tasks map[string][]core.Task) (send []evi
 	return send
 }
 
+// takeDeletion records since when a pod is deleted. One that does not end within its grace period blocks the drain.
+func (p *evicted) takeDeletion(now time.Time) {
+	if !p.Deleting {
+		return
+	}
+	if p.ending.IsZero() {
+		p.ending = now
+	}
+	if now.Sub(p.ending) > time.Duration(p.Grace)*time.Second+deletionMargin {
+		p.why, p.since = "it is deleted and does not end: a finalizer or the kubelet of its node holds it", p.ending
+	}
+}
+
 // endOf returns the end of a task's machine, for the order of evictions: machines with an end come first.
 func endOf(t core.Task) int64 {
 	if t.Ends == 0 {
@@ -105,9 +127,17 @@ func endOf(t core.Task) int64 {
 	return t.Ends
 }
 
+// endOfSpot returns when a spot machine ends, by the local clock: by the given time, as far as that is possible.
+func endOfSpot(now, given time.Time) time.Time {
+	if left := given.Sub(now); left < -lateNotice || left > longestNotice {
+		return now.Add(usualNotice)
+	}
+	return given
+}
+
 // graceOf returns how long an evicted task has to end, in seconds: less than its own grace period if its machine ends before. nil: its own.
 func graceOf(now time.Time, t core.Task) *int64 {
-	left := t.Ends - now.Add(endMargin).Unix()
+	left := endOfSpot(now, time.Unix(t.Ends, 0)).Unix() - now.Add(endMargin).Unix()
 	if t.Ends == 0 || left >= int64(t.Grace) {
 		return nil
 	}
@@ -135,17 +165,8 @@ func (e *evictions) ended(now time.Time, one eviction, err error) (changed bool)
 	if p.why == "" {
 		p.since = now
 	}
-	p.next, p.pause, p.why = now.Add(pause), min(2*p.pause, longestBackoff), refusal(err)
+	p.next, p.pause, p.why = now.Add(pause), min(2*p.pause, longestBackoff), wire.Clip(err.Error())
 	return was != p.why
-}
-
-// refusal returns the text of an error for people.
-func refusal(err error) string {
-	why := err.Error()
-	if apierrors.IsForbidden(err) {
-		why += ": the service account needs create of pods/eviction"
-	}
-	return wire.Clip(why)
 }
 
 // blocked returns the pods of a node whose eviction is refused, the longest first.
@@ -195,7 +216,7 @@ func (a *Adapter) drain(ctx context.Context) error {
 func (a *Adapter) evict(ctx context.Context, one eviction) {
 	ctx, cancel := context.WithTimeout(ctx, evictTimeout)
 	defer cancel()
-	err := a.api.Evict(ctx, one.Namespace, one.Name, one.UID, graceOf(time.Now(), one.Task))
+	err := a.rights.result(rightEvict, "no pod is evicted, so no drain ends", a.api.Evict(ctx, one.Namespace, one.Name, one.UID, graceOf(time.Now(), one.Task)))
 	if a.evictions.ended(time.Now(), one, err) {
 		a.mirror.Read(func(c *core.Cluster) { c.Touch(one.node) })
 		if err != nil {

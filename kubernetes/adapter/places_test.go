@@ -101,7 +101,7 @@ func TestPlacesWithoutBudgets(t *testing.T) {
 	}
 	w.until("nodes and pods", func() bool {
 		s := w.adapter.Status(time.Now())
-		return s.Fresh && s.Pods == 10 && strings.Contains(s.Unknown[kube.Budgets], "needs get, list and watch of poddisruptionbudgets") && s.Unknown[kube.Volumes] != ""
+		return s.Fresh && s.Pods == 10 && strings.Contains(s.Unknown[kube.Budgets], "needs list and watch of poddisruptionbudgets") && s.Unknown[kube.Volumes] != ""
 	})
 	q := api.PlacesQuestion{Kinds: []api.PlacesKind{kind(5)}, Leave: []string{"i-a"}, Most: 1}
 	p := w.places(q)

@@ -3,7 +3,6 @@ package adapter
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
 	"github.com/weirkeeper/weirkeeper/kubernetes/core"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -114,13 +114,29 @@ func TestDeadlineOfACordon(t *testing.T) {
 	}
 }
 
+// The deadline of a spot machine is by the clock of another host. With a clock that is an hour off, the usual notice counts from the
+// receipt, and pods have neither an hour nor a second.
+func TestClockAnHourOff(t *testing.T) {
+	for off, want := range map[time.Duration]time.Duration{0: 90 * time.Second, 20 * time.Second: 110 * time.Second, time.Hour: 2 * time.Minute, -time.Hour: 2 * time.Minute} {
+		r := wire.CordonRequest{On: true, Reason: api.DrainSpot, Deadline: began.Add(90*time.Second + off)}
+		patch, err := cordonPatch(&corev1.Node{}, r, pools.Sequence{Epoch: 1, Number: 1}, began)
+		if quoted := `\"deadline\":\"` + began.Add(want).Format(time.RFC3339); err != nil || !strings.Contains(string(patch), quoted) {
+			t.Errorf("a clock %v off: patch %s, %v, want an end after %v", off, patch, err, want)
+		}
+	}
+	far := wire.CordonRequest{On: true, Reason: api.DrainRepair, Deadline: began.Add(20 * time.Hour)}
+	if patch, err := cordonPatch(&corev1.Node{}, far, pools.Sequence{Epoch: 1, Number: 1}, began); err != nil || !strings.Contains(string(patch), "2027-01-16T04:00:00Z") {
+		t.Errorf("a repair has its own time: %s, %v", patch, err)
+	}
+}
+
 // Pods end before their machine. A pod that has more time keeps its own grace period.
 func TestGraceBeforeTheEndOfAMachine(t *testing.T) {
 	for _, tt := range []struct {
 		grace int32
 		left  time.Duration // of the machine; 0: it has no end
 		want  int64         // 0: its own
-	}{{30, 0, 0}, {30, 2 * time.Minute, 0}, {30, 35 * time.Second, 0}, {30, 34 * time.Second, 29}, {600, 2 * time.Minute, 115}, {30, 5 * time.Second, 1}, {30, -time.Minute, 1}} {
+	}{{30, 0, 0}, {30, 2 * time.Minute, 0}, {30, 35 * time.Second, 0}, {30, 34 * time.Second, 29}, {600, 2 * time.Minute, 115}, {30, 5 * time.Second, 1}, {30, -20 * time.Second, 1}, {30, -time.Hour, 0}, {3600, -time.Hour, 115}, {3600, time.Hour, 115}} {
 		task := core.Task{Grace: tt.grace}
 		if tt.left != 0 {
 			task.Ends = began.Add(tt.left).Unix()
@@ -191,16 +207,27 @@ func TestEvictions(t *testing.T) {
 	if now := e.due(began.Add(time.Second), ten); len(now) != 1 || now[0].Name != "j" {
 		t.Errorf("due %v, want j alone", sent(now))
 	}
-	e.ended(began, first[3], &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "no"}})
-	if why := first[3].pod.why; why != "no: the service account needs create of pods/eviction" {
-		t.Errorf("without the right: %q", why)
-	}
+	e.ended(began, first[3], nil)
 	e.due(began.Add(time.Hour), nil)
 	for _, p := range first[4:] {
 		e.ended(began, p, nil)
 	}
 	if e.due(began.Add(time.Hour), nil); len(e.pods) != 1 || len(e.blocked("node")) > 0 {
 		t.Errorf("%d pods after the drain, want only the one that is under way", len(e.pods))
+	}
+}
+
+// A deleted pod that does not end, as with a finalizer, is named after its grace period.
+func TestPodThatDoesNotEnd(t *testing.T) {
+	e, pod := newEvictions(0), core.Task{UID: "1", Namespace: "ns", Name: "a", Grace: 30, Deleting: true}
+	for after, want := range map[time.Duration]int{0: 0, 40 * time.Second: 0, 41 * time.Second: 1} {
+		e.due(began, map[string][]core.Task{"node": {pod}})
+		e.due(began.Add(after), map[string][]core.Task{"node": {pod}})
+		b := e.blocked("node")
+		if len(b) != want || want > 0 && (!strings.Contains(b[0].Why, "a finalizer") || !b[0].Since.Equal(began)) {
+			t.Errorf("after %v: %+v, want %d", after, b, want)
+		}
+		e = newEvictions(0)
 	}
 }
 

@@ -137,7 +137,7 @@ func (a *Adapter) gone(ctx context.Context, pool, id string, data []byte) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cordonTimeout)
 	defer cancel()
-	if err := a.api.DeleteNode(ctx, name, uid); err != nil {
+	if err := a.rights.result(rightDelete, "the Node objects of ended machines stay", a.api.DeleteNode(ctx, name, uid)); err != nil {
 		a.cfg.Log.Warn("node of an ended machine not deleted", "pool", pool, "node", name, "machine", id, "err", err)
 		return
 	}
@@ -166,7 +166,11 @@ func (a *Adapter) respond(p *Pool, m *nats.Msg, body any, err error) {
 func (a *Adapter) stateOf(pool string, s mirror.State) api.SchedulerState {
 	nodes := 0
 	a.mirror.Read(func(c *core.Cluster) { nodes = c.NodesOf(pool) })
-	return api.SchedulerState{Pool: pool, Kind: kindKubernetes, Fresh: s.Fresh, AsOf: s.AsOf, Period: a.cfg.Period, Nodes: nodes, Accepts: []string{api.AcceptsReason, api.AcceptsDeadline}, Why: strictyaml.Cut(s.Why, maxText/4)}
+	problems := []string(nil)
+	if s.Fresh {
+		problems = a.problemsOf(pool, time.Now())
+	}
+	return api.SchedulerState{Problems: problems, Pool: pool, Kind: kindKubernetes, Fresh: s.Fresh, AsOf: s.AsOf, Period: a.cfg.Period, Nodes: nodes, Accepts: []string{api.AcceptsReason, api.AcceptsDeadline}, Why: strictyaml.Cut(s.Why, maxText/4)}
 }
 
 // writeMetrics writes what waits to the metrics store of each pool, in each period.

@@ -76,7 +76,7 @@ func (a *Adapter) Status(now time.Time) Status {
 		_, others = c.Pending(now, a.cfg.Grace)
 	})
 	for _, p := range problems[:min(len(problems), maxListed)] {
-		s.Problems = append(s.Problems, NodeProblem(p))
+		s.Problems = append(s.Problems, NodeProblem{p.Node, p.Pool, p.Why})
 	}
 	for _, w := range others[:min(len(others), maxListed)] {
 		s.Unplaced = append(s.Unplaced, UnplacedPod{w.Namespace + "/" + w.Name, w.Since, w.Why})

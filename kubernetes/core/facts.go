@@ -175,42 +175,43 @@ func (c *Cluster) Find(pool, id string) (name, uid string, ok bool) {
 // Problem is why a node of a pool does not publish, or not all of its facts.
 type Problem struct {
 	Node, Pool, Why string
+	Passes          bool // it ends by itself: the node starts, or its kubelet does not report
 }
 
 // Problems returns the problems of all nodes of pools, in order of the names.
 func (c *Cluster) Problems() (all []Problem) {
 	for _, name := range c.Nodes() {
 		s := c.nodes[name]
-		if why := c.problem(s); why != "" {
-			all = append(all, Problem{name, c.pools[s.pool].Name, why})
+		if why, passes := c.problem(s); why != "" {
+			all = append(all, Problem{name, c.pools[s.pool].Name, why, passes})
 		}
 	}
 	return all
 }
 
-func (c *Cluster) problem(s *nodeState) string {
+func (c *Cluster) problem(s *nodeState) (why string, passes bool) {
 	twins, speaks := c.twins(s)
 	switch {
 	case s.ID == "" && s.ProviderID == "":
-		return "it has no providerID: the cloud controller has not initialized it, or the kubelet needs --provider-id"
+		why = "it has no providerID: the cloud controller has not initialized it, or the kubelet needs --provider-id"
 	case s.ID == "":
-		return fmt.Sprintf("its providerID %.200q does not end with the id of a machine", s.ProviderID)
+		why = fmt.Sprintf("its providerID %.200q does not end with the id of a machine", s.ProviderID)
 	case len(twins) > 0:
-		return duplicate(s, twins)
+		why = duplicate(s, twins)
 	case !speaks:
-		return "another Node object with the same providerID is Ready: delete this one"
+		why = "another Node object with the same providerID is Ready: delete this one"
 	case s.also >= 0:
-		return fmt.Sprintf("the selectors of the pools %s and %s select it: change one", c.pools[s.pool].Name, c.pools[s.also].Name)
+		why = fmt.Sprintf("the selectors of the pools %s and %s select it: change one", c.pools[s.pool].Name, c.pools[s.also].Name)
 	case s.Ready == ReadyUnknown && s.joined:
-		return "its kubelet does not report"
+		return "its kubelet does not report", true
 	case !s.joined:
-		return cmp.Or(c.starting(s), "it is not Ready yet")
+		return cmp.Or(c.starting(s), "it is not Ready yet"), true
 	case s.Cut:
-		return "its labels exceed their bound: some are ignored"
+		why = "its labels exceed their bound: some are ignored"
 	case len(s.pods) > maxTasks:
-		return fmt.Sprintf("it has %d pods: want at most %d", len(s.pods), maxTasks)
+		why = fmt.Sprintf("it has %d pods: want at most %d", len(s.pods), maxTasks)
 	}
-	return ""
+	return why, false
 }
 
 // starting returns which startup taint a node has.

@@ -203,7 +203,8 @@ func (b *builder) stays(s *nodeState, f Facts) string {
 	case s.Ready != ReadyTrue:
 		return "it is not Ready"
 	case len(twins) > 0 || s.also >= 0 || s.Cut:
-		return b.problem(s)
+		why, _ := b.problem(s)
+		return why
 	case f.Tasks >= maxTasks:
 		return "it has too many pods"
 	case b.in.Budgets != "":

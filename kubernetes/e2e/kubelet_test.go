@@ -40,6 +40,7 @@ type kubelets struct {
 	// joins reports whether a machine joins. holds reports whether a pod never ends. taints are those of new nodes.
 	joins  func(machine string) bool
 	holds  func(*corev1.Pod) bool
+	mute   string // id of the machine whose kubelet does not renew its lease
 	taints []corev1.Taint
 }
 
@@ -127,7 +128,11 @@ func (k *kubelets) run(ctx context.Context, node *kubelet) {
 	tick := time.NewTicker(leaseEvery)
 	defer tick.Stop()
 	for {
-		_ = k.renew(ctx, node) // while the API server is away, the next attempt follows
+		mute := false
+		k.set(func() { mute = k.mute == node.ID })
+		if !mute {
+			_ = k.renew(ctx, node) // while the API server is away, the next attempt follows
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -301,6 +306,9 @@ func (k *kubelets) running() map[string][]string {
 		if p.Status.Phase == corev1.PodRunning && p.DeletionTimestamp == nil && !daemon(p) {
 			all[p.Spec.NodeName] = append(all[p.Spec.NodeName], p.Name)
 		}
+	}
+	for _, names := range all {
+		slices.Sort(names)
 	}
 	return all
 }

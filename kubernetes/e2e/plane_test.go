@@ -76,10 +76,10 @@ func startPlane(t *testing.T) *plane {
 	return p
 }
 
-// startControllers starts the scheduler and the controllers.
-func (p *plane) startControllers() {
+// startControllers starts the scheduler and the controllers. A node is not Ready when its kubelet is silent for grace.
+func (p *plane) startControllers(grace string) {
 	run(p.T, "scheduler", nil, p.program, "scheduler", "--kubeconfig", p.kubeconfig(scheduler), "--leader-elect=false", "--secure-port=0")
-	run(p.T, "controllers", nil, p.program, "controllers", p.kubeconfig(admin), lifecycleGrace)
+	run(p.T, "controllers", nil, p.program, "controllers", p.kubeconfig(admin), grace)
 }
 
 func (p *plane) path(name string) string { return filepath.Join(p.folder, name) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The tests of this file are reports that recur at other autoscalers of Kubernetes. docs/from-kubernetes-autoscalers.md lists them.
@@ -88,14 +89,38 @@ func TestDrainThatIsNeverAllowed(t *testing.T) {
 	w.until("the machine is cordoned", func() bool { return w.cordoned(machine) })
 	w.text("disruption budget", "explain")
 	w.until("its cordon is taken back", func() bool { n := w.node(machine); return n != nil && !n.Spec.Unschedulable && !w.cordoned(machine) })
-	for _, p := range w.podsOf("app") {
-		if !slices.ContainsFunc(pods, func(o corev1.Pod) bool { return o.UID == p.UID && o.Spec.NodeName == p.Spec.NodeName }) {
-			t.Errorf("pod %s runs on %s, and did not before", p.Name, p.Spec.NodeName)
-		}
-	}
+	w.samePlaces("app", pods)
 	if n := w.ever(); n > seen+2 {
 		t.Errorf("%d machines were started during the drain", n-seen)
 	}
+}
+
+// Report 4: a finalizer holds a deleted pod. It is named, the drain ends at its deadline, and a later one succeeds.
+func TestFinalizerInADrain(t *testing.T) {
+	parallel(t)
+	w := start(t, settings{pool: map[string]string{"threshold_seconds: 120,": "threshold_seconds: 45,"}})
+	w.deploy(deployment("app", 4, "900m"), 1)
+	w.untilRuns("app", 4)
+	w.settled()
+	machine, seen := w.machineOf("app"), w.ever()
+	hold := func(pods []corev1.Pod, finalizers []string) {
+		for _, p := range pods {
+			if p.Spec.NodeName == nameOf(machine) {
+				w.must(http.MethodPatch, pathOf(&p), map[string]any{"metadata": map[string]any{"finalizers": finalizers}}, nil)
+			}
+		}
+	}
+	hold(w.podsOf("app"), []string{"example.com/backup"})
+	w.drain(machine)
+	w.text("a finalizer or the kubelet of its node holds it", "explain")
+	w.until("its cordon is taken back", func() bool { n := w.node(machine); return n != nil && !n.Spec.Unschedulable && !w.cordoned(machine) })
+	if n := w.ever(); n > seen+2 {
+		t.Errorf("%d machines were started during the drain", n-seen)
+	}
+	hold(w.podsOf("app"), nil)
+	w.drain(machine)
+	w.until("the machine ends, and its Node object goes", func() bool { return !slices.Contains(w.machines(), machine) && w.node(machine) == nil })
+	w.untilRuns("app", 4)
 }
 
 // Report 5: a pod that must not be disrupted is evicted. Report 12: nobody says why a machine with little work stays.
@@ -117,11 +142,7 @@ func TestPodThatMustNotBeDisrupted(t *testing.T) {
 		return err == nil && (strings.Contains(out, "not safe to evict") || strings.Contains(out, "stay for their copies"))
 	})
 	w.settled()
-	for _, p := range w.podsOf("keep") {
-		if !slices.ContainsFunc(pods, func(o corev1.Pod) bool { return o.UID == p.UID && o.Spec.NodeName == p.Spec.NodeName }) {
-			t.Errorf("pod %s was evicted and came again", p.Name)
-		}
-	}
+	w.samePlaces("keep", pods)
 	w.nothingIsLost()
 }
 
@@ -198,4 +219,71 @@ func TestSickNodeIsReplaced(t *testing.T) {
 	}}, nil)
 	w.until("the machine ends, and its Node object goes", func() bool { return !slices.Contains(w.machines(), machine) && w.node(machine) == nil })
 	w.untilRuns("app", 4)
+}
+
+// Report 14: a condition that has ended repairs nothing. The machine of a kubelet that is silent is replaced, and no other one.
+func TestConditionThatEndsAndSilentKubelet(t *testing.T) {
+	parallel(t)
+	w := start(t, settings{pool: map[string]string{
+		"threshold_seconds: 120,": "threshold_seconds: 12,",
+		"draining:":               "health: {mode: act, detection: {node_update_timeout: 5s, tolerate: 30s, detection_modes: [{type: AGENT_HEARTBEAT, options: {expected_interval: 3s, miss: 3}}]}}\ndraining:",
+	}})
+	w.deploy(deployment("app", 4, "900m"), 1)
+	w.untilRuns("app", 4)
+	w.settled()
+	machine, before, seen := w.machineOf("app"), w.machines(), w.ever()
+	for _, status := range []corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse} {
+		w.must(http.MethodPatch, "/api/v1/nodes/"+nameOf(machine)+"/status", map[string]any{"status": corev1.NodeStatus{
+			Conditions: []corev1.NodeCondition{{Type: "KernelDeadlock", Status: status, Reason: "DockerHung", Message: "a task hangs"}},
+		}}, nil)
+		if status == corev1.ConditionTrue {
+			w.text("KernelDeadlock", "node", "status", machine)
+		}
+	}
+	w.stays("all machines run, and no other one", 40*time.Second, func() bool { return slices.Equal(w.machines(), before) && w.ever() == seen })
+	w.guarded.Store(false) // pods of a silent kubelet are not Ready
+	w.set(func() {
+		w.mute, w.holds = machine, func(p *corev1.Pod) bool { return p.Spec.NodeName == nameOf(machine) }
+	})
+	w.until("the machine ends, and its Node object goes", func() bool { return !slices.Contains(w.machines(), machine) && w.node(machine) == nil })
+	w.untilRuns("app", 4)
+	for _, one := range before {
+		if one != machine && !slices.Contains(w.machines(), one) {
+			t.Errorf("machine %s has ended too", one)
+		}
+	}
+}
+
+// What people have to correct is in the status: a node without a providerID, and a right that is missing. With the right, the drain goes on.
+func TestProblemsAreInTheStatus(t *testing.T) {
+	parallel(t)
+	w := start(t, settings{})
+	w.deploy(deployment("app", 4, "900m"), 1)
+	w.untilRuns("app", 4)
+	w.must(http.MethodPost, "/api/v1/nodes", corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "bare", Labels: map[string]string{"weirkeeper.dev/pool": pool}}, Spec: corev1.NodeSpec{Unschedulable: true}}, nil)
+	w.text("node bare: it has no providerID", "status")
+	w.text("node bare: it has no providerID", "doctor", pool)
+	const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/" + release
+	verbs := func(all ...string) {
+		var o struct {
+			Rules []map[string]any `json:"rules"`
+		}
+		w.must(http.MethodGet, role, nil, &o)
+		o.Rules[0]["verbs"] = all
+		w.must(http.MethodPatch, role, o, nil)
+	}
+	verbs("get", "list", "watch", "delete")
+	machine := w.machineOf("app")
+	w.drain(machine)
+	w.text("the service account needs patch of nodes", "status")
+	if w.cordoned(machine) || !slices.Contains(w.machines(), machine) {
+		t.Error("the machine is cordoned, or has ended")
+	}
+	verbs("get", "list", "watch", "patch", "delete")
+	w.until("the machine ends, and its Node object goes", func() bool { return !slices.Contains(w.machines(), machine) && w.node(machine) == nil })
+	w.until("the status has the right no more", func() bool {
+		out, err := w.weir("status")
+		return err == nil && !strings.Contains(out, "the service account needs")
+	})
+	w.nothingIsLost()
 }

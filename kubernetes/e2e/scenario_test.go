@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -24,6 +25,8 @@ func TestDeploymentGrowsAndShrinks(t *testing.T) {
 	w := start(t, settings{})
 	w.deploy(deployment("app", 2, "900m"), 1)
 	w.untilRuns("app", 2)
+	w.deploy(deployment("small", 5, "300m"), 1)
+	w.untilRuns("small", 5)
 	began := time.Now()
 	w.scale("app", 9)
 	w.untilRuns("app", 9)
@@ -32,14 +35,29 @@ func TestDeploymentGrowsAndShrinks(t *testing.T) {
 	began = time.Now()
 	w.scale("app", 3)
 	w.untilRuns("app", 3)
-	w.until("the pool shrinks, and the Node objects go", func() bool { n := len(w.machines()); return n < grown && n <= 4 && len(w.objects()) == n })
-	t.Logf("from %d to %d machines in %v", grown, len(w.machines()), time.Since(began).Round(every))
+	w.until("the pool shrinks, and the Node objects go", func() bool { n := len(w.machines()); return n < grown && n <= 5 && len(w.objects()) == n })
+	took := time.Since(began)
+	if t.Logf("from %d to %d machines in %v", grown, len(w.machines()), took.Round(every)); took > 3*time.Minute { // the window of the signal has 10 s
+		t.Error("the scale-in took too long")
+	}
 	w.untilRuns("app", 3)
+	w.untilRuns("small", 5)
 	w.nothingIsLost()
+	w.settled()
 	machines, pods := w.machines(), w.running()
 	w.stays("the same pods run on the same machines", 15*time.Second, func() bool {
-		return slices.Equal(w.machines(), machines) && len(w.running()) == len(pods)
+		return slices.Equal(w.machines(), machines) && maps.EqualFunc(w.running(), pods, slices.Equal)
 	})
+}
+
+// samePlaces requires that the pods of a Deployment are these, on the same nodes.
+func (w *world) samePlaces(name string, pods []corev1.Pod) {
+	w.plane.Helper()
+	for _, p := range w.podsOf(name) {
+		if !slices.ContainsFunc(pods, func(o corev1.Pod) bool { return o.UID == p.UID && o.Spec.NodeName == p.Spec.NodeName }) {
+			w.plane.Errorf("pod %s runs on %s, and did not before", p.Name, p.Spec.NodeName)
+		}
+	}
 }
 
 func (w *world) nothingIsLost() {
@@ -150,4 +168,24 @@ func TestTakeoverInADrain(t *testing.T) {
 	w.until("the machine ends, and its Node object goes", func() bool { return !slices.Contains(w.machines(), machine) && w.node(machine) == nil })
 	w.untilRuns("app", 4)
 	w.nothingIsLost()
+}
+
+// After a takeover in a drain that no budget ever allows, the others take the cordon back at its deadline (report 15).
+func TestTakeoverTakesTheCordonBack(t *testing.T) {
+	parallel(t)
+	w := start(t, settings{adapters: 2, standby: true, pool: map[string]string{"threshold_seconds: 120,": "threshold_seconds: 25,"}})
+	w.deploy(deployment("app", 4, "900m"), 0)
+	w.untilRuns("app", 4)
+	w.settled()
+	first, machine, pods := w.leader(), w.machineOf("app"), w.podsOf("app")
+	if first == nil {
+		t.Fatal("no adapter leads")
+	}
+	w.drain(machine)
+	w.until("the machine is cordoned", func() bool { return w.cordoned(machine) })
+	first.kill()
+	w.daemons["bootstrap"].kill()
+	w.until("the other adapter leads", func() bool { a := w.leader(); return a != nil && a != first })
+	w.until("its cordon is taken back", func() bool { n := w.node(machine); return n != nil && !n.Spec.Unschedulable && !w.cordoned(machine) })
+	w.samePlaces("app", pods)
 }

@@ -100,7 +100,7 @@ func start(t *testing.T, s settings) *world {
 	write(t, filepath.Join(w.config, cluster, pool+".yaml"), text)
 	write(t, filepath.Join(w.config, "weir.yaml"), fmt.Sprintf("nats: {servers: [%q]}\naws: {region: us-west-2, signals_bucket: weir-signals, endpoint_url: \"http://%s\", path_style: true, access_key_file: %q, warning_queue_url: \"http://%s/123456789012/weir-notices\"}\n",
 		w.nats, w.aws.address, filepath.Join(w.aws.data, "aws-keys.json"), w.aws.address))
-	w.startControllers()
+	w.startControllers(lifecycleGrace)
 	w.install(values)
 	w.kubelets = startKubelets(t, w.client, w.aws)
 	w.set(func() { w.joins, w.taints = s.joins, s.taints })
@@ -206,6 +206,7 @@ const deployments = "/apis/apps/v1/namespaces/default/deployments"
 // deploy creates a Deployment, and a disruption budget that allows so many pods to be away; less than 0: no budget.
 func (w *world) deploy(d *appsv1.Deployment, away int) {
 	w.plane.Helper()
+	w.guarded.Store(false)
 	w.must(http.MethodPost, deployments, d, nil)
 	if away >= 0 {
 		most := intstr.FromInt32(int32(away))

@@ -11,9 +11,11 @@ package kube
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -29,6 +31,16 @@ const (
 	Budgets = "poddisruptionbudgets"
 	Volumes = "persistentvolumes"
 )
+
+// Refused reports whether the API server refused a request for lack of a right. Refusals of a policy or a webhook are no such errors.
+func Refused(err error) bool {
+	return apierrors.IsForbidden(err) && !strings.Contains(err.Error(), "denied the request") && !strings.Contains(err.Error(), "denied request")
+}
+
+// Needs returns what an operator does about a right that is missing.
+func Needs(right string) string {
+	return "the service account needs " + right + ": add it to the ClusterRole of weir-kubernetes, as its chart has it"
+}
 
 // accept prefers the compact form of objects.
 const accept = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON

@@ -50,6 +50,7 @@ type Server struct {
 	evict    EvictHandler     // nil: an eviction deletes the pod
 	patch    func(n int) bool // reports whether the n-th patch meets a conflict
 	patches  int
+	refuse   string // METHOD of the requests about one object that are forbidden
 }
 
 // EvictHandler decides about an eviction. nil: the pod is deleted.
@@ -244,6 +245,9 @@ func (s *Server) Fail(status int, resources ...string) {
 	})
 }
 
+// Refuse makes the server refuse requests with this method about one object for lack of a right; empty: none.
+func (s *Server) Refuse(method string) { s.set(func() { s.refuse = method }) }
+
 // JSON makes the server send JSON only.
 func (s *Server) JSON() { s.set(func() { s.json = true }) }
 
@@ -290,6 +294,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	status := s.status[resource]
+	if len(path) > 1 && r.Method == s.refuse {
+		status = http.StatusForbidden
+	}
 	s.mu.Unlock()
 	switch {
 	case status != 0:

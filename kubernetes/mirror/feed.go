@@ -177,8 +177,8 @@ func (f *feed) run(ctx context.Context) {
 
 // failed records why an attempt ended: the mirror is not fresh until the next one has succeeded.
 func (f *feed) failed(err error) {
-	if apierrors.IsForbidden(err) {
-		err = fmt.Errorf("%w: the service account needs get, list and watch of %s", err, f.kind.resource)
+	if kube.Refused(err) {
+		err = fmt.Errorf("%s: %w", kube.Needs("list and watch of "+f.kind.resource), err)
 	}
 	err = fmt.Errorf("watch %s: %w", f.kind.resource, err)
 	f.m.apply(func() {

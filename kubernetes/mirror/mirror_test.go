@@ -236,7 +236,7 @@ func TestMissingRight(t *testing.T) {
 	server := kubetest.Serve(t)
 	server.Fail(http.StatusForbidden, kube.Pods)
 	w := follow(t, server)
-	w.untilStale("the service account needs get, list and watch of pods")
+	w.untilStale("the service account needs list and watch of pods")
 	server.Fail(0, kube.Pods)
 	w.untilFresh()
 }

@@ -1,154 +1,244 @@
 package influx
 
 import (
-	"encoding/csv"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// maxRecord bounds one line of a response, in bytes: the names of a series and its value, which may be a text.
-const maxRecord = 1 << 20
-
-// answer decodes the response to a query: tables of annotated CSV, then the table that ends every query.
-type answer struct {
-	csv     *csv.Reader
-	guard   *guard
-	columns []columnMeta
-	heading bool   // annotations were read; the names of the columns follow
-	failed  bool   // the table is an error
-	table   string // table of the last row; "": the next row starts a new one
-	ended   bool
-}
-
-// columnMeta has the annotations and the name of a column.
-type columnMeta struct {
-	name, kind string
-	standard   string // value of an empty cell
-}
-
-// The first columns of every table.
-const (
-	resultColumn = iota
-	tableColumn
-	ownColumns // first column of the table itself
-)
-
-func newAnswer(r io.Reader) *answer {
-	g := &guard{Reader: r, left: maxRecord}
-	a := &answer{csv: csv.NewReader(g), guard: g}
-	a.csv.FieldsPerRecord, a.csv.ReuseRecord = -1, true
-	return a
-}
-
-// next returns the next row, and whether it is the first of its table. The cells match a.columns and are valid until
-// the next call. After the last row of a complete response the error is io.EOF. Other errors are ErrBadAnswer, a
-// *answerError, or the reader's.
-func (a *answer) next() (row []string, first bool, err error) {
-	for {
-		a.guard.left = maxRecord
-		record, err := a.csv.Read()
-		if err != nil {
-			return nil, false, a.end(err)
+// readJSON decodes a response of one JSON object: results of statements, which have series. The error of a response that ends early is
+// that of the connection.
+func (w *window) readJSON(r io.Reader, first bool) error {
+	d := json.NewDecoder(r)
+	d.UseNumber()
+	err := object(d, func(key string) error {
+		switch key {
+		case "error":
+			return failed(d)
+		case "results":
+			return list(d, func() error { return w.result(d, first) })
 		}
-		label, row := record[0], record[1:]
-		switch {
-		case label != "":
-			err = a.annotate(label, row)
-		case a.heading:
-			err = a.head(row)
-		case len(row) == 0 || len(row) != len(a.columns):
-			err = fmt.Errorf("%w: a row of %d columns in a table of %d", ErrBadAnswer, len(row), len(a.columns))
-		case a.failed:
-			err = &answerError{Status: http.StatusOK, Message: row[0]}
-		case a.isEnd(row):
-			a.ended = true
-		default:
-			table := row[tableColumn]
-			first = table != a.table
-			a.table = table
-			return row, first, nil
-		}
-		if err != nil {
-			return nil, false, err
+		return skip(d)
+	})
+	if err == nil {
+		switch _, err = d.Token(); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err == nil:
+			return fmt.Errorf("%w: it goes on after its end", ErrBadAnswer)
 		}
 	}
-}
-
-// end returns the error for the end of the input.
-func (a *answer) end(err error) error {
-	if _, ok := errors.AsType[*csv.ParseError](err); ok {
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("%w: %w", ErrBadAnswer, err)
-	}
-	if err == io.EOF && (!a.ended || a.heading || a.failed) {
-		return fmt.Errorf("%w: it ends early", ErrBadAnswer)
 	}
 	return err
 }
 
-// annotate reads an annotation of the next table's columns.
-func (a *answer) annotate(label string, row []string) error {
-	if !a.heading {
-		a.columns, a.heading, a.failed, a.table = make([]columnMeta, len(row)), true, false, ""
+// result decodes the result of a statement.
+func (w *window) result(d *json.Decoder, first bool) error {
+	return object(d, func(key string) error {
+		switch key {
+		case "error":
+			return failed(d)
+		case "partial":
+			return partial(d)
+		case "series":
+			return list(d, func() error { return (&jsonSeries{window: w, first: first}).decode(d) })
+		}
+		return skip(d)
+	})
+}
+
+// jsonSeries is a series of a response: the values of all fields of one measurement with the same tags.
+type jsonSeries struct {
+	*window
+	first   bool // the columns are the first value of each field
+	name    string
+	tags    metrics.Dimensions
+	columns []string
+	fields  []*jsonField // by column; nil: no value was read yet
+}
+
+// jsonField is a field of a series. line is nil until a point is added.
+type jsonField struct {
+	at   place
+	name string
+	ok   bool // the window has the field
+	line *line
+}
+
+func (s *jsonSeries) decode(d *json.Decoder) error {
+	return object(d, func(key string) error {
+		switch key {
+		case "name":
+			return decode(d, &s.name)
+		case "tags":
+			return s.decodeTags(d)
+		case "columns":
+			err := decode(d, &s.columns)
+			s.fields = make([]*jsonField, len(s.columns))
+			if err == nil && (len(s.columns) < 2 || s.columns[0] != "time") {
+				err = fmt.Errorf("%w: a series with the columns %.200q", ErrBadAnswer, s.columns)
+			}
+			return err
+		case "values":
+			return list(d, func() error {
+				var row []any
+				if err := decode(d, &row); err != nil {
+					return err
+				}
+				return s.addRow(row)
+			})
+		case "partial":
+			return partial(d)
+		}
+		return skip(d)
+	})
+}
+
+func (s *jsonSeries) decodeTags(d *json.Decoder) error {
+	var tags map[string]string
+	err := decode(d, &tags)
+	for name, value := range tags {
+		if value == "" {
+			continue
+		}
+		if s.tags == nil {
+			s.tags = metrics.Dimensions{}
+		}
+		s.tags[unescape(name)] = unescape(value)
 	}
-	if len(row) != len(a.columns) {
-		return fmt.Errorf("%w: annotations of %d and of %d columns", ErrBadAnswer, len(a.columns), len(row))
+	return err
+}
+
+// addRow adds the values of all fields at one time.
+func (s *jsonSeries) addRow(row []any) error {
+	if len(row) != len(s.columns) || len(row) == 0 {
+		return fmt.Errorf("%w: a row of %d columns in a series of %d", ErrBadAnswer, len(row), len(s.columns))
 	}
-	for i, text := range row {
-		switch label {
-		case "#datatype":
-			a.columns[i].kind = text
-		case "#default":
-			a.columns[i].standard = text
-		case "#group": // not used
-		default:
-			return fmt.Errorf("%w: annotation %.100q", ErrBadAnswer, label)
+	for i, value := range row {
+		if i == 0 || value == nil {
+			continue
+		}
+		f, err := s.field(i)
+		if err == nil && f.ok {
+			err = s.add(f, row[0], value)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// head reads the names of the columns.
-func (a *answer) head(row []string) error {
-	if len(row) != len(a.columns) {
-		return fmt.Errorf("%w: %d names of %d columns", ErrBadAnswer, len(row), len(a.columns))
+// field finds the field of a column.
+func (s *jsonSeries) field(column int) (*jsonField, error) {
+	if f := s.fields[column]; f != nil {
+		return f, nil
 	}
-	for i, name := range row {
-		a.columns[i].name = name
+	name := s.columns[column]
+	if s.first {
+		name = strings.TrimPrefix(name, firstOf)
 	}
-	a.heading = false
-	if a.failed = len(row) > 0 && row[0] == "error"; a.failed {
+	f := &jsonField{at: place{s.name, name}}
+	var err error
+	f.name, f.ok, err = s.find(f.at, s.tags)
+	s.fields[column] = f
+	return f, err
+}
+
+// add adds one value of a field.
+func (s *jsonSeries) add(f *jsonField, at, value any) (err error) {
+	if _, isText := value.(string); isText {
+		if s.pattern == nil {
+			return fmt.Errorf("%w: %.200q is a text, not a metric", ErrBadAnswer, f.name)
+		}
 		return nil
 	}
-	if len(row) <= ownColumns || row[resultColumn] != "result" || row[tableColumn] != "table" {
-		return fmt.Errorf("%w: a table with the columns %.200q", ErrBadAnswer, row)
+	if s.places[f.at] = true; s.first {
+		return nil
 	}
-	return nil
-}
-
-// isEnd fills the empty cells of a row, and reports whether the row ends the response.
-func (a *answer) isEnd(row []string) bool {
-	for i := range row {
-		if row[i] == "" {
-			row[i] = a.columns[i].standard
+	if f.line == nil {
+		if f.line, err = s.line(f.name, maps.Clone(s.tags)); err != nil {
+			return err
 		}
 	}
-	return row[resultColumn] == endResult && row[ownColumns] == endCell
-}
-
-// guard is a reader that fails when a record is too long.
-type guard struct {
-	io.Reader
-	left int // bytes left for this record
-}
-
-// Read reads while the record is within its bound.
-func (g *guard) Read(p []byte) (int, error) {
-	if g.left <= 0 {
-		return 0, fmt.Errorf("%w: a line of more than %d bytes", ErrTooLarge, maxRecord)
+	v, err := number(value)
+	if err != nil {
+		return err
 	}
-	n, err := g.Reader.Read(p)
-	g.left -= n
-	return n, err
+	ms, isNumber := at.(json.Number)
+	milliseconds, err := ms.Int64()
+	if !isNumber || err != nil {
+		return fmt.Errorf("%w: time %.100v", ErrBadAnswer, at)
+	}
+	return s.addValue(f.line, time.UnixMilli(milliseconds), v)
+}
+
+// object calls each with every key of an object, which then decodes the value.
+func object(d *json.Decoder, each func(key string) error) error {
+	return nested(d, '{', func() error {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string) // keys are strings
+		return each(key)
+	})
+}
+
+// list calls each for every element of a list, which then decodes it.
+func list(d *json.Decoder, each func() error) error { return nested(d, '[', each) }
+
+func nested(d *json.Decoder, begin json.Delim, each func() error) error {
+	token, err := d.Token()
+	if err != nil {
+		return err
+	}
+	if token != begin {
+		return fmt.Errorf("%w: %.100v in place of %v", ErrBadAnswer, token, begin)
+	}
+	for d.More() {
+		if err := each(); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}
+
+// decode decodes a value of that type.
+func decode(d *json.Decoder, into any) error {
+	err := d.Decode(into)
+	if _, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%w: %w", ErrBadAnswer, err)
+	}
+	return err
+}
+
+func skip(d *json.Decoder) error { return d.Decode(new(json.RawMessage)) }
+
+// failed returns the error that the response has.
+func failed(d *json.Decoder) error {
+	var message string
+	if err := decode(d, &message); err != nil {
+		return err
+	}
+	return &answerError{Status: http.StatusOK, Message: message}
+}
+
+// partial returns an error if the server has left out values.
+func partial(d *json.Decoder) error {
+	var is bool
+	if err := decode(d, &is); err != nil || !is {
+		return err
+	}
+	return fmt.Errorf("%w: the server has left out values: raise max-row-limit", ErrBadAnswer)
 }

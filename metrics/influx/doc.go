@@ -1,9 +1,9 @@
 // Package influx is a metrics store in an InfluxDB. A [Store] writes line protocol over
-// the API of InfluxDB 2, which 1.8 and 3 have too. It reads windows with Flux over the
-// same API, or with InfluxQL over that of InfluxDB 1, which 2 and 3 have too. Of
-// InfluxDB 1.8 the organization is empty, the bucket is DATABASE/RETENTIONPOLICY, and
-// the token is USER:PASSWORD; Flux needs flux-enabled=true there, and 3 lacks it. The
-// tests use 1.8.10 with both languages; 2 and 3 could not be had for them.
+// the API of InfluxDB 2, which 1.8 and 3 have too. It reads windows with InfluxQL over
+// that of InfluxDB 1, which 2 and 3 have too. Of InfluxDB 1.8 the organization is empty,
+// the bucket is DATABASE/RETENTIONPOLICY, and the token is USER:PASSWORD. InfluxDB 2
+// maps the name of a bucket to a database and a retention policy by itself. The tests use
+// 1.8.10; 2 and 3 could not be had for them.
 //
 // # Layout
 //
@@ -35,11 +35,10 @@
 //
 // # Errors
 //
-// A window is complete, or it is an error. Every query of Flux ends with a line that marks
-// the end, and a response of InfluxQL is one JSON object, so a truncated response is never
-// a shorter window. These are errors
-// of the window too: an error inside a response, a value that is not finite, a time out
-// of range, and a response that exceeds the bounds of [Config].
+// A window is complete, or it is an error. A response is one JSON object, so a truncated
+// response is never a shorter window. These are errors of the window too: an error inside
+// a response, a value that is not finite, a time out of range, and a response that
+// exceeds the bounds of [Config].
 //
 // Temporary errors are retried, up to four attempts within Config.Timeout: a broken
 // connection, and a response 429 or 5xx that is not about the bucket or the

@@ -2,11 +2,9 @@ package influx
 
 import (
 	"cmp"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -44,76 +42,6 @@ func (q boundedQuery) window() *window {
 	return &window{boundedQuery: q, series: map[string]*line{}, places: map[place]bool{}}
 }
 
-// read decodes the points of a response.
-func (w *window) read(r io.Reader) error {
-	a := newAnswer(r)
-	var t table
-	for {
-		row, first, err := a.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil && first {
-			t, err = w.open(a.columns, row)
-		}
-		if err == nil && t.line != nil {
-			err = w.addPoint(t, row)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-// table has the columns of a table's points and their series. line is nil for a table without a wanted series.
-type table struct {
-	line        *line
-	time, value int // columns; time is -1 without a time column
-	kind        string
-}
-
-// open finds the series of a table from its columns and first row.
-func (w *window) open(columns []columnMeta, row []string) (table, error) {
-	t := table{time: -1, value: -1}
-	where := place{}
-	var d metrics.Dimensions
-	for i := ownColumns; i < len(columns); i++ {
-		switch name := columns[i].name; name {
-		case "_time":
-			t.time = i
-		case "_value":
-			t.value, t.kind = i, columns[i].kind
-		case "_measurement":
-			where.measurement = strings.Clone(row[i])
-		case "_field":
-			where.field = strings.Clone(row[i])
-		default:
-			if row[i] != "" {
-				if d == nil {
-					d = metrics.Dimensions{}
-				}
-				d[strings.Clone(unescape(name))] = strings.Clone(unescape(row[i]))
-			}
-		}
-	}
-	if t.value < 0 {
-		return table{}, fmt.Errorf("%w: a table without a value", ErrBadAnswer)
-	}
-	name, ok, err := w.find(where, d)
-	if err != nil || !ok {
-		return table{}, err
-	}
-	if t.kind == "string" {
-		if w.pattern == nil {
-			return table{}, fmt.Errorf("%w: %.200q is a text, not a metric", ErrBadAnswer, name)
-		}
-		return table{}, nil
-	}
-	w.places[where] = true
-	t.line, err = w.line(name, d)
-	return t, err
-}
-
 // find returns the name of the series at a place with those dimensions, and whether it belongs to the window. A
 // series that the query excludes is an error.
 func (w *window) find(where place, d metrics.Dimensions) (name string, ok bool, err error) {
@@ -123,10 +51,7 @@ func (w *window) find(where place, d metrics.Dimensions) (name string, ok bool, 
 		}
 	}
 	if w.pattern == nil {
-		name, ok := w.Name, true
-		if where != (place{}) { // a response about a single place does not repeat the place
-			name, ok = nameAt(w.Type, where)
-		}
+		name, ok := nameAt(w.Type, where)
 		if !ok || name != w.Name {
 			return "", false, fmt.Errorf("%w: a series of the name %.200q", ErrBadAnswer, name)
 		}
@@ -166,22 +91,6 @@ func (w *window) checkSeries() error {
 	return nil
 }
 
-// addPoint adds one point.
-func (w *window) addPoint(t table, row []string) error {
-	value, err := number(t.kind, row[t.value])
-	if err != nil {
-		return err
-	}
-	if t.time < 0 {
-		return nil
-	}
-	at, err := time.Parse(time.RFC3339Nano, row[t.time])
-	if err != nil {
-		return fmt.Errorf("%w: time %.100q", ErrBadAnswer, row[t.time])
-	}
-	return w.addValue(t.line, at, value)
-}
-
 // addValue adds a value to a series.
 func (w *window) addValue(l *line, at time.Time, value float64) error {
 	second := at.Unix()
@@ -195,33 +104,20 @@ func (w *window) addValue(l *line, at time.Time, value float64) error {
 	return nil
 }
 
-// number returns the value of a point.
-func number(kind, text string) (float64, error) {
-	var value float64
-	var err error
-	switch kind {
-	case "double":
-		value, err = strconv.ParseFloat(text, 64)
-	case "long":
-		var n int64
-		n, err = strconv.ParseInt(text, 10, 64)
-		value = float64(n)
-	case "unsignedLong":
-		var n uint64
-		n, err = strconv.ParseUint(text, 10, 64)
-		value = float64(n)
-	case "boolean":
-		var is bool
-		if is, err = strconv.ParseBool(text); is {
-			value = 1
+// number returns the value of a point: a number, or true or false.
+func number(value any) (float64, error) {
+	switch v := value.(type) {
+	case bool:
+		if v {
+			return 1, nil
 		}
-	default:
-		return 0, fmt.Errorf("%w: a value of the type %.100q", ErrBadAnswer, kind)
+		return 0, nil
+	case json.Number:
+		if x, err := v.Float64(); err == nil { // not one that is infinite
+			return x, nil
+		}
 	}
-	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
-		return 0, fmt.Errorf("%w: value %.100q of the type %s", ErrBadAnswer, text, kind)
-	}
-	return value, nil
+	return 0, fmt.Errorf("%w: value %.100q", ErrBadAnswer, fmt.Sprint(value))
 }
 
 // absorb adds the series of another part of the window.

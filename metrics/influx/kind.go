@@ -14,10 +14,14 @@ import (
 // settings is the value of the key "metrics.influx" in the service file: a bucket.
 type settings struct {
 	URL       string `yaml:"url"`
-	Org       string `yaml:"org"`    // empty for InfluxDB 1.8
+	Org       string `yaml:"org"`    // of InfluxDB 2
 	Bucket    string `yaml:"bucket"` // of InfluxDB 1.8: "database/retention policy"
 	TokenFile string `yaml:"token_file"`
-	Language  string `yaml:"language"` // flux (default) or influxql
+}
+
+// Ignored returns why keys are ignored.
+func (settings) Ignored() map[string]string {
+	return map[string]string{"language": "is ignored: windows are read with InfluxQL, which all versions have"}
 }
 
 // maxToken bounds the file of a token, in bytes.
@@ -40,7 +44,7 @@ func StoreKind() store.Kind {
 				}
 				token = strings.TrimSpace(string(data))
 			}
-			return New(Config{URL: s.URL, Org: s.Org, Bucket: s.Bucket, Token: Token(token), Language: Language(s.Language)})
+			return New(Config{URL: s.URL, Org: s.Org, Bucket: s.Bucket, Token: Token(token)})
 		},
 	}
 }
@@ -56,9 +60,6 @@ func (s *settings) Check() strictyaml.Problems {
 	}
 	if s.Bucket == "" {
 		problem("bucket", "is missing: want the bucket, of InfluxDB 1.8 database/retention policy")
-	}
-	if s.Language != "" && s.Language != string(Flux) && s.Language != string(InfluxQL) {
-		problem("language", fmt.Sprintf("is %q: want %s, or %s, which InfluxDB 3 has only", s.Language, Flux, InfluxQL))
 	}
 	return ps
 }

@@ -21,12 +21,3 @@ func TestOpenReadsTheTokenFile(t *testing.T) {
 		t.Errorf("Open = %v", err)
 	}
 }
-
-func TestLanguageIsChecked(t *testing.T) {
-	for language, want := range map[string]string{"": "", "flux": "", "influxql": "", "sql": `is "sql": want flux, or influxql`} {
-		found := (&settings{URL: "http://127.0.0.1:8086", Bucket: "b", Language: language}).Check()
-		if (len(found) > 0) != (want != "") || want != "" && !strings.Contains(found[0].What, want) {
-			t.Errorf("%s: %v, want %q", language, found, want)
-		}
-	}
-}

@@ -83,20 +83,3 @@ func TestNamesRoundTrip(t *testing.T) {
 		}
 	})
 }
-
-func TestLiteral(t *testing.T) {
-	for text, want := range map[string]string{
-		"web requests":  `"web requests"`,
-		`a"b`:           `"a\x22b"`,
-		`") |> drop()`:  `"\x22\x29 |\x3e drop\x28\x29"`,
-		"${1+1}":        `"\x24\x7b1\x2b1\x7d"`,
-		`\`:             `"\x5c"`,
-		"new\nline":     `"new\x0aline"`,
-		"日本 🜁":          `"日本 🜁"`,
-		"\u202e\u0000ä": `"\xe2\x80\xae\x00ä"`,
-	} {
-		if got := literal(text); got != want {
-			t.Errorf("literal(%q) = %s, want %s", text, got, want)
-		}
-	}
-}

@@ -21,15 +21,6 @@ const (
 	defaultMaxSeries = 1 << 18
 )
 
-// Language is the language of the queries for windows.
-type Language string
-
-// Languages.
-const (
-	Flux     Language = "flux"     // of InfluxDB 1.8, with flux-enabled=true, and 2
-	InfluxQL Language = "influxql" // of InfluxDB 1.8, 2 and 3
-)
-
 // Token is a secret. Printing it does not show it.
 type Token string
 
@@ -48,11 +39,9 @@ func (Token) MarshalText() ([]byte, error) { return []byte("[token]"), nil }
 // Config of a Store.
 type Config struct {
 	URL    string // of the server, such as "http://127.0.0.1:8086"; may have a path
-	Org    string // name of the organization; empty for InfluxDB 1.8
-	Bucket string // its name; for InfluxDB 1.8, DATABASE/RETENTIONPOLICY, or DATABASE
+	Org    string // name of the organization of InfluxDB 2; else empty
+	Bucket string // its name; for InfluxDB 1.8, DATABASE/RETENTIONPOLICY, or DATABASE; for InfluxDB 3, the database
 	Token  Token  // for InfluxDB 1.8, USER:PASSWORD; empty without authentication
-	// Language of the queries; empty: Flux. InfluxDB 3 has InfluxQL only.
-	Language Language
 
 	Timeout   time.Duration // of one request and its retries; 0: defaultTimeout
 	MaxBytes  int64         // of one answer; 0: defaultMaxBytes
@@ -76,9 +65,6 @@ func (c Config) Validate() error {
 	problems := []error{checkURL(c.URL)}
 	if c.Bucket == "" {
 		problems = append(problems, errors.New("influx: bucket is missing (for InfluxDB 1.8: DATABASE/RETENTIONPOLICY)"))
-	}
-	if c.Language != "" && c.Language != Flux && c.Language != InfluxQL {
-		problems = append(problems, fmt.Errorf("influx: the language is %q: want %s or %s", c.Language, Flux, InfluxQL))
 	}
 	if strings.ContainsFunc(string(c.Token), func(r rune) bool { return r <= ' ' || r > '~' }) {
 		problems = append(problems, errors.New("influx: the token contains white space or a character that is not ASCII: check for a line break at its end"))

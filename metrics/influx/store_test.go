@@ -22,37 +22,13 @@ import (
 
 func TestStoreConforms(t *testing.T) {
 	t.Parallel()
-	for _, language := range []influx.Language{influx.Flux, influx.InfluxQL} {
-		t.Run(string(language), func(t *testing.T) {
-			t.Parallel()
-			metricstest.Run(t, func(t *testing.T) metrics.Store {
-				c := config(t)
-				c.Language = language
-				return open(t, c)
-			})
-		})
-	}
-}
-
-// inEach runs a test with a new database in each language.
-func inEach(t *testing.T, test func(t *testing.T, c influx.Config)) {
-	t.Parallel()
-	for _, language := range []influx.Language{influx.Flux, influx.InfluxQL} {
-		t.Run(string(language), func(t *testing.T) {
-			t.Parallel()
-			c := config(t)
-			c.Language = language
-			test(t, c)
-		})
-	}
+	metricstest.Run(t, func(t *testing.T) metrics.Store { return open(t, config(t)) })
 }
 
 func TestStoreBehindWindowsConforms(t *testing.T) {
 	t.Parallel()
 	metricstest.Run(t, func(t *testing.T) metrics.Store {
-		c := config(t)
-		c.Language = influx.InfluxQL
-		cache, err := windows.New(open(t, c), windows.Config{})
+		cache, err := windows.New(open(t, config(t)), windows.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,9 +66,9 @@ func keys(t testing.TB, store metrics.Store, q metrics.Query) map[string][]float
 }
 
 // TestLinesOfApplications: lines that applications write to the bucket are app metrics.
-func TestLinesOfApplications(t *testing.T) { inEach(t, linesOfApplications) }
-
-func linesOfApplications(t *testing.T, c influx.Config) {
+func TestLinesOfApplications(t *testing.T) {
+	t.Parallel()
+	c := config(t)
 	store, at := open(t, c), now()
 	lines(t, c, fmt.Sprintf(`web,zone=a,table=users,error=none requests=1.5,errors=3i,ok=true,state="fine",time_ms=4 %[1]d
 web,zone=b total,all=7 %[1]d
@@ -144,9 +120,9 @@ app_metrics bare=9 %[1]d
 }
 
 // TestNothingIsInjected: special characters in a name are part of the name.
-func TestNothingIsInjected(t *testing.T) { inEach(t, nothingIsInjected) }
-
-func nothingIsInjected(t *testing.T, c influx.Config) {
+func TestNothingIsInjected(t *testing.T) {
+	t.Parallel()
+	c := config(t)
 	store, at := open(t, c), now()
 	write(t, store, metrics.Sample{Type: metrics.System, Name: "secret", Time: at, Value: 1})
 	for _, evil := range []string{
@@ -173,9 +149,9 @@ func nothingIsInjected(t *testing.T, c influx.Config) {
 }
 
 // TestEveryMetricIsFound: a written metric is found under its own name only.
-func TestEveryMetricIsFound(t *testing.T) { inEach(t, everyMetricIsFound) }
-
-func everyMetricIsFound(t *testing.T, c influx.Config) {
+func TestEveryMetricIsFound(t *testing.T) {
+	t.Parallel()
+	c := config(t)
 	store, at := open(t, c), now()
 	name := rapid.Custom(func(t *rapid.T) string {
 		return rapid.SampledFrom([]string{"", "_", "#", "time", "web,", "metadata,", `\`, "$", "=", " ", ","}).Draw(t, "begin") + rapid.StringN(1, 12, -1).Draw(t, "rest")

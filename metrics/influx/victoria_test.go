@@ -26,8 +26,4 @@ func TestVictoriaMetricsAcceptsWrites(t *testing.T) {
 	if got, err := store.Window(t.Context(), hour(metrics.System, "cpus_allocated", now())); err == nil {
 		t.Errorf("Window = %v, want an error", got)
 	}
-	q := influx.Config{URL: server.URL, Bucket: "weir", Language: influx.InfluxQL}
-	if got, err := open(t, q).Window(t.Context(), hour(metrics.System, "cpus_allocated", now())); err == nil {
-		t.Errorf("Window of InfluxQL = %v, want an error", got)
-	}
 }

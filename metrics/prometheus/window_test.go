@@ -24,6 +24,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/prometheus"
 	"github.com/weirkeeper/weirkeeper/metrics/source"
 	"github.com/weirkeeper/weirkeeper/metrics/source/sourcetest"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/signals/builtin"
 )
 
 // step is the distance of the stored points and of those of the queries.
@@ -115,6 +118,39 @@ func TestWindowsOfRealServers(t *testing.T) {
 				},
 				Step: step, End: end,
 			})
+		})
+	}
+}
+
+// A forecast reads its slots from a real server, and raises the request before the load rises.
+func TestForecastFromAServer(t *testing.T) {
+	const slot = 5 * time.Minute
+	end := time.Now().UTC().Truncate(24 * time.Hour).Add(8*time.Hour + 10*time.Minute)
+	begin := end.Add(-14 * 24 * time.Hour).Truncate(24 * time.Hour)
+	load := promtest.Series{Labels: map[string]string{"__name__": "load"}}
+	for at := begin; at.Before(end); at = at.Add(slot) {
+		hour := float64(at.Hour()) + float64(at.Minute())/60
+		load.Times = append(load.Times, at)
+		load.Values = append(load.Values, 200+800*min(max(hour-8, 0), 1, max(19-hour, 0))+float64(at.Minute()*7%11))
+	}
+	for name, server := range servers(t) {
+		t.Run(name, func(t *testing.T) {
+			server.Write(load)
+			q := query(t, "sum(load)", end, 10*time.Minute)
+			q.From, q.Step, q.Resolution, q.Lag = begin, slot, slot, 0
+			got, err := open(t, "url: "+server.URL).Window(t.Context(), q)
+			if err != nil || len(got) != 1 || len(got[0].Times) < 13*288 {
+				t.Fatalf("%d series, %v", len(got), err)
+			}
+			ctx, why := signals.WithExplanation(t.Context())
+			r, err := (&builtin.Forecast{}).Value(ctx, signals.Input{
+				Now: end, Setpoint: 0.9, Metrics: map[string]signals.Series{"load": {Times: got[0].Times, Values: got[0].Values, Counts: got[0].Counts}},
+				Parameters: signals.Parameters{"unit": map[string]any{"cpus": 0.01}, "launch": "15m", "time_zone": "UTC"},
+			})
+			// The load is 333 now, and 600 at 08:30.
+			if cpus, _ := r.Get(resource.CPUs); err != nil || cpus < 4.8 || cpus > 7 {
+				t.Errorf("%v, %v, want 5 to 7 cpus: %s", r, err, why())
+			}
 		})
 	}
 }

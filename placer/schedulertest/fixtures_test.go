@@ -160,13 +160,16 @@ func nodeFiles(facts api.NodeFacts) map[string]fixture {
 	}
 	stale := state
 	stale.Fresh, stale.Why, stale.Accepts = false, "nothing received from the API server since 11:58:00: connection refused", nil
+	troubled := state
+	troubled.Problems = []string{"node ip-10-0-1-7: it has no providerID: the cloud controller has not initialized it, or the kubelet needs --provider-id"}
 	decodeState := as(func(data []byte) (api.SchedulerState, error) { return message.DecodeState("p", data) })
 	size := resource.Vector{2, 4096}
 	return map[string]fixture{
-		filepath.Join(withNodes, "scheduler_state.json"):       {state, decodeState},
-		filepath.Join(withNodes, "scheduler_state_stale.json"): {stale, decodeState},
-		filepath.Join(withNodes, "node_facts_scheduler.json"):  {facts, as(wire.DecodeFacts)},
-		filepath.Join(withNodes, "node_cordon_deadline.json"):  {wire.CordonRequest{On: true, Reason: api.DrainSpot, Deadline: at}, as(plain[wire.CordonRequest])},
+		filepath.Join(withNodes, "scheduler_state.json"):          {state, decodeState},
+		filepath.Join(withNodes, "scheduler_state_stale.json"):    {stale, decodeState},
+		filepath.Join(withNodes, "scheduler_state_problems.json"): {troubled, decodeState},
+		filepath.Join(withNodes, "node_facts_scheduler.json"):     {facts, as(wire.DecodeFacts)},
+		filepath.Join(withNodes, "node_cordon_deadline.json"):     {wire.CordonRequest{On: true, Reason: api.DrainSpot, Deadline: at}, as(plain[wire.CordonRequest])},
 		filepath.Join(withNodes, "places_question_slots.json"): {api.PlacesQuestion{
 			Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{4, 8192, 10000}, Weight: 1, Slots: 110, Room: 2}},
 		}, as(plain[api.PlacesQuestion])},

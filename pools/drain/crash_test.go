@@ -251,7 +251,7 @@ func TestCrashAtEveryTransition(t *testing.T) {
 					p.try(t, 2, map[int]fault{n: first})
 					for i, second := range kinds {
 						for then := n + 1; then <= n+4; then++ {
-							if testsize.Full || i == n%4 && then == n+1+n/4%4 {
+							if testsize.Full() || i == n%4 && then == n+1+n/4%4 {
 								p.try(t, 0, map[int]fault{n: first, then: second})
 							}
 						}

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -75,6 +76,9 @@ func conditionRules() jsonfault.Rules {
 // A fault in the facts of a node makes that node unknown: it counts as silent, with its last facts, so that the pool does not
 // shrink. A fault in a condition makes that condition unknown, with its last result. The other nodes and conditions count.
 func TestFaultsOfFacts(t *testing.T) {
+	if testprograms.WithoutRace(t, "pools/local") {
+		return
+	}
 	if lacks := jsonfault.Lacks[api.NodeFacts](factsOf("n1")); lacks != nil {
 		t.Errorf("the facts lack %q", lacks)
 	}

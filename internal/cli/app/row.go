@@ -109,7 +109,10 @@ func rowOfApp(k integrity.Key) (api.App, error) {
 		return api.App{}, fmt.Errorf("%w: %s: the store cannot read its row; \"weir app delete %s\" removes it", errUnreadable, k.Name, k.Name)
 	}
 	row, err := message.DecodeApp(k.Value)
-	if err == nil && row.Name != k.Name {
+	switch {
+	case k.Forged:
+		err = kvbucket.ErrForged
+	case err == nil && row.Name != k.Name:
 		err = fmt.Errorf("its row has the name %q", row.Name)
 	}
 	if err != nil {

@@ -115,16 +115,19 @@ func TestWrongBusIsNamed(t *testing.T) {
 	nkey, public := seedFile(t)
 	other, _ := seedFile(t)
 	withCA := bus.NATS{TLS: bus.TLS{CAFile: caFile}}
+	old := bustest.ServeVersion(t, "2.14.3")
 	lease, heartbeat := "$KV.weir-pool:prod:web.lease", "weir.prod.heartbeat.web.*"
 	for name, tc := range map[string]struct {
-		server *server.Options // nil: no server
+		server *server.Options // nil: that of client
 		client bus.NATS
 		start  []string // words of the error at the start; nil: it starts
 		check  string
 		result Result
 		doctor []string
 	}{
-		"wrong server": {nil, bus.NATS{}, []string{"connection refused", "nats.servers of weir.yaml"},
+		"earlier version": {nil, bus.NATS{Servers: []string{old}}, []string{"n1 has NATS 2.14.3", "install NATS 2.15 or later"},
+			"nats server", Failed, []string{"n1 has NATS 2.14.3", "install NATS 2.15 or later"}},
+		"wrong server": {nil, bus.NATS{Servers: []string{"nats://127.0.0.1:1"}}, []string{"connection refused", "nats.servers of weir.yaml"},
 			"nats server", Failed, []string{"connection refused", "nats.servers of weir.yaml"}},
 		"wrong credential": {new(limited(t, public, "")), bus.NATS{NKeyFile: other}, []string{"Authorization Violation", "nats.nkey_file " + other, "replace it"},
 			"nats server", Failed, []string{"Authorization Violation", "nats.nkey_file " + other, "replace it"}},
@@ -153,11 +156,9 @@ func TestWrongBusIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url := "nats://127.0.0.1:1"
 			if tc.server != nil {
-				url = bustest.Serve(t, *tc.server).ClientURL()
+				tc.client.Servers = []string{bustest.Serve(t, *tc.server).ClientURL()}
 			}
-			tc.client.Servers = []string{url}
 			c := bus.Config{Name: "test", Log: slog.New(slog.DiscardHandler), NATS: tc.client}
 			want(t, examineBus(t, c, false), tc.check, tc.result, tc.doctor...)
 

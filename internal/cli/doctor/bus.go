@@ -199,8 +199,6 @@ func (x *busExam) ofServer(v visit, now time.Time) Finding {
 	}
 	first := x.visits[slices.IndexFunc(x.visits, visit.usable)]
 	switch {
-	case older(g.Version, 2, 15):
-		return fail("install NATS 2.15 or later", "has NATS %s, on which the borders of accounts are not proved", g.Version)
 	case !g.JetStream:
 		return fail(`enable JetStream in its configuration ("jetstream {}")`, "has no JetStream")
 	case g.Cluster == "" && len(x.visits) > 1:
@@ -233,13 +231,6 @@ func (x *busExam) placement() {
 		x.found("replicas", Failed, "start the other servers, or lower nats.replicas of weir.yaml",
 			"streams need %d replicas, and the number of known servers is %d", x.replicas, known)
 	}
-}
-
-// older reports whether a version of NATS is below major.minor. A version of another form is not.
-func older(version string, major, minor int) bool {
-	var a, b int
-	n, err := fmt.Sscanf(version, "%d.%d.", &a, &b)
-	return n == 2 && err == nil && (a < major || a == major && b < minor)
 }
 
 // expiries checks the ends of this client's files.

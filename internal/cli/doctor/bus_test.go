@@ -104,7 +104,9 @@ func TestProductionCluster(t *testing.T) {
 	w := world{bustest.StartProcesses(t, false, prod())}
 	t.Run("permissions are tested without effect", w.permissionsWithoutEffect)
 	t.Run("nothing is written without fix", w.nothingWritten)
+	t.Run("an earlier layout", w.earlierLayout)
 	t.Run("fix creates and raises", w.fixes)
+	t.Run("a pool without its account", w.newPool)
 	t.Run("one server lacks an import", w.oneLacksAnImport)
 	t.Run("one server lacks the user", w.oneRefuses)
 	t.Run("one server hangs", w.oneHangs)
@@ -193,6 +195,25 @@ func (w world) nothingWritten(t *testing.T) {
 	want(t, all, "streams", Failed, names.EvidenceStream("prod", "web"), "is missing", "weir nats streams")
 }
 
+// Servers with the buckets of an earlier layout are named to each role that may list streams.
+func (w world) earlierLayout(t *testing.T) {
+	js, err := jetstream.New(w.Connect(t, user(roles.Admin)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const old = "KV_weir-state_prod"
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: old, Subjects: []string{"$KV.weir-state_prod.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []roles.Role{roles.Viewer, roles.Operator, roles.Admin} {
+		want(t, examineBus(t, w.config(t, user(r), w.all()...), false), "streams", Failed,
+			"bucket weir-harmonizer:prod: is missing, and stream "+old+" has an earlier layout", "use an empty data folder or empty servers")
+	}
+	if err := js.DeleteStream(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (w world) fixes(t *testing.T) {
 	js, err := jetstream.New(w.Connect(t, user(roles.Admin)))
 	if err != nil {
@@ -243,6 +264,34 @@ func (w world) fixes(t *testing.T) {
 	want(t, again, "storage", OK, "8.3 GiB")
 	if now := w.streams(t); !slices.Equal(before, now) {
 		t.Errorf("a second fix changed %q to %q", before, now)
+	}
+}
+
+// A pool whose account the servers lack, or have added by one reload only, is named, with what is to be done.
+func (w world) newPool(t *testing.T) {
+	w.Change(t, func(site *natsconf.Site) {
+		site.Clusters[0].Pools = append(slices.Clone(site.Clusters[0].Pools), natsconf.Pool{Name: "night"})
+	})
+	u := roles.User{Role: roles.Pool, Cluster: "prod", Pool: "night"}
+	c := w.config(t, u, w.all()...)
+	b := Bus{Config: c, Cluster: "prod", Pool: u.Pool, Timeout: 20 * time.Second}
+	examine := func() (all []Finding) {
+		b.examine(t.Context(), func(f Finding) { all = append(all, f) }, func(string) {})
+		return all
+	}
+	all := examine()
+	for i := range w.Site.Servers {
+		want(t, all, "nats server", Failed, w.URL(i), "Authorization Violation", "nats.nkey_file "+c.NATS.NKeyFile, "accounts.conf")
+		w.Reload(t, i)
+	}
+	all = examine()
+	for i := range w.Site.Servers {
+		want(t, all, "borders", Failed, w.URL(i), `account "POOL:prod:night" reaches no other account`, "needs a second reload", "reload it twice")
+		w.Reload(t, i)
+	}
+	all = examine()
+	for i := range w.Site.Servers {
+		want(t, all, "borders", OK, w.URL(i), `account "POOL:prod:night"`)
 	}
 }
 

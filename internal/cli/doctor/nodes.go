@@ -102,11 +102,18 @@ func (s Site) placer(ctx context.Context, b *bus.Bus) []Finding {
 	case err != nil:
 		return []Finding{{Result: Unknown, Detail: err.Error(), Fix: "check the process of the placer and its log"}}
 	}
-	return []Finding{ofPending(time.Now(), pending)}
+	return ofPending(time.Now(), pending)
 }
 
-// ofPending returns the finding about the scheduler that answered.
-func ofPending(now time.Time, pending api.Pending) Finding {
+// ofPending returns the findings about the scheduler that answered: the problems that it reports, and the work that waits.
+func ofPending(now time.Time, pending api.Pending) (all []Finding) {
+	for _, line := range pending.State.ProblemLines() {
+		all = append(all, Finding{Result: Warned, Detail: line, Fix: `correct what it names; "weir status" shows it too`})
+	}
+	return append(all, ofWaits(now, pending))
+}
+
+func ofWaits(now time.Time, pending api.Pending) Finding {
 	name := "the placer"
 	if s := pending.State; s != nil && !s.Rows {
 		name = fmt.Sprintf("the scheduler (%.64q)", s.Kind)

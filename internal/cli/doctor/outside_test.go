@@ -144,12 +144,16 @@ func TestSchedulerIsJudgedByItsState(t *testing.T) {
 	t.Parallel()
 	at := time.Unix(1_000_000, 0)
 	waits := api.Pending{Total: 2, Copies: []api.PendingCopy{{App: "shop", Since: at}}}
-	oneOf(t, []Finding{ofPending(at, api.Pending{})}, OK, "the placer of the pool answers, and no instance waits")
-	oneOf(t, []Finding{ofPending(at.Add(time.Minute), waits)}, Warned, "the placer answers; 2 instances wait for room, shop/0 for 1m0s")
+	oneOf(t, ofPending(at, api.Pending{}), OK, "the placer of the pool answers, and no instance waits")
+	oneOf(t, ofPending(at.Add(time.Minute), waits), Warned, "the placer answers; 2 instances wait for room, shop/0 for 1m0s")
+	waits.State = &api.SchedulerState{Kind: "kubernetes", Fresh: true, Period: time.Second, Problems: []string{"node a has no providerID"}}
+	if all := ofPending(at, waits); len(all) != 2 || all[0].Result != Warned || !strings.Contains(all[0].Detail, "the scheduler (kubernetes) reports a problem: node a has no providerID") {
+		t.Errorf("findings\n%s", table(all))
+	}
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Fresh: true}
-	oneOf(t, []Finding{ofPending(at, waits)}, Warned, `the scheduler ("kubernetes") answers; 2 instances wait`)
+	oneOf(t, ofPending(at, waits), Warned, `the scheduler ("kubernetes") answers; 2 instances wait`)
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Why: "connection refused"}
-	oneOf(t, []Finding{ofPending(at, waits)}, Failed, `the scheduler ("kubernetes") answers, and has no current state of its nodes: "connection refused"; no machine is removed`)
+	oneOf(t, ofPending(at, waits), Failed, `the scheduler ("kubernetes") answers, and has no current state of its nodes: "connection refused"; no machine is removed`)
 }
 
 func TestHarmonizerIsJudgedByItsStatus(t *testing.T) {

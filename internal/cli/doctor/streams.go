@@ -128,6 +128,9 @@ func (x *busExam) unreadable(t target) Finding {
 
 // missing reports a missing stream, or creates it.
 func (x *busExam) missing(ctx context.Context, js jetstream.JetStream, t target) Finding {
+	if err := streams.CheckLayout(ctx, js, t.name); errors.Is(err, streams.ErrLayout) { // other roles may not list the streams
+		return Finding{Result: Failed, Detail: fmt.Sprintf("%s: is missing, and %v", t.what, err), Fix: `then run "weir nats streams" as role admin`}
+	}
 	if !x.Fix || !t.create {
 		return Finding{Result: Failed, Detail: t.what + ": is missing", Fix: `run "weir nats streams" as role admin`}
 	}

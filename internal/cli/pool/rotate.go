@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -24,7 +25,7 @@ import (
 // rotateFlags are the flags of "weir pool rotate".
 type rotateFlags struct {
 	noteFlags
-	where                        string
+	where, migration             string
 	status, stop, dryRun, resume bool
 }
 
@@ -54,10 +55,18 @@ The age is that at the time of the order. A machine whose value is unknown stays
 the pool file too, and what they wait for. --stop withdraws the order of an operator.`,
 		Example: `  weir pool rotate web --where 'age>20d,zone=eu-west-1a' --why "kernel 6.18"
   weir pool rotate web --where image!=ami-2 --dry-run
+  weir pool rotate web --node-migration migration.yaml --dry-run
   weir pool rotate web --status
   weir pool rotate web --resume --why "the image is correct now"`,
 		Args: cli.PoolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.migration != "" && f.where == "" {
+				where, err := config.ReadNodeMigration(f.migration, cli.Cluster, cli.Pool)
+				if err != nil {
+					return usage.New(err)
+				}
+				f.where, f.migration = where, ""
+			}
 			if err := f.check(); err != nil {
 				return usage.New(fmt.Errorf("%s %w\nSee %q", cmd.CommandPath(), err, cmd.CommandPath()+" --help"))
 			}
@@ -70,6 +79,7 @@ the pool file too, and what they wait for. --stop withdraws the order of an oper
 	}
 	f.addWhy(cmd)
 	cmd.Flags().StringVar(&f.where, "where", "", "the `CONDITION`, such as age>20d,zone=a")
+	cmd.Flags().StringVar(&f.migration, "node-migration", "", "`FILE` of a NodeMigration of Clusterman, in place of --where")
 	cmd.Flags().BoolVar(&f.status, "status", false, "show the rotations and what is left, and change nothing")
 	cmd.Flags().BoolVar(&f.stop, "stop", false, "withdraw the order")
 	cmd.Flags().BoolVar(&f.resume, "resume", false, "go on after a halt, and follow refused conditions again")
@@ -88,6 +98,8 @@ func (f rotateFlags) check() error {
 		}
 	}
 	switch {
+	case f.migration != "":
+		return errors.New("has --where and --node-migration: give one of them")
 	case n > 1 || n == 1 && (f.where != "" || f.dryRun):
 		return errors.New("has two of --where, --status, --stop and --resume: give one of them")
 	case n == 0 && f.where == "":

@@ -76,6 +76,9 @@ func (s scenario) warnings(policies []policy) (out []string) {
 	for _, p := range policies {
 		out = append(out, s.bounds(p)...)
 		out = append(out, s.unreported(p)...)
+		for _, a := range p.left {
+			out = append(out, fmt.Sprintf("policy %s: advisor %s, which a simulation cannot run: it raises nothing here", p.name, a))
+		}
 	}
 	for _, id := range s.missingGroups(policies) {
 		out = append(out, fmt.Sprintf("the pool's file has group %s, and the scenario has no machines for it: add it to groups", id))

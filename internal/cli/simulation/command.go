@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
-	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/simulate"
 )
@@ -71,12 +71,14 @@ With --from the command replays the recorded ticks of a pool, or of a file that 
 --output json" printed. The recorded policies meet the recorded responses, orders, launch times, losses and
 refusals, and each tick is compared with its record. Ticks that differ are listed with their cause.
 
-Keys of --set and --sweep are those of the pool file: ` + strings.Join(redecide.OverrideKeys(), ", ") + `.`,
+Keys of --set and --sweep are those of the pool file below ` + strings.Join(config.AssignedBlocks(), ", ") + `.
+A value may be a list or a map: windows[0].allow=[roll].`,
 		Example: `  weir simulate night.yaml
   weir simulate night.yaml --with other/default.yaml --seeds 5
   weir simulate night.yaml --with other/default.yaml --html review.html
   weir simulate night.yaml --sweep autoscaling.setpoint=0.5..0.9:0.05 --objective 'cost,unmet<=2%'
   weir simulate night.yaml --sweep autoscaling.setpoint=0.7,0.8 --sweep autoscaling.cooldown.down=0m..30m:10m --output csv
+  weir simulate night.yaml --sweep headroom[0].count=0..8:2 --set rotation.max_age=20d
   weir simulate --from default --since 1h`,
 		Args: func(cmd *cobra.Command, args []string) error { return f.check(cli.CLI, cmd, args) },
 		RunE: func(cmd *cobra.Command, args []string) error {

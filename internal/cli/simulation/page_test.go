@@ -49,6 +49,14 @@ func TestIncident(t *testing.T) {
 	weir(t, "simulate", scenario, "--with", filepath.Join(filepath.Dir(scenario), "configs", "prod", "slow.yaml"))
 }
 
+// Runs of a sweep are side by side and share the scenario: this is what the race detector sees of them, since larger sweeps run
+// without it.
+func TestSweepSideBySide(t *testing.T) {
+	t.Parallel()
+	scenario := example(t, "elb.yaml", "seeds: 3", "duration: 1h, seed: 1")
+	weir(t, "simulate", scenario, "--sweep", "autoscaling.setpoint=0.6,0.8", "--seeds", "2", "--html", filepath.Join(t.TempDir(), "sweep.html"))
+}
+
 // A page is complete: it loads no other file and runs no script. It fits a screen and a phone, light and dark, and has no problem that
 // axe-core finds.
 func TestPageForAReview(t *testing.T) {

@@ -30,8 +30,10 @@ const shownSavings = 3
 const largestSetpoint = 0.9
 
 // proposals returns the changes of a policy that lower its cost: each lets the pool have fewer machines, or lose them sooner.
-func proposals(c simulate.Policy) (all []assignment) {
-	number := func(key string, x float64) { all = append(all, assignment{key, strconv.FormatFloat(x, 'f', -1, 64)}) }
+func proposals(c simulate.Policy) (all []config.Assignment) {
+	number := func(key string, x float64) {
+		all = append(all, config.Assignment{Key: key, Value: strconv.FormatFloat(x, 'f', -1, 64)})
+	}
 	p := c.Policy
 	if next := min(p.Setpoint+0.1, largestSetpoint); next > p.Setpoint+resource.Slack {
 		number("autoscaling.setpoint", float64(int(next*100+0.5))/100)
@@ -40,10 +42,10 @@ func proposals(c simulate.Policy) (all []assignment) {
 		number("autoscaling.margin_down", p.MarginDown/2)
 	}
 	if p.Cooldown.Down > 0 {
-		all = append(all, assignment{"autoscaling.cooldown.down", (p.Cooldown.Down / 2).String()})
+		all = append(all, config.Assignment{Key: "autoscaling.cooldown.down", Value: (p.Cooldown.Down / 2).String()})
 	}
 	if p.LossLimit {
-		all = append(all, assignment{"autoscaling.prevent_scale_down_after_capacity_loss", "false"})
+		all = append(all, config.Assignment{Key: "autoscaling.prevent_scale_down_after_capacity_loss", Value: "false"})
 	}
 	if half := float64(int(p.Limits.Min / 2)); half < p.Limits.Min {
 		number("scaling_limits.min_capacity", half)
@@ -87,12 +89,12 @@ func Savings(ctx context.Context, cli *connect.CLI, file string, since time.Dura
 // savings simulates the policy and each of its proposals, with the same luck. Without a price of each market it compares the
 // machine-hours.
 func savings(ctx context.Context, p *past, base policy, prices *price.Prices) (out api.Savings, err error) {
-	changes := append([]assignment{{}}, proposals(base.config)...)
+	changes := append([]config.Assignment{{}}, proposals(base.config)...)
 	scenarios := make([]simulate.Scenario, len(changes))
 	for i, change := range changes {
 		one := base
 		if i > 0 {
-			if one, err = base.changed([]assignment{change}); err != nil {
+			if one, err = (scenario{}).readPool(base.path, change); err != nil {
 				return out, err
 			}
 		}
@@ -129,7 +131,7 @@ func savings(ctx context.Context, p *past, base policy, prices *price.Prices) (o
 			saved = now.Cost.Float() - r.Cost.Float()
 		}
 		out.Changes = append(out.Changes, api.Saving{
-			Key: changes[i+1].key, Value: changes[i+1].value, Saved: saved,
+			Key: changes[i+1].Key, Value: changes[i+1].Value, Saved: saved,
 			UnmetBefore: unmetShare(now), Unmet: unmetShare(r), Waited: r.Waited,
 		})
 	}

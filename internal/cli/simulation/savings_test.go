@@ -2,6 +2,8 @@ package simulation
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,6 +13,15 @@ import (
 
 // Each proposal is a key and a value that a pool's file may have, and moves only one number.
 func TestProposals(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "here", "default.yaml")
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	const pool = "resource_groups: [{local: {name: blue, min: 1, max: 20, machine: {cpus: 4, mem: 16000, disk: 100000}}}]\n" +
+		"scaling_limits: {min_capacity: 1, max_capacity: 20, max_weight_to_add: 20, max_weight_to_remove: 20}\n"
+	if err := os.WriteFile(file, []byte(pool), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	with := func(p api.DecisionPolicy) simulate.Policy { return simulate.Policy{Policy: p} }
 	for _, test := range []struct {
 		policy api.DecisionPolicy
@@ -30,7 +41,7 @@ func TestProposals(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", test.policy, got, test.want)
 		}
 		for _, one := range found {
-			if _, err := (policy{config: with(test.policy), parts: map[string]string{}}).changed([]assignment{one}); err != nil {
+			if _, err := (scenario{}).readPool(file, one); err != nil {
 				t.Errorf("%v: %v", one, err)
 			}
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -25,6 +24,8 @@ type policy struct {
 	name   string // of its own
 	config simulate.Policy
 	parts  map[string]string // texts of its keys
+	left   []string          // texts about advisors that do not run
+	path   string
 }
 
 // maxInput bounds the bytes of a series.
@@ -120,20 +121,18 @@ func (s scenario) readDemand() (*simulate.Series, error) {
 
 // policies returns the pool of the scenario, the other pool files, and a row for each combination of the sweeps.
 func (s scenario) policies(with, set, sweep []string) ([]policy, error) {
-	var all []assignment
+	var all []config.Assignment
 	for _, text := range set {
 		key, value, _ := strings.Cut(text, "=")
-		all = append(all, assignment{key, value})
+		all = append(all, config.Assignment{Key: key, Value: value})
 	}
 	var out []policy
 	for _, path := range append([]string{s.path(s.file.Run.Pool)}, with...) {
-		p, err := s.readPool(path)
-		if err == nil {
-			p, err = p.changed(all)
-		}
+		p, err := s.readPool(path, all...)
 		if err != nil {
 			return nil, err
 		}
+		p.config, p.left = simulate.WithoutReleases(p.config)
 		if slices.ContainsFunc(out, func(o policy) bool { return o.name == p.name }) {
 			p.name = path
 		}
@@ -152,66 +151,44 @@ func (s scenario) policies(with, set, sweep []string) ([]policy, error) {
 	base := out[0]
 	out = nil
 	for _, values := range each {
-		p, err := base.changed(values)
+		p, err := s.readPool(base.path, append(all[:len(all):len(all)], values...)...)
 		if err != nil {
 			return nil, err
 		}
 		var names []string
 		for _, v := range values {
-			names = append(names, v.key+"="+v.value)
+			names = append(names, v.Key+"="+v.Value)
 		}
 		p.name = strings.Join(names, ",")
+		p.config, p.left = simulate.WithoutReleases(p.config)
 		out = append(out, p)
 	}
 	return out, nil
 }
 
-// changed returns a policy with other values of keys.
-func (p policy) changed(values []assignment) (policy, error) {
-	of := api.Case{Input: api.DecisionInput{Policy: p.config.Policy}, Limits: p.config.Prune}
-	p.parts = maps.Clone(p.parts)
-	for _, v := range values {
-		o, err := redecide.ParseOverride(v.key + "=" + v.value)
-		if err != nil {
-			return p, err
-		}
-		o(&of)
-		p.parts[v.key] = v.value
-	}
-	p.config.Policy, p.config.Prune = of.Input.Policy, of.Limits
-	return p, nil
-}
-
-// readPool returns the policy of a pool's file, as an autoscaler has it. Signals without a program are direct: they have no windows.
-// The only advisors are calendars: others need more of the past than the need of an app.
-func (s scenario) readPool(path string) (policy, error) {
-	p := policy{name: strings.TrimSuffix(filepath.Base(path), ".yaml")}
+// readPool returns the policy of a pool's file with other values, as an autoscaler has it. Signals without a program are direct: they have no windows.
+func (s scenario) readPool(path string, set ...config.Assignment) (policy, error) {
+	p := policy{name: strings.TrimSuffix(filepath.Base(path), ".yaml"), path: path}
 	cluster := filepath.Dir(path)
 	service, err := config.LoadService(filepath.Dir(cluster))
 	if err != nil {
 		return p, err
 	}
-	pool, err := config.ReadPool(path, "simulation", p.name)
+	pool, err := config.ReadPoolWith(path, "simulation", p.name, set)
 	if err != nil {
 		return p, err
 	}
 	c := config.Autoscaler(service, pool)
 	c.Default.Windows, c.Default.Name = nil, cmp.Or(c.Default.Name, "direct")
 	c.Default.TimeLimit = 0 // a tick waits for each response, so that the speed of the host has no effect
-	calendars := pool.Calendars()
 	for i := range c.Apps {
 		app := &c.Apps[i]
 		app.TimeLimit = 0
 		if _, real := s.file.Signals[app.App]; !real {
 			app.Windows = nil
 		}
-		advisors := app.Raise
-		app.Raise = nil
-		for _, a := range advisors {
-			if _, is := calendars[a.App]; is {
-				a.Windows, a.TimeLimit = nil, 0
-				app.Raise = append(app.Raise, a)
-			}
+		for j := range app.Raise {
+			app.Raise[j].Windows, app.Raise[j].TimeLimit = nil, 0
 		}
 	}
 	p.config, p.parts = c, config.Parts(service, pool)
@@ -224,6 +201,7 @@ func (s scenario) of(p policy, seed int) (simulate.Scenario, error) {
 		Seed: uint64(seed), Start: s.start, Ticks: max(1, int(s.length/p.config.Tick)), Pool: p.config, Delay: s.file.Run.Delay, Headroom: s.file.Run.Headroom,
 		Prices: s.prices, Billing: price.Linux(),
 	}
+	out.History, _ = s.counts.Span()
 	if b := s.file.Billing; b != nil {
 		out.Billing = price.Billing{Minimum: b.Minimum, Unit: b.Unit, FreeFirstHour: b.FreeFirstHour}
 	}

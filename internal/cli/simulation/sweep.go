@@ -7,15 +7,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 )
 
-// assignment is a KEY=VALUE of a policy.
-type assignment struct{ key, value string }
-
 // combinations returns each combination of the values of sweeps: KEY=VALUE,VALUE,... or KEY=FROM..TO:STEP.
-func combinations(sweeps []string) ([][]assignment, error) {
-	all := [][]assignment{nil}
+func combinations(sweeps []string) ([][]config.Assignment, error) {
+	all := [][]config.Assignment{nil}
 	for _, text := range sweeps {
 		key, list, found := strings.Cut(text, "=")
 		if !found || list == "" {
@@ -28,10 +26,10 @@ func combinations(sweeps []string) ([][]assignment, error) {
 		if len(values)*len(all) > maxRuns {
 			return nil, fmt.Errorf("--sweep %s: it makes %d policies: want at most %d", key, len(values)*len(all), maxRuns)
 		}
-		var next [][]assignment
+		var next [][]config.Assignment
 		for _, before := range all {
 			for _, value := range values {
-				next = append(next, append(before[:len(before):len(before)], assignment{key, value}))
+				next = append(next, append(before[:len(before):len(before)], config.Assignment{Key: key, Value: value}))
 			}
 		}
 		all = next
@@ -41,9 +39,9 @@ func combinations(sweeps []string) ([][]assignment, error) {
 
 // valuesOf returns the values of a list, with each range in it.
 func valuesOf(list string) (out []string, err error) {
-	for item := range strings.SplitSeq(list, ",") {
+	for _, item := range items(list) {
 		from, rest, ranged := strings.Cut(item, "..")
-		if !ranged {
+		if !ranged || strings.ContainsAny(item, "[{") {
 			out = append(out, item)
 			continue
 		}
@@ -58,6 +56,20 @@ func valuesOf(list string) (out []string, err error) {
 		out = append(out, more...)
 	}
 	return out, nil
+}
+
+// items splits a list at its commas outside of brackets.
+func items(list string) []string {
+	depth := 0
+	return strings.FieldsFunc(list, func(r rune) bool {
+		switch r {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		return r == ',' && depth == 0
+	})
 }
 
 // span returns the values of a range of numbers, or of durations. The last one is at most to.

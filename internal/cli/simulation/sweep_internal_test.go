@@ -20,6 +20,7 @@ func TestSweeps(t *testing.T) {
 		{[]string{"a=0.5..0.74:0.1,3"}, "a=0.5 a=0.6 a=0.7 a=3"},
 		{[]string{"a=0m..30m:10m"}, "a=0s a=10m a=20m a=30m"},
 		{[]string{"a=1..1:5"}, "a=1"},
+		{[]string{"a=[x,y],[],{b: 1, c: [2..3]}"}, "a=[x,y] a=[] a={b: 1, c: [2..3]}"},
 		{[]string{"a=1,2", "b=x,y"}, "a=1+b=x a=1+b=y a=2+b=x a=2+b=y"},
 		{[]string{"a"}, "want KEY=VALUE"},
 		{[]string{"a="}, "want KEY=VALUE"},
@@ -38,7 +39,7 @@ func TestSweeps(t *testing.T) {
 		for _, one := range got {
 			var names []string
 			for _, v := range one {
-				names = append(names, v.key+"="+v.value)
+				names = append(names, v.Key+"="+v.Value)
 			}
 			all = append(all, strings.Join(names, "+"))
 		}

@@ -3,11 +3,15 @@ package simulation_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/cli"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -138,6 +142,8 @@ func TestWrongScenarios(t *testing.T) {
 		{"an app whose demand is of no signal", "configs/local/default.yaml", "autoscaling:", "autoscale_signals: [{app: mail, namespace: n, name: s, version: v1.0.0, period_minutes: 1, required_metrics: [{name: x, type: app_metrics, minute_range: 9}]}, {app: web, namespace: n, name: s, version: v1.0.0, period_minutes: 1, required_metrics: [{name: x, type: app_metrics, minute_range: 9}]}]\nautoscaling:", 0,
 			[]string{"weir: warning: policy default: no signal reports the demand of app all, because the pool's file has signals of mail, web only: change column app of day.csv"}},
 		{"rows of the only app", "configs/local/default.yaml", "autoscaling:", "autoscale_signals: [{app: web, namespace: n, name: s, version: v1.0.0, period_minutes: 1, required_metrics: [{name: x, type: app_metrics, minute_range: 9}]}]\nautoscaling:", 0, nil},
+		{"an advisor of a release", "configs/local/default.yaml", "autoscaling:", "autoscale_signals: [{app: web, raise: [{name: crowd, namespace: shop, version: v1.0.0, required_metrics: [{name: x, type: app_metrics, range: 9m}]}]}]\nautoscaling:", 0,
+			[]string{"weir: warning: policy default: advisor web~crowd is shop/crowd, which a simulation cannot run: it raises nothing here"}},
 		{"more than ten years", "s.yaml", "default.yaml}", "default.yaml, duration: 90000h}", 2, []string{"s.yaml:1: simulate.duration: makes 5400000 ticks of 1m in policy default: want at most 5270400; shorten it, or give the pool a longer autoscaling.tick"}},
 		{"no machines", "s.yaml", "{cpus: 4, mem: 16000}", "{}", 2, []string{"s.yaml:6: groups.blue.machine: is missing: want what one machine offers"}},
 		{"a negative time", "s.yaml", "    min: 1", "    leave: -5s\n    min: 1", 2, []string{"s.yaml:7: groups.blue.leave: is negative"}},
@@ -164,5 +170,45 @@ func TestWrongScenarios(t *testing.T) {
 				t.Errorf("with code %d it printed the result %q", test.code, out.String())
 			}
 		})
+	}
+}
+
+// A forecast in the pool's file reads the demand before the start of the run.
+func TestForecastOfAScenario(t *testing.T) {
+	t.Parallel()
+	dir := inputs(t, "s.yaml", "default.yaml}", "default.yaml, start: 2026-03-15T00:00:00Z}")
+	day := "time,cpus\n"
+	for hour := range 16 * 24 {
+		cpus := 4
+		if of := hour % 24; of >= 9 && of < 17 {
+			cpus = 40 + of
+		}
+		day += fmt.Sprintf("%s,%d\n", time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC).Format(time.RFC3339), cpus)
+	}
+	raise := "autoscale_signals: [{app: all, raise: [{name: forecast, kind: builtin, period: 1m, required_metrics: [{name: requests, type: app_metrics, range: 336h, resolution: 5m}], parameters: {unit: {cpus: 0.1}, launch: 15m, time_zone: UTC}}]}]\n"
+	for name, text := range map[string]string{"day.csv": day, "configs/local/forecast.yaml": goodPool + raise} {
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scenario := filepath.Join(dir, "s.yaml")
+	text, err := os.ReadFile(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("    target: 1"), []byte("    target: 1\n    launch: {p50: 14m}")), []byte("demand: {series: {file: day.csv}}"), []byte("demand: {series: {file: day.csv, between: linear}}"))
+	if err := os.WriteFile(scenario, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if code := cli.Run([]string{"simulate", scenario, "--with", filepath.Join(dir, "configs/local/forecast.yaml"), "--output", "json"}, nil, &out, &errs); code != 0 || errs.Len() > 0 {
+		t.Fatalf("it ended with %d: %s", code, errs.String())
+	}
+	var rows []api.Simulated
+	if err := json.Unmarshal(out.Bytes(), &rows); err != nil || len(rows) != 2 {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	if without, with := rows[0].Unmet.Mean, rows[1].Unmet.Mean; !(without > 1) || with > without/4 {
+		t.Errorf("unmet cpu-hours: %v, with a forecast %v: want a quarter at most", without, with)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +23,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity/sharedsecret"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 )
 
 // generated is a cluster with the generated configuration, and the role auth that verifies its agents and the daemons of its pools.
@@ -38,7 +40,7 @@ type generated struct {
 var prod = natsconf.Cluster{Name: "prod", Pools: []natsconf.Pool{{Name: "web"}}}
 
 // serveAuth runs the role auth for a cluster until the test ends.
-func serveAuth(t *testing.T, c *bustest.Cluster) generated {
+func serveAuth(t testing.TB, c *bustest.Cluster) generated {
 	t.Helper()
 	js, err := jetstream.New(c.Connect(t, roles.User{Role: roles.Admin, Cluster: "prod"}))
 	if err != nil {
@@ -101,24 +103,8 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 			t.Errorf("Bind(%s) = %q, %v, want UABC", key, bound, err)
 		}
 	}
-	settings := config.Identity{Value: &sharedsecret.ProverSettings{KeyFile: c.secrets}, Keys: []string{"sharedsecret"}}
-	login, err := Login(t.Context(), settings, identity.Claim{Cluster: "prod", Pool: "web", Node: "i-1"}, c.folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	connected := make(chan struct{}, 1)
-	apply := func(o *nats.Options) error {
-		o.ConnectedCB = func(*nats.Conn) { connected <- struct{}{} }
-		return login.Apply(o)
-	}
-	harmonizer := c.Connect(t, roles.User{Role: roles.Harmonizer, Cluster: "prod"})
-	heartbeats, err := harmonizer.SubscribeSync("weir.prod.heartbeat.*.*")
-	if err = errors.Join(err, harmonizer.Flush()); err != nil {
-		t.Fatal(err)
-	}
-	// The agent has the same server, because the others learn of a subscription later.
-	agent := bustest.Connect(t, harmonizer.ConnectedUrl(), nats.Secure(c.TLS()), apply)
-	<-connected
+	heartbeats := bustest.SubscribeSync(t, c.Connect(t, roles.User{Role: roles.Harmonizer, Cluster: "prod"}, c.first), "weir.prod.heartbeat.*.*")
+	agent := c.agent(t, "i-1")
 	forbidden := make(chan error, 1)
 	agent.SetErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { forbidden <- err })
 	for _, node := range []string{"i-2", "i-1"} {
@@ -134,60 +120,218 @@ func TestAuthOnTheGeneratedConfiguration(t *testing.T) {
 	}
 }
 
-// The servers end the connections of a revoked key when they read their configuration again, and accept the key no more: of a
-// user in their files, and of a daemon that the role auth verifies.
+// A revoked key is of no use from the moment at which the servers have read their configuration again: they have ended its
+// connections, and accept it no more. It is that of a user in their files, of a daemon that the role auth verifies, or the
+// secret of an agent.
 func TestRevokedKeysEndAtAReload(t *testing.T) {
 	servers := bustest.StartProcesses(t, true, prod)
 	c := serveAuth(t, servers.Cluster)
 	operator, pool := roles.User{Role: roles.Operator, Cluster: "prod"}, roles.User{Role: roles.Pool, Cluster: "prod", Pool: "web"}
-	lost := map[string]chan error{}
+	connections := map[string]*nats.Conn{"agent": c.agent(t, "i-1", nats.NoReconnect())}
 	for _, u := range []roles.User{operator, pool} {
-		lost[u.Name()] = make(chan error, 1)
-		c.Connect(t, u, nats.NoReconnect(), nats.ClosedHandler(func(nc *nats.Conn) { lost[u.Name()] <- nc.LastError() }))
+		connections[u.Name()] = c.Connect(t, u, nats.NoReconnect())
+	}
+	for who, nc := range connections {
+		if err := nc.Flush(); err != nil {
+			t.Fatalf("%s before: %v", who, err)
+		}
 	}
 	kept := c.Connect(t, roles.User{Role: roles.Viewer, Cluster: "prod"}, nats.NoReconnect())
-	site := c.Site
-	site.Keys, site.Revoked = maps.Clone(site.Keys), map[string][]string{}
-	for _, u := range []roles.User{operator, pool} {
-		site.Revoked[u.Name()] = site.Keys[u.Name()]
-		delete(site.Keys, u.Name())
-	}
-	daemons, err := site.Daemons()
+	c.Change(t, func(site *natsconf.Site) {
+		site.Revoked = map[string][]string{}
+		for _, u := range []roles.User{operator, pool} {
+			site.Revoked[u.Name()], site.Keys[u.Name()] = site.Keys[u.Name()], []string{}
+		}
+	})
+	c.writeDaemons(t)
+	secret := filepath.Join(c.folder, "stolen")
+	err := os.Rename(c.secrets, secret)
 	if err == nil {
-		err = os.WriteFile(c.daemons, daemons, 0o600)
+		err = os.WriteFile(c.secrets, []byte(strings.Repeat("b", 40)), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, s := range site.Servers {
-		if err := os.WriteFile(filepath.Join(s.Folder, natsconf.AccountsFile), []byte(site.Accounts()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+	begun := time.Now()
+	for i := range c.Site.Servers {
 		servers.Reload(t, i)
 	}
-	begun := time.Now()
-	for name, ended := range lost {
-		err := await.Value(t, name+": the end of the connection", ended)
-		t.Logf("%s: its connection ended %v after the reloads: %v", name, time.Since(begun).Round(time.Millisecond), err)
-	}
-	for _, u := range []roles.User{operator, pool} {
-		pair := c.Seed(t, u.Name())
-		public, err := pair.PublicKey()
-		if err != nil {
-			t.Fatal(err)
+	t.Logf("the reload of three servers took %v", time.Since(begun).Round(time.Millisecond))
+	for who, nc := range connections {
+		if err := nc.Flush(); err == nil {
+			t.Errorf("%s: a message of its revoked key was accepted after the reload", who)
 		}
-		for i := range site.Servers { // each reads its configuration on its own
-			accepts := func() bool {
-				nc, err := nats.Connect(c.URL(i), nats.Nkey(public, pair.Sign), nats.Secure(c.TLS()))
-				if err == nil {
-					nc.Close()
-				}
-				return err == nil
+	}
+	t.Logf("all connections had ended %v after the begin of the first reload", time.Since(begun).Round(time.Millisecond))
+	for i := range c.Site.Servers { // each reads its configuration on its own
+		for _, u := range []roles.User{operator, pool} {
+			if err := c.login(t, i, u); err == nil {
+				t.Errorf("server %d accepts the revoked key of %s", i, u.Name())
 			}
-			await.True(t, u.Name()+": server "+c.URL(i)+" refuses the revoked key", func() bool { return !accepts() })
+		}
+		once := func(o *nats.Options) error { o.RetryOnFailedConnect = false; return nil }
+		if nc, err := nats.Connect(c.URL(i), nats.Secure(c.TLS()), c.proves(t, "i-1", secret), once); err == nil {
+			nc.Close()
+			t.Errorf("server %d accepts an agent with the revoked secret", i)
 		}
 	}
 	if err := kept.Flush(); err != nil {
 		t.Errorf("the connection of another user: %v", err)
 	}
+}
+
+// A pool comes and another goes while the servers run. The new one reaches the streams after the second reload. The one that is
+// taken away loses its connections at the first, and its streams stay. The users in the files of the servers lose no connection.
+// Those that the role auth verifies connect again by themselves: a reload ends their connections.
+func TestPoolsComeAndGo(t *testing.T) {
+	named := func(pools ...string) (all []natsconf.Pool) {
+		for _, name := range pools {
+			all = append(all, natsconf.Pool{Name: name})
+		}
+		return all
+	}
+	servers := bustest.StartProcesses(t, true, natsconf.Cluster{Name: "prod", Pools: named("batch", "web")})
+	c := serveAuth(t, servers.Cluster)
+	admin, err := jetstream.New(c.Connect(t, roles.User{Role: roles.Admin, Cluster: "prod"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bustest.Streams(t, admin, "prod", 3, "batch")
+	batch, night := poolUser("batch"), poolUser("night")
+	harmonizer := c.Connect(t, roles.User{Role: roles.Harmonizer, Cluster: "prod"}, nats.NoReconnect(), c.first)
+	operator := c.Connect(t, roles.User{Role: roles.Operator, Cluster: "prod"}, nats.NoReconnect())
+	agent, web := c.agent(t, "i-1"), c.Connect(t, poolUser("web"))
+	heartbeats := bustest.SubscribeSync(t, harmonizer, "weir.prod.heartbeat.*.*")
+	works := func(when string) {
+		t.Helper()
+		if err := errors.Join(harmonizer.Flush(), operator.Flush()); err != nil {
+			t.Errorf("%s: a user of the servers' files: %v", when, err)
+		}
+		await.Nil(t, when+": pool web reads its bucket", func() error { return readsSchema(web, "web") })
+		await.Nil(t, when+": a heartbeat arrives", func() error {
+			if err := agent.Publish("weir.prod.heartbeat.web.i-1", []byte(when)); err != nil {
+				return err
+			}
+			for {
+				if m, err := heartbeats.NextMsg(time.Second); err != nil || string(m.Data) == when {
+					return err
+				}
+			}
+		})
+	}
+	reload := func(when string) {
+		t.Helper()
+		begun := time.Now()
+		for i := range c.Site.Servers {
+			servers.Reload(t, i)
+		}
+		took := time.Since(begun)
+		works(when)
+		t.Logf("%s took %v; all worked after %v", when, took.Round(time.Millisecond), time.Since(begun).Round(time.Millisecond))
+	}
+	works("before")
+
+	c.Change(t, func(site *natsconf.Site) { site.Clusters[0].Pools = named("batch", "night", "web") })
+	c.writeDaemons(t)
+	for i := range c.Site.Servers {
+		if err := c.login(t, i, night); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("server %d without the account of the pool: %v, want a refusal", i, err)
+		}
+	}
+	reload("the first reload with a new pool")
+	first := c.Connect(t, night)
+	if err := readsSchema(first, "night"); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("pool night after one reload: %v, want no responders", err)
+	}
+	reload("the second reload with a new pool")
+	bustest.Streams(t, admin, "prod", 3, "night")
+	await.Nil(t, "pool night reads its bucket after two reloads", func() error { return readsSchema(first, "night") })
+
+	gone := c.Connect(t, batch, nats.NoReconnect())
+	if err := readsSchema(gone, "batch"); err != nil {
+		t.Fatal(err)
+	}
+	c.Change(t, func(site *natsconf.Site) { site.Clusters[0].Pools = named("night", "web") })
+	c.writeDaemons(t)
+	reload("the reload that takes a pool away")
+	if err := gone.Flush(); err == nil {
+		t.Error("the connection of pool batch outlived its account")
+	}
+	for i := range c.Site.Servers {
+		if err := c.login(t, i, batch); !errors.Is(err, nats.ErrAuthorization) {
+			t.Errorf("server %d: pool batch that was taken away: %v, want a refusal", i, err)
+		}
+	}
+	reload("one more reload")
+	if _, err := admin.Stream(t.Context(), kvbucket.Stream(names.PoolBucket("prod", "batch"))); err != nil {
+		t.Errorf("the bucket of the pool that was taken away: %v, want that it stays", err)
+	}
+}
+
+func poolUser(pool string) roles.User {
+	return roles.User{Role: roles.Pool, Cluster: "prod", Pool: pool}
+}
+
+// readsSchema reads a key that each pool has in its bucket.
+func readsSchema(nc *nats.Conn, pool string) error {
+	bucket := names.PoolBucket("prod", pool)
+	m, err := nc.Request("$JS.API.DIRECT.GET."+kvbucket.Stream(bucket)+".$KV."+bucket+"."+streams.SchemaKey, nil, natsTimeout)
+	if err == nil && m.Header.Get("Status") != "" {
+		err = errors.New(m.Header.Get("Description"))
+	}
+	return err
+}
+
+// writeDaemons writes the keys of the pools' daemons, which the role auth reads again.
+func (g generated) writeDaemons(t *testing.T) {
+	t.Helper()
+	text, err := g.Site.Daemons()
+	if err == nil {
+		err = os.WriteFile(g.daemons, text, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// login returns whether a server accepts the key of a user.
+func (g generated) login(t *testing.T, server int, u roles.User) error {
+	t.Helper()
+	pair := g.Seed(t, u.Name())
+	public, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	nc, err := nats.Connect(g.URL(server), nats.Nkey(public, pair.Sign), nats.Secure(g.TLS()), nats.Timeout(natsTimeout))
+	if err == nil {
+		nc.Close()
+	}
+	return err
+}
+
+// proves returns the options of a node of pool web that proves its name by a secret.
+func (g generated) proves(t testing.TB, node, secret string) nats.Option {
+	t.Helper()
+	settings := config.Identity{Value: &sharedsecret.ProverSettings{KeyFile: secret}, Keys: []string{"sharedsecret"}}
+	login, err := Login(t.Context(), settings, identity.Claim{Cluster: "prod", Pool: "web", Node: node}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return login.Apply
+}
+
+// first makes a connection to the first server. The others learn of its subscriptions later.
+func (g generated) first(o *nats.Options) error { o.Servers = []string{g.URL(0)}; return nil }
+
+// agent returns the connection of a node of pool web to the first server. The options are applied last.
+func (g generated) agent(t testing.TB, node string, options ...nats.Option) *nats.Conn {
+	t.Helper()
+	connected := make(chan struct{}, 1)
+	ready := func(o *nats.Options) error {
+		o.ConnectedCB = func(*nats.Conn) { connected <- struct{}{} }
+		return nil
+	}
+	nc := bustest.Connect(t, g.URL(0), append([]nats.Option{nats.Secure(g.TLS()), g.proves(t, node, g.secrets), ready}, options...)...)
+	await.Value(t, "the connection of the agent", connected)
+	return nc
 }

@@ -32,10 +32,9 @@ import (
 
 // poolDependencies has the dependencies that live as long as the process, as holder or standby.
 type poolDependencies struct {
-	conn          *nats.Conn
-	cluster, pool string
-	nodes         *local.Nodes
-	provider      pools.Provider
+	questions *placerbus.Questions
+	nodes     *local.Nodes
+	provider  pools.Provider
 	// receive sends the provider's warnings and hints to two channels until its context ends. Either channel may be nil.
 	// receive is nil if the provider sends neither.
 	receive func(ctx context.Context, warnings, hints chan<- pools.Notice) error
@@ -52,7 +51,7 @@ type poolDependencies struct {
 // openDependencies opens the dependencies and starts those that run.
 func openDependencies(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*poolDependencies, error) {
 	cluster, pool := a.pool.Cluster, a.pool.Name
-	p := &poolDependencies{conn: b.Conn(), cluster: cluster, pool: pool, nodes: local.NewNodes(b.Conn(), cluster, pool, receiptAge, log)}
+	p := &poolDependencies{questions: placerbus.NewQuestions(b.Conn(), cluster, pool), nodes: local.NewNodes(b.Conn(), cluster, pool, receiptAge, log)}
 	parts.Run("nodes", p.nodes.Run)
 	opening := daemon.NewServices(parts.Context())
 	opening.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, a.directory) })
@@ -165,7 +164,7 @@ func (p *poolDependencies) world(a autoscaling) autoscaler.World {
 
 // places implements autoscaler.World.Places.
 func (p *poolDependencies) places(ctx context.Context, q api.PlacesQuestion) (api.Places, error) {
-	answer, err := placerbus.GetPlaces(ctx, p.conn, p.cluster, p.pool, q)
+	answer, err := p.questions.Get(ctx, q)
 	if errors.Is(err, nats.ErrNoResponders) {
 		err = fmt.Errorf("%w: %w", autoscaler.ErrNoPlaces, err)
 	}

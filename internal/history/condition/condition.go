@@ -142,6 +142,9 @@ func (c *list) facts(f Facts) {
 	for i, line := range f.Refused {
 		c.add(Condition{Rank: NotServed, Word: "Application refused", Key: fmt.Sprint("refused/", i), Why: line})
 	}
+	for i, line := range f.Scheduler {
+		c.add(Condition{Rank: Degraded, Word: "Scheduler problem", Key: fmt.Sprint("scheduler/", i), Why: line})
+	}
 	for i, line := range f.Wrong {
 		c.add(Condition{Rank: Degraded, Word: "Wrong statements", Key: fmt.Sprint("wrong/", i), Why: line})
 	}

@@ -13,6 +13,7 @@ type Facts struct {
 	Alarm      string   // why stored data of the pool is damaged or lost; empty: it is not
 	Unanswered []string // requests of the harmonizer without an answer, a line each
 	Refused    []string // applications that the scheduler of the pool does not run, a line each
+	Scheduler  []string // problems that the scheduler of the pool reports, a line each
 	Wrong      []string // nodes that send what does not count, a line each
 }
 

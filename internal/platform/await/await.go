@@ -93,6 +93,7 @@ func Value[T any](tb testing.TB, what string, from <-chan T) T {
 type wait struct {
 	patience     time.Duration
 	began, moved time.Time // moved: the last change of the state
+	looked       time.Time // at the state
 	state        string
 }
 
@@ -101,10 +102,14 @@ func start(patience time.Duration) *wait {
 	return &wait{patience: patience, began: now, moved: now}
 }
 
-// over notes the state, and reports whether the wait ends in vain.
+// over notes the state, and reports whether the wait ends in vain. It compares the state every second: finding the times in a long
+// text takes longer than many a check.
 func (w *wait) over(now time.Time, state string) bool {
-	if state = still(state); state != w.state {
-		w.state, w.moved = state, now
+	if now.Sub(w.looked) >= time.Second {
+		w.looked = now
+		if state = still(state); state != w.state {
+			w.state, w.moved = state, now
+		}
 	}
 	return now.Sub(w.moved) >= w.patience || now.Sub(w.began) >= rounds*w.patience
 }

@@ -224,6 +224,10 @@ func (c Config) dial(ctx context.Context) (*Bus, error) {
 		}
 		return nil, failed
 	}
+	if err := outdated(b.conn); err != nil {
+		b.Close()
+		return nil, &ConnectError{Servers: c.NATS.Show(), Err: err, Remedy: fmt.Sprintf("install NATS %d.%d or later", leastMajor, leastMinor), Places: c.Places}
+	}
 	if err := b.misplaced(ctx, c.User); err != nil {
 		b.Close()
 		return nil, &ConnectError{Servers: c.NATS.Show(), Err: err, Remedy: AccountsRemedy, Places: c.Places}

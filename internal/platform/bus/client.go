@@ -176,6 +176,9 @@ func (c *client) up(nc *nats.Conn) {
 	c.clustered.Store(nc.ConnectedClusterName() != "")
 	c.undialed.Store(nil)
 	c.denied.forget()
+	if err := outdated(nc); err != nil { // the first connect returns it
+		c.config.Log.Warn("bus server is too old", "err", err)
+	}
 }
 
 // unreachable logs a failed attempt to connect, at a bounded rate.

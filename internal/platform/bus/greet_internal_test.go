@@ -29,11 +29,11 @@ func FuzzGreeting(f *testing.F) {
 	})
 }
 
-// Only servers since 2.11 trace messages without a delivery.
-func TestTraces(t *testing.T) {
-	for version, want := range map[string]bool{"2.10.29": false, "2.11.0": true, "2.15.2": true, "3.0.0": true, "1.9.9": false, "": false, "x": false} {
-		if got := traces(version); got != want {
-			t.Errorf("NATS %q traces = %v, want %v", version, got, want)
+// A version of another form is not refused.
+func TestOlder(t *testing.T) {
+	for version, want := range map[string]bool{"2.10.29": true, "2.14.99": true, "2.15.0-RC.1": false, "2.15.2": false, "3.0.0": false, "1.99.9": true, "": false, "x": false} {
+		if got := older(version); got != want {
+			t.Errorf("NATS %q is older = %v, want %v", version, got, want)
 		}
 	}
 }

@@ -95,6 +95,8 @@ func (c Config) remedy(err error) string {
 		return fmt.Sprintf("%s is revoked: replace it", c.NATS.who())
 	case errors.Is(err, nats.ErrAuthorization) && c.NATS.who() == NATS{}.who():
 		return "set nats.credentials_file, nkey_file, token_file, or user with password_file in weir.yaml, or name the user in the URL: nats://USER:PASSWORD@HOST:PORT"
+	case errors.Is(err, nats.ErrAuthorization) && c.NATS.NKeyFile != "":
+		return fmt.Sprintf(`the server rejects %s: replace it, or add the user to the servers (accounts.conf of "weir nats init" there, and its daemons.json at "weir auth")`, c.NATS.who())
 	case errors.Is(err, nats.ErrAuthorization):
 		return fmt.Sprintf("the server rejects %s: replace it, or add the user to the servers", c.NATS.who())
 	case errors.Is(err, nats.ErrNkeysNotSupported):

@@ -30,12 +30,11 @@ const (
 	Denied
 )
 
-// Headers of message tracing, which NATS has since 2.11. The server checks a message with both and delivers it to no
+// Headers of message tracing. The server checks a message with both and delivers it to no
 // client and no stream. It publishes a report to the destination.
 const (
 	traceDestination = "Nats-Trace-Dest"
 	traceOnly        = "Nats-Trace-Only"
-	traceSince       = 11 // minor version of NATS 2
 )
 
 // Try returns, for each act, whether the server permits it. It has no effect on other clients: a message is only traced,
@@ -60,9 +59,9 @@ func (b *Bus) Try(ctx context.Context, acts []Act, destinations []string) ([]Per
 	return found, err
 }
 
-// destination returns the first permitted one. It is empty if no destination is permitted, or if the server traces no messages.
+// destination returns the first permitted one. It is empty if no destination is permitted, or if the server has no headers.
 func (b *Bus) destination(ctx context.Context, all []string) (string, error) {
-	if !traces(b.conn.ConnectedServerVersion()) || !b.conn.HeadersSupported() {
+	if !b.conn.HeadersSupported() {
 		return "", nil
 	}
 	for _, one := range all {
@@ -71,13 +70,6 @@ func (b *Bus) destination(ctx context.Context, all []string) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-// traces reports whether a server of that version supports message tracing.
-func traces(version string) bool {
-	var major, minor int
-	n, err := fmt.Sscanf(version, "%d.%d.", &major, &minor)
-	return n == 2 && err == nil && (major > 2 || major == 2 && minor >= traceSince)
 }
 
 func (b *Bus) tryPublish(ctx context.Context, subject, destination string) (Permission, error) {

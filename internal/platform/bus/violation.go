@@ -214,6 +214,27 @@ func RequestMsg(ctx context.Context, nc *nats.Conn, m *nats.Msg) (*nats.Msg, err
 	return answer, offline(causeOf(watching, err))
 }
 
+// RequestKept is RequestMsg that also returns the subscription of the answers: another message there is the answer of another process.
+// The caller ends the subscription.
+func RequestKept(ctx context.Context, nc *nats.Conn, m *nats.Msg) (answer *nats.Msg, answers *nats.Subscription, err error) {
+	watching, done := watchViolations(ctx, nc, m.Subject)
+	defer done()
+	if answers, err = nc.SubscribeSync(nc.NewInbox()); err != nil {
+		return nil, nil, offline(err)
+	}
+	m.Reply = answers.Subject
+	if err = nc.PublishMsg(m); err == nil {
+		answer, err = answers.NextMsgWithContext(watching)
+	}
+	if err == nil && len(answer.Data) == 0 && answer.Header.Get("Status") == "503" {
+		err = nats.ErrNoResponders
+	}
+	if err != nil {
+		return nil, nil, errors.Join(offline(causeOf(watching, err)), answers.Unsubscribe())
+	}
+	return answer, answers, nil
+}
+
 // offlineError is the error of a publish while the connection is lost.
 type offlineError struct{ err error }
 

@@ -59,6 +59,23 @@ func Request(ctx context.Context, nc *nats.Conn, subject string, request, reply 
 
 // RequestWith is Request with headers, which may be nil.
 func RequestWith(ctx context.Context, nc *nats.Conn, subject string, header nats.Header, request, reply any) error {
+	return exchange(ctx, subject, request, reply, func(ctx context.Context, data []byte) (*nats.Msg, error) {
+		return bus.RequestMsg(ctx, nc, &nats.Msg{Subject: subject, Header: header, Data: data})
+	})
+}
+
+// RequestKept is Request that also returns the subscription of the responses: another message there is the response of another
+// process. Without an error of the transport it is not nil, and the caller ends it.
+func RequestKept(ctx context.Context, nc *nats.Conn, subject string, request, reply any) (responses *nats.Subscription, err error) {
+	err = exchange(ctx, subject, request, reply, func(ctx context.Context, data []byte) (msg *nats.Msg, err error) {
+		msg, responses, err = bus.RequestKept(ctx, nc, &nats.Msg{Subject: subject, Data: data})
+		return msg, err
+	})
+	return responses, err
+}
+
+// exchange sends a request and decodes the response.
+func exchange(ctx context.Context, subject string, request, reply any, send func(context.Context, []byte) (*nats.Msg, error)) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("encode request to %s: %w", subject, err)
@@ -68,7 +85,7 @@ func RequestWith(ctx context.Context, nc *nats.Conn, subject string, header nats
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	msg, err := bus.RequestMsg(ctx, nc, &nats.Msg{Subject: subject, Header: header, Data: data})
+	msg, err := send(ctx, data)
 	if err != nil {
 		return fmt.Errorf("request %s: %w", subject, err)
 	}

@@ -63,7 +63,7 @@ func create(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamCo
 	defer cancel()
 	s, err := js.Stream(ctx, spec.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if err := checkLayout(ctx, js, spec.Name); err != nil {
+		if err := CheckLayout(ctx, js, spec.Name); err != nil {
 			return got, err
 		}
 		if s, err = js.CreateStream(ctx, spec); err == nil {
@@ -76,23 +76,40 @@ func create(ctx context.Context, js jetstream.JetStream, spec jetstream.StreamCo
 	return s.CachedInfo().Config, writeSchema(ctx, js, spec)
 }
 
-// checkLayout finds the buckets of an earlier layout, in which all pools of a cluster shared one, when the harmonizer's bucket is
-// created. Nothing moves them.
-func checkLayout(ctx context.Context, js jetstream.JetStream, created string) error {
-	cluster, ok := strings.CutPrefix(created, kvbucket.Stream(names.HarmonizerBucket("")))
+// ErrLayout: a bucket has an earlier layout, which this version does not read.
+var ErrLayout = errors.New("has an earlier layout, which this version does not read")
+
+// Remove deletes the streams and buckets of these pools, with all that they store, and returns the names of those that were there. The
+// role must be admin.
+func Remove(ctx context.Context, js jetstream.JetStream, cluster string, pools ...Pool) (removed []string, err error) {
+	all := Cluster{Name: cluster, Pools: pools}.Specs()
+	for _, spec := range all[len(Cluster{Name: cluster}.Specs()):] {
+		switch err := js.DeleteStream(ctx, spec.Name); {
+		case err == nil:
+			removed = append(removed, spec.Name)
+		case !errors.Is(err, jetstream.ErrStreamNotFound):
+			return removed, kvbucket.Explain(js.Conn(), "$JS.API.STREAM.DELETE."+spec.Name, err)
+		}
+	}
+	return removed, nil
+}
+
+// CheckLayout finds the buckets of an earlier layout, in which all pools of a cluster shared one, when the harmonizer's bucket is the
+// stream that is missing. Nothing moves them. The error is ErrLayout, with what to do, or of the request.
+func CheckLayout(ctx context.Context, js jetstream.JetStream, missing string) error {
+	cluster, ok := strings.CutPrefix(missing, kvbucket.Stream(names.HarmonizerBucket("")))
 	if !ok {
 		return nil
 	}
-	for _, old := range []string{"weir-state_" + cluster, "weir-orders_" + cluster} {
-		name := kvbucket.Stream(old)
-		switch _, err := js.Stream(ctx, name); {
-		case err == nil:
-			return fmt.Errorf("stream %s has an earlier layout, which this version does not read: use an empty data folder or empty servers, or delete the stream with \"nats stream rm %s\"", name, name)
-		case !errors.Is(err, jetstream.ErrStreamNotFound):
-			return kvbucket.Explain(js.Conn(), "$JS.API.STREAM.INFO."+name, err)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	all := js.StreamNames(ctx)
+	for name := range all.Name() {
+		if name == kvbucket.Stream("weir-state_"+cluster) || name == kvbucket.Stream("weir-orders_"+cluster) {
+			return fmt.Errorf("stream %s %w: use an empty data folder or empty servers, or delete the stream with \"nats stream rm %s\"", name, ErrLayout, name)
 		}
 	}
-	return nil
+	return kvbucket.Explain(js.Conn(), "$JS.API.STREAM.NAMES", all.Err())
 }
 
 // writeSchema writes the missing schema of a bucket.

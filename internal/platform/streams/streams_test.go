@@ -95,6 +95,27 @@ func TestCreate(t *testing.T) {
 	}
 }
 
+// The streams of a pool that was taken away are removed, and no others.
+func TestRemove(t *testing.T) {
+	js := serve(t)
+	c := streams.Cluster{Name: "prod", Pools: []streams.Pool{{Name: "batch"}, {Name: "web"}}}
+	if _, err := streams.Create(t.Context(), js, c.Specs()); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{5, 0} {
+		if got, err := streams.Remove(t.Context(), js, "prod", c.Pools[0]); len(got) != want || err != nil {
+			t.Errorf("Remove = %q, %v, want %d", got, err, want)
+		}
+	}
+	var left []string
+	for name := range js.StreamNames(t.Context()).Name() {
+		left = append(left, name)
+	}
+	if want := len(c.Specs()) - 5; len(left) != want || strings.Contains(strings.Join(left, " "), "batch") {
+		t.Errorf("%q are left, want %d without those of pool batch", left, want)
+	}
+}
+
 // Servers or a data folder with the buckets of an earlier layout get no new ones beside them.
 func TestEarlierLayoutIsNamed(t *testing.T) {
 	js := serve(t)

@@ -25,7 +25,7 @@ func Flags() []string {
 // CompilerMemory limits the memory of a compiler, as "make build" does.
 const CompilerMemory = "GOMEMLIMIT=1300MiB"
 
-// OwnPrograms lists the programs of this module. Make builds into the folder of FolderVariable.
+// OwnPrograms lists the programs of this module, beside those of [BuildPlain]. Make builds into the folder of FolderVariable.
 func OwnPrograms() []Program {
 	programs := []Program{
 		{"weir with one more provider", "internal/config/providers", func(ctx context.Context) (string, error) {
@@ -34,13 +34,6 @@ func OwnPrograms() []Program {
 		{"deb and rpm packages", "deploy/packages", func(ctx context.Context) (string, error) {
 			return folderOf(ctx, "packages", "", buildPackages)
 		}},
-	}
-	for _, pkg := range plain {
-		programs = append(programs, Program{"processes of " + pkg, pkg, func(ctx context.Context) (string, error) {
-			path := plainIn(os.Getenv(FolderVariable), pkg)
-			_, err := run(ctx, "", Flags(), "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", path, module+pkg)
-			return path, err
-		}})
 	}
 	for pkg, user := range map[string]string{"examples/signals/instance_count": "cmd/weir", "examples/machines": "cmd/weir", "cmd/weir/testdata/website": "cmd/weir", "signals/signaltest/testdata/broken": "signals/signaltest"} {
 		programs = append(programs, Program{filepath.Base(pkg), user, func(ctx context.Context) (string, error) {
@@ -64,12 +57,30 @@ func buildOwn(ctx context.Context, dir, pkg string) (string, error) {
 	return path, err
 }
 
-// plain are the packages whose tests run their own test binary as other processes, most of them without the race
-// detector: with it, a process takes several times as long to start. [WithoutRace] repeats a test in it.
-var plain = []string{"autoscaler", "bootstrap", "cmd/weir", "internal/cli/simulation", "internal/platform/bus/bustest", "internal/state", "pools/aws", "pools/local", "simulate"}
+// plain are the packages whose test binary exists without the race detector too. Tests of these and of other packages run
+// it as another process, which would take several times as long to start with the race detector, or repeat a test in it:
+// see [WithoutRace].
+var plain = []string{"autoscaler", "bootstrap", "cmd/weir", "internal/cli/simulation", "internal/platform/bus/bustest", "internal/state", "nodehealth", "placer", "pools/aws", "pools/local", "simulate"}
 
-// Plain returns the path of the test binary of such a package without the race detector, or own without the folder of
-// FolderVariable.
+// BuildPlain builds those of them that are needed, by one call of the Go command, into the folder of FolderVariable. It returns how
+// many these are.
+func BuildPlain(ctx context.Context, needed func(pkg string) bool) (int, error) {
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", os.Getenv(FolderVariable) + "/"}
+	flags := len(args)
+	for _, pkg := range plain {
+		if needed(pkg) {
+			args = append(args, module+pkg)
+		}
+	}
+	if len(args) == flags {
+		return 0, nil
+	}
+	_, err := run(ctx, "", Flags(), "go", args...)
+	return len(args) - flags, err
+}
+
+// Plain returns the path of the test binary of one of these packages without the race detector. Without the folder of
+// FolderVariable it returns own, which the caller may have with the race detector.
 func Plain(pkg, own string) string {
 	if all := os.Getenv(FolderVariable); all != "" {
 		return plainIn(all, pkg)

@@ -123,6 +123,12 @@ func build(ctx context.Context, all string, found []*pkg) (err error) {
 	if problem := os.MkdirAll(os.Getenv(testprograms.FolderVariable), 0o755); problem != nil {
 		err = errors.Join(err, problem)
 	}
+	began := time.Now()
+	if n, problem := testprograms.BuildPlain(ctx, func(pkg string) bool { return needs[pkg] }); problem != nil {
+		err = errors.Join(err, problem)
+	} else if n > 0 {
+		fmt.Printf("built %d tests that others run in %v\n", n, since(began))
+	}
 	for _, p := range testprograms.OwnPrograms() {
 		if needs[p.For] && ctx.Err() == nil {
 			prepare(p)

@@ -2,10 +2,10 @@
 // package testprograms, and every test binary. Then it runs the test binaries side by side, so that no compiler takes the
 // processors from a test. At the end it prints the ten slowest tests.
 //
-//	testrun [-run REGEXP] [PACKAGE...]
+//	testrun [-run REGEXP] [-full] [PACKAGE...]
 //
 // The race detector is in the tests of all packages except the pure ones, which start no goroutine: internal/arch proves
-// that. Testrun runs in the root of the module. If it is killed, the kernel ends the tests.
+// that. A few tests of whole installations run without it, if not with -full. Testrun runs in the root of the module. If it is killed, the kernel ends the tests.
 package main
 
 import (
@@ -55,6 +55,7 @@ func test(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("testrun", flag.ContinueOnError)
 	only := flags.String("run", "", "run only tests with such a name")
 	also := flags.String("also", "", "run the tests of the modules in these folders too, separated by commas")
+	full := flags.Bool("full", false, "run all tests of packages that are not pure with the race detector")
 	timeout := flags.Duration("timeout", time.Hour, "end the tests of a package that take longer")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -83,7 +84,7 @@ func test(ctx context.Context, args []string) error {
 	}
 	built := time.Now()
 	settings := []string{"-test.v=test2json", "-test.paniconexit0", "-test.shuffle=on", "-test.timeout=" + timeout.String()}
-	results := runAll(ctx, jobs(found, *only, settings))
+	results := runAll(ctx, jobs(found, *only, *full, settings))
 	failed := report(os.Stdout, results)
 	fmt.Printf("%d packages in %v: %v for building, %v for the tests; the output of each is in %s\n", len(found), since(began), built.Sub(began).Round(time.Second), since(built), folder)
 	if len(failed) > 0 {

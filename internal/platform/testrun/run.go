@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 )
 
 // timed is a test and the time that it took, without its subtests' names.
@@ -37,28 +38,51 @@ type job struct {
 	*pkg
 	part     string   // empty: all tests
 	settings []string // of the test binary
+	env      []string // more of it
 }
 
-// slow are tests that take minutes, by package. They run in a process of their own from the beginning, so that at the end
-// nothing waits for the last of them.
-var slow = map[string]string{
-	"cmd/weir": "^(TestBusFaults|TestConvergence|TestDayOfAPool|TestHealth|TestRestoreOfAnOlderCopy|TestRolesRunEverything|TestThreeHosts|TestTwins)$",
-}
+// part are tests of a package that run in a process of their own, from the beginning.
+type part struct{ name, tests string }
 
-// jobs returns the processes, in the order of their start: slow tests first, then the largest test binaries, which take the
-// longest.
-func jobs(packages []*pkg, only string, settings []string) (all []job) {
+// parts are tests that take minutes, by package, so that at the end nothing waits for the last of them. Those of the part
+// "plain" use the test binary of [testprograms.Plain]: they run whole installations, whose programs have no race detector
+// anyway, and with one the test itself took more processor time than all that it started.
+var parts = map[string][]part{"cmd/weir": {
+	{"plain", "^Test(" +
+		"BadReleases|BusFaults|CorruptRelease|DamagedManifest|DamagedRows|DamagedStoreShrinksNoPool|DashboardOfFaults" +
+		"|ForgerBesideRunningDaemons|HaltedAutoscalerIsShownAndRestarted|Health|MachineIsKilled|ManyUpsOnOneHost" +
+		"|NewerSchemaUnderRunningDaemons|PoolAlertsFireAndEnd|PoolFollowsPrometheus|PoolOfAServer|ProductionPage" +
+		"|PublishOnTag|RestoreOfAnOlderCopy|RolesRunEverything|Scripts|SignalIsKilled|Twins|UnansweredRequestsAreNamed" +
+		"|UndecodableStateIsSetAside|UpAdmitsNoStranger|UpFollowsAnApp|UpHasRoles|UpIsKilledAndGoesOn" +
+		"|UpLogsJSONAndExportsTraces|UpWithFewFiles|UpWithoutBucket" +
+		")$"},
+	{"slow", "^Test(Convergence|DayOfAPool|ThreeHosts)$"},
+}}
+
+// jobs returns the processes, in the order of their start: parts first, then the largest test binaries, which take the
+// longest. With full, all tests of the parts have the race detector.
+func jobs(packages []*pkg, only string, full bool, settings []string) []job {
+	var first, all []job
 	slices.SortStableFunc(packages, func(a, b *pkg) int { return int(size(b.binary) - size(a.binary)) })
 	for _, p := range packages {
-		pattern := slow[strings.TrimPrefix(p.path, module)]
-		if pattern == "" || only != "" {
-			all = append(all, job{p, "", append(slices.Clone(settings), "-test.run="+only)})
+		name := strings.TrimPrefix(p.path, module)
+		if len(parts[name]) == 0 || only != "" {
+			all = append(all, job{p, "", append(slices.Clone(settings), "-test.run="+only), nil})
 			continue
 		}
-		all = append([]job{{p, "slow", append(slices.Clone(settings), "-test.run="+pattern)}}, all...)
-		all = append(all, job{p, "others", append(slices.Clone(settings), "-test.skip="+pattern)})
+		var skip []string
+		for _, part := range parts[name] {
+			j := job{p, part.name, append(slices.Clone(settings), "-test.run="+part.tests), nil}
+			if part.name == "plain" && !full {
+				plain := *p
+				plain.binary = testprograms.Plain(name, p.binary)
+				j.pkg, j.env = &plain, []string{testsize.FewerVariable + "=1"}
+			}
+			first, skip = append(first, j), append(skip, part.tests)
+		}
+		all = append(all, job{p, "others", append(slices.Clone(settings), "-test.skip="+strings.Join(skip, "|")), nil})
 	}
-	return all
+	return append(first, all...)
 }
 
 // runAll runs the processes side by side.
@@ -134,6 +158,7 @@ func start(ctx context.Context, j job, out io.Writer) (used time.Duration, err e
 	// What tests let the Go command build shares the build cache with the programs of this module. A race detector would
 	// sleep for 1 s at the end of each process.
 	cmd.Dir, cmd.Env = j.dir, append(append(os.Environ(), testprograms.Flags()...), "PWD="+j.dir, "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(cmd.Env, j.env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = 10 * time.Second

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 // printed is what a test binary prints with -test.v=test2json: two parallel tests, and one with a subtest that fails.
@@ -72,6 +75,27 @@ func TestPurePackagesHaveNoRaceDetector(t *testing.T) {
 	for path, want := range map[string]bool{"harmonizer/apps": true, "autoscaler/decide": true, "internal/arch": true, "autoscaler": false, "cmd/weir": false} {
 		if serial[module+path] != want {
 			t.Errorf("%s has no goroutine: %v, want %v", path, !want, want)
+		}
+	}
+}
+
+// Each test of a package with parts runs in one process. Without -full, one part has no race detector and few cases.
+func TestParts(t *testing.T) {
+	t.Setenv(testprograms.FolderVariable, "/programs")
+	for _, full := range []bool{false, true} {
+		var got []string
+		for _, j := range jobs([]*pkg{{path: module + "api", binary: "api.test"}, {path: module + "cmd/weir", binary: "raced.test"}}, "", full, []string{"-x"}) {
+			got = append(got, fmt.Sprintf("%s %s %s %v", strings.TrimPrefix(j.path, module), j.part, j.binary, j.env))
+			if j.part == "others" && j.settings[1] != "-test.skip="+parts["cmd/weir"][0].tests+"|"+parts["cmd/weir"][1].tests {
+				t.Errorf("the others are %q", j.settings)
+			}
+		}
+		want := []string{"cmd/weir plain /programs/weir.test [WEIR_TEST_FEWER=1]", "cmd/weir slow raced.test []", "api  api.test []", "cmd/weir others raced.test []"}
+		if full {
+			want[0] = "cmd/weir plain raced.test []"
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("full %v (-want +got):\n%s", full, diff)
 		}
 	}
 }

@@ -18,6 +18,9 @@ func (p Pool) Facts(ctx context.Context, now time.Time) condition.Facts {
 
 func (a standingParts) facts(now time.Time) condition.Facts {
 	f := condition.Facts{Lease: a.lease, Alarm: a.alarm}
+	if a.pending.err == nil {
+		f.Scheduler = a.pending.value.State.ProblemLines()
+	}
 	if a.health.err == nil {
 		f.Nodes = condition.UnfitNodes(now, a.health.value)
 	}

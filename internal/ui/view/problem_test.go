@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,33 @@ func allProblems() (all []string) {
 		Rejected: []api.PendingCopy{{App: longApp, Since: now, Why: "a node rejects its start: no space left on device"}}}, &r) {
 		s.Warnings = append(s.Warnings, w.Line)
 	}
-	return append(s.Warnings, harmonizerProblems(now)...)
+	return slices.Concat(s.Warnings, schedulerState().ProblemLines(), harmonizerProblems(now))
+}
+
+// schedulerState returns one with problems.
+func schedulerState() *api.SchedulerState {
+	return &api.SchedulerState{Kind: "kubernetes", Fresh: true, Period: time.Second, Problems: []string{
+		"node ip-10-0-1-7: it has no providerID: the cloud controller has not initialized it, or the kubelet needs --provider-id",
+		"nodes are not cordoned: the service account needs get and patch of nodes: add it to the ClusterRole of weir-kubernetes, as its chart has it",
+	}}
+}
+
+// The problems of a scheduler are in the status, and make the pool one with problems. Those of an invalid state are nowhere.
+func TestProblemsOfTheScheduler(t *testing.T) {
+	a := standingParts{pending: answer[api.Pending]{value: api.Pending{State: schedulerState()}}}
+	var s api.PoolStatus
+	warnOfPending(&s, a.pending)
+	state, conditions := standing(time.Now(), &api.Summary{At: time.Now()}, a.facts(time.Now()))
+	if len(s.Warnings) != 2 || !strings.HasPrefix(s.Warnings[0], "the scheduler (kubernetes) reports a problem: node ip-10-0-1-7: it has no providerID") {
+		t.Errorf("warnings %q", s.Warnings)
+	}
+	if state != "problems" || len(conditions) != 2 || conditions[1].Why != s.Warnings[1] {
+		t.Errorf("state %s, conditions %+v", state, conditions)
+	}
+	a.pending.value.State.Problems[0] = "a\x1bb"
+	if f := a.facts(time.Now()); len(f.Scheduler) > 0 {
+		t.Errorf("problems %q of an invalid state", f.Scheduler)
+	}
 }
 
 // harmonizerProblems returns the texts of the problems that the harmonizer reports.

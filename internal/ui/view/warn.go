@@ -92,12 +92,14 @@ func givenUp(e *api.AppExplanation) (n int) {
 	return n
 }
 
-// warnOfPending adds the first reason of each application whose instances wait. One that a machine ends is added after three ticks.
+// warnOfPending adds the problems that the scheduler reports, and the first reason of each application whose instances wait. One that a
+// machine ends is added after three ticks.
 func warnOfPending(s *api.PoolStatus, pending answer[api.Pending]) {
 	if pending.err != nil { // without a placer, a cloud controller places instances
 		warnOfShort(s)
 		return
 	}
+	s.Warnings = append(s.Warnings, pending.value.State.ProblemLines()...)
 	warnOfWaits(s, time.Now(), pending.value)
 }
 

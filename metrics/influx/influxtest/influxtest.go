@@ -145,7 +145,6 @@ bind-address = "127.0.0.1:0"
   validate-keys = true
 [http]
   bind-address = "127.0.0.1:0"
-  flux-enabled = true
   auth-enabled = true
   log-enabled = false
 [monitor]

@@ -38,7 +38,8 @@ func Run(t *testing.T, s Subject) {
 	t.Run("points are complete, in order and at multiples of the step", s.points)
 	t.Run("no series is empty and no error", s.empty)
 	t.Run("equal queries at the same time have equal answers", s.concurrent)
-	t.Run("a cache of new points equals whole windows", s.cached)
+	t.Run("a cache of new points equals whole windows", func(t *testing.T) { s.cached(t, 0) })
+	t.Run("slots have the mean and the count of their points", s.slots)
 	t.Run("an error names the source and the query", s.errors)
 }
 
@@ -122,14 +123,47 @@ func (c *counter) Window(ctx context.Context, q metrics.Query) ([]metrics.Series
 	return c.Source.Window(ctx, q)
 }
 
-func (s Subject) cached(t *testing.T) {
-	counted := &counter{Source: s.Open(), length: 30 * s.Step}
+// slotSteps is the number of steps of a slot.
+const slotSteps = 4
+
+// slots compares whole slots with their points, and those of a cache with whole windows.
+func (s Subject) slots(t *testing.T) {
+	length := slotSteps * s.Step
+	end := s.End.Add(-length).Truncate(length)
+	whole := s.Query(false, end, 5*length)
+	whole.From, whole.To = end.Add(-5*length), end.Add(whole.Lag-s.Step) // the points of five slots
+	points := s.window(t, s.Open(), whole)
+	q := whole
+	q.From, q.To, q.Resolution = whole.From.Add(-s.Step/2), end.Add(whole.Lag+s.Step/2), length
+	slots := s.window(t, s.Open(), q)
+	if len(slots) == 0 || len(slots) != len(points) {
+		t.Fatalf("%d series of slots, %d of points", len(slots), len(points))
+	}
+	for i, one := range points {
+		want := metrics.Series{Name: one.Name, Dimensions: one.Dimensions}
+		for first := 0; first < len(one.Values); first += slotSteps {
+			sum := 0.0
+			for _, x := range one.Values[first:min(first+slotSteps, len(one.Values))] {
+				sum += x
+			}
+			want.Times, want.Values, want.Counts = append(want.Times, one.Times[first]), append(want.Values, sum/slotSteps), append(want.Counts, slotSteps)
+		}
+		if diff := cmp.Diff(want, slots[i], near()); diff != "" || len(want.Times) != 5 {
+			t.Errorf("slots (-want +got):\n%s", diff)
+		}
+	}
+	s.cached(t, length)
+}
+
+func (s Subject) cached(t *testing.T, resolution time.Duration) {
+	counted := &counter{Source: s.Open(), length: 30*s.Step - resolution} // it begins with a whole slot
 	cache, err := windows.New(source.Router{Sources: map[string]source.Source{"it": counted}}, windows.Config{Overlap: 4 * s.Step})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for ago := 20 * s.Step; ago >= 0; ago -= s.Step * 2 / 3 {
 		q := s.Query(false, s.End.Add(-ago), 30*s.Step)
+		q.Resolution = resolution
 		whole := s.window(t, s.Open(), q)
 		cached, err := cache.Window(t.Context(), q)
 		if err != nil {

@@ -353,21 +353,6 @@ func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (api.P
 	return p, nil
 }
 
-// GetPlaces requests from the scheduler of the pool where its copies fit, and validates the answer. Without a scheduler that
-// has this part of the protocol, the error is nats.ErrNoResponders.
-func GetPlaces(ctx context.Context, nc *nats.Conn, cluster, pool string, q api.PlacesQuestion) (api.Places, error) {
-	var answer json.RawMessage
-	err := call.Request(ctx, nc, message.PlacesSubject(cluster, pool), q, &answer)
-	if err != nil {
-		return api.Places{}, fmt.Errorf("get the places of pool %s: %w", pool, err)
-	}
-	p, err := api.DecodePlaces(answer, q)
-	if err != nil {
-		return api.Places{}, fmt.Errorf("get the places of pool %s: invalid answer of its scheduler: %w", pool, err)
-	}
-	return p, nil
-}
-
 func pendingSubject(cluster, pool string) string {
 	return names.Subject(cluster, "placer", pool, "pending")
 }

@@ -136,14 +136,6 @@ func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf
 			tb.Fatal(err)
 		}
 	}
-	add := func(name string) (public string) {
-		pair, err := nkeys.CreateUser()
-		must(err)
-		public, err = pair.PublicKey()
-		must(err)
-		c.seeds[name] = pair
-		return public
-	}
 	if callout {
 		var err error
 		c.issuer, err = nkeys.CreateAccount()
@@ -151,10 +143,8 @@ func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf
 		c.Site.Issuer, err = c.issuer.PublicKey()
 		must(err)
 	}
-	for _, u := range c.Site.Users() {
-		c.Site.Keys[u.Name()] = []string{add(u.Name())}
-	}
-	c.Site.SystemKeys = []string{add(roles.AccountSystem)}
+	c.addKeys(tb)
+	c.Site.SystemKeys = []string{c.key(tb, roles.AccountSystem)}
 	ports := Ports(tb, 2*servers)
 	for i := range servers {
 		name := fmt.Sprintf("n%d", i+1)
@@ -180,6 +170,42 @@ func newCluster(tb testing.TB, callout bool, hosts []string, clusters []natsconf
 		}
 	}
 	return c
+}
+
+// key makes the key of a user.
+func (c *Cluster) key(tb testing.TB, name string) (public string) {
+	tb.Helper()
+	pair, err := nkeys.CreateUser()
+	if err == nil {
+		public, err = pair.PublicKey()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	c.seeds[name] = pair
+	return public
+}
+
+// addKeys makes the missing keys.
+func (c *Cluster) addKeys(tb testing.TB) {
+	tb.Helper()
+	for _, u := range c.Site.Users() {
+		if c.Site.Keys[u.Name()] == nil {
+			c.Site.Keys[u.Name()] = []string{c.key(tb, u.Name())}
+		}
+	}
+}
+
+// Change changes the site, makes the missing keys, and writes the accounts of all servers, which read them at a reload.
+func (c *Cluster) Change(tb testing.TB, change func(*natsconf.Site)) {
+	tb.Helper()
+	change(&c.Site)
+	c.addKeys(tb)
+	for _, own := range c.Site.Servers {
+		if err := os.WriteFile(filepath.Join(own.Folder, natsconf.AccountsFile), []byte(c.Site.Accounts()), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
 }
 
 // bounded returns a configuration with the bound of the streams of tests. A reload may not change it, so it is in the file.

@@ -15,8 +15,9 @@ import (
 type Installed struct {
 	URLs []string
 
-	mu    sync.Mutex
-	lines []string
+	servers map[string]*server.Server
+	mu      sync.Mutex
+	lines   []string
 }
 
 // ServeInstalled runs the servers of a folder of "weir nats init" in this process until the test ends. Their names are
@@ -25,7 +26,7 @@ type Installed struct {
 // stream with three replicas can be created.
 func ServeInstalled(tb testing.TB, folder, installFolder, storeFolder string) *Installed {
 	tb.Helper()
-	in := &Installed{}
+	in := &Installed{servers: map[string]*server.Server{}}
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			in.mu.Lock()
@@ -51,25 +52,33 @@ func ServeInstalled(tb testing.TB, folder, installFolder, storeFolder string) *I
 		for peer := range servers {
 			changes = append(changes, fmt.Sprintf("127.0.0.%d:6222", peer+1), fmt.Sprintf("127.0.0.%d:%d", peer+1, ports[2*peer+1]))
 		}
-		if err := os.WriteFile(path, []byte(strings.NewReplacer(changes...).Replace(string(text))), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(bounded(strings.NewReplacer(changes...).Replace(string(text)))), 0o600); err != nil {
 			tb.Fatal(err)
 		}
 		options, err := server.ProcessConfigFile(path)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		options.NoSigs, options.NoLog, options.JetStreamMaxStore = true, true, MaxStore
-		options.HTTPHost, options.HTTPPort = "", 0 // the servers would have one address
+		options.NoSigs, options.NoLog = true, true
 		s, err := server.NewServer(options)
 		if err != nil {
 			tb.Fatal(err)
 		}
 		s.SetLoggerV2(&lineLog{in: in, server: name}, false, false, false)
 		running = append(running, s)
+		in.servers[name] = s
 		in.URLs = append(in.URLs, fmt.Sprintf("tls://127.0.0.%d:%d", i+1, ports[2*i]))
 	}
 	runServers(tb, running)
 	return in
+}
+
+// Reload makes a server read its files again.
+func (in *Installed) Reload(tb testing.TB, name string) {
+	tb.Helper()
+	if err := in.servers[name].Reload(); err != nil {
+		tb.Fatalf("reload server %s: %v", name, err)
+	}
 }
 
 // Violations returns the lines of the servers' logs about permissions and authentication.

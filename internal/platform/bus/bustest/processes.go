@@ -25,8 +25,11 @@ const (
 	knownEnv = "WEIR_TEST_NATS_KNOWN" // servers that the leader must have found before it is ready
 )
 
-// readyLine is the output of a server process that is ready.
-const readyLine = "ready"
+// The output of a server process.
+const (
+	readyLine    = "ready"
+	reloadedLine = "reloaded" // it has read its configuration again, or has an error in its log
+)
 
 // RunServer runs a server if this process is one of a Processes, and reports whether it was. A package that uses
 // StartProcesses calls it first in TestMain.
@@ -80,6 +83,7 @@ func serveProcess(conf string) error {
 			if err := s.Reload(); err != nil {
 				s.Errorf("reload: %v", err)
 			}
+			fmt.Println(reloadedLine)
 		case <-end:
 			s.Shutdown()
 			s.WaitForShutdown()
@@ -99,7 +103,9 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ready chan error // one value: nil, or why the process ended before it was ready
-	ended chan struct{}
+	// reloaded has a value for each reload that has ended.
+	reloaded chan struct{}
+	ended    chan struct{}
 }
 
 // StartProcesses starts three servers, each a process. When it returns, a stream with three replicas can be created.
@@ -156,7 +162,7 @@ func (c *Cluster) Command(tb testing.TB, i, known int) *exec.Cmd {
 }
 
 func startProcess(cmd *exec.Cmd) (p *process, err error) {
-	p = &process{cmd: cmd, ready: make(chan error, 1), ended: make(chan struct{})}
+	p = &process{cmd: cmd, ready: make(chan error, 1), reloaded: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -176,7 +182,9 @@ func startProcess(cmd *exec.Cmd) (p *process, err error) {
 		} else {
 			p.ready <- errors.New("it ended before it was ready: does TestMain call bustest.RunServer first?")
 		}
-		_, _ = io.Copy(io.Discard, out)
+		for lines.Scan() {
+			p.reloaded <- struct{}{}
+		}
 		_ = p.cmd.Wait() // a killed process is no error
 	}()
 	return p, nil
@@ -226,8 +234,17 @@ func (p *Processes) PID(tb testing.TB, i int) int {
 	return p.running[i].cmd.Process.Pid
 }
 
-// Reload makes a server read its configuration again.
-func (p *Processes) Reload(tb testing.TB, i int) { tb.Helper(); p.signal(tb, i, syscall.SIGHUP) }
+// Reload makes a server read its configuration again. When it returns, the server has done so: it has closed the connections
+// that the configuration no longer permits.
+func (p *Processes) Reload(tb testing.TB, i int) {
+	tb.Helper()
+	p.signal(tb, i, syscall.SIGHUP)
+	select {
+	case <-p.running[i].reloaded:
+	case <-time.After(patience):
+		tb.Fatalf("server %d has not read its configuration again within %v", i, patience)
+	}
+}
 
 // Suspend makes a server hang. Its connections stay open.
 func (p *Processes) Suspend(tb testing.TB, i int) { tb.Helper(); p.signal(tb, i, syscall.SIGSTOP) }

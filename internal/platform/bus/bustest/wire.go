@@ -1,10 +1,41 @@
 package bustest
 
 import (
+	"bufio"
+	"fmt"
 	"net"
 	"sync"
 	"testing"
 )
+
+// ServeVersion answers logins and pings as a server of NATS of that version until the test ends. It returns its URL.
+func ServeVersion(tb testing.TB, version string) string {
+	tb.Helper()
+	door, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	tb.Cleanup(func() { door.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := door.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				fmt.Fprintf(c, `INFO {"server_id":"1","server_name":"n1","version":%q,"headers":true,"jetstream":true,"max_payload":1048576}`+"\r\n", version)
+				for lines := bufio.NewScanner(c); lines.Scan(); {
+					if lines.Text() == "PING" {
+						fmt.Fprint(c, "PONG\r\n") // a lost connection ends the loop
+					}
+				}
+			})
+		}
+	})
+	return "nats://" + door.Addr().String()
+}
 
 // Wire is a network path to a server that a test cuts. While it is cut, its connections stay open, and no byte passes.
 type Wire struct {

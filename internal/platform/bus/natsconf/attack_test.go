@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -82,13 +83,20 @@ func (a *arena) hindersNobody(t *testing.T) {
 // findsEffects has a user in the account of the streams try the same, as each daemon was before the borders. It must reach what
 // a pool must not reach: otherwise the test finds nothing.
 func (a *arena) findsEffects(t *testing.T) {
+	wanted := []string{"direct get", "missing key", "batch", "info", "acknowledgement of a write", "push consumer"}
 	found := map[string]bool{}
+	ack := slices.IndexFunc(a.targets, func(target string) bool { return strings.HasPrefix(target, "$JS.ACK."+guarded) })
+	before := a.unchanged(t) // also now, long after the last attacker
+	if err := a.open(t, roles.AccountStore).Publish(a.targets[ack], nil); err != nil || !before {
+		t.Errorf("the consumer of the admin is as before: %v; publish an acknowledgement: %v", before, err)
+	}
+	await.True(t, "a change of the admin's consumer by an acknowledgement without a border", func() bool { return !a.unchanged(t) })
 	pool := roles.User{Role: roles.Pool, Cluster: "prod", Pool: "batch"}
 	nc := a.open(t, roles.AccountStore)
 	a.targets = slices.DeleteFunc(a.targets, func(target string) bool { return strings.HasPrefix(target, "$JS.") }) // they would end the streams
 	for _, way := range ways(pool) {
-		if way.name == "publish" || strings.Contains(way.name, "API") || strings.Contains(way.name, "stream") {
-			continue // a user of that account may do so
+		if !slices.Contains(wanted, way.name) {
+			continue
 		}
 		a.try(t, nc, way)
 		a.settle(t, nc)
@@ -100,7 +108,7 @@ func (a *arena) findsEffects(t *testing.T) {
 		}
 		a.mu.Unlock()
 	}
-	for _, name := range []string{"direct get", "missing key", "batch", "info", "acknowledgement of a write", "push consumer"} {
+	for _, name := range wanted {
 		if !found[name] {
 			t.Errorf("no effect of the way %q without a border", name)
 		}
@@ -130,8 +138,13 @@ type arena struct {
 	arrived []arrival
 	victims map[string]*nats.Conn // by account
 
-	acts, allowed int
+	guarded jetstream.Consumer // of the admin, with one message that waits for its acknowledgement
+	acts    int
+	allowed int
 }
+
+// guarded is the stream and the name of the admin's consumer, in subjects.
+const guarded = "weir-findings:prod.guarded"
 
 // arrival is a message that a victim received on a target.
 type arrival struct{ account, target, text string }
@@ -232,6 +245,40 @@ func (a *arena) store(t *testing.T) {
 		a.ends = append(a.ends, a.stored[i])
 	}
 	a.write(t, a.stored)
+	a.guard(t)
+}
+
+// guard makes the admin's consumer. Its acknowledgement is a target.
+func (a *arena) guard(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	stream, name, _ := strings.Cut(guarded, ".")
+	var err error
+	a.guarded, err = a.admin.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{Durable: name, AckPolicy: jetstream.AckExplicitPolicy, AckWait: 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := a.guarded.Next(jetstream.FetchMaxWait(deadline))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.targets = append(a.targets, m.Reply())
+	for _, api := range []string{"DELETE", "PAUSE", "RESET", "UNPIN", "MSG.NEXT"} {
+		a.targets = append(a.targets, "$JS.API.CONSUMER."+api+"."+guarded)
+	}
+}
+
+// unchanged reports whether the message of the admin's consumer still waits.
+func (a *arena) unchanged(t *testing.T) (unchanged bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	info, err := a.guarded.Info(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.NumAckPending == 1 && info.Delivered.Consumer == 1 && info.AckFloor.Consumer == 0 && !info.Paused && info.NumWaiting == 0
 }
 
 // write stores a message of each of the subjects. It returns when all earlier messages of this server are stored too: they reach a
@@ -359,8 +406,12 @@ func (a *arena) judgeStores(t *testing.T, u roles.User) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if full.State.Consumers > 0 {
-			t.Errorf("stream %s has %d consumers", info.Config.Name, full.State.Consumers)
+		consumers := 0
+		if strings.HasPrefix(guarded, info.Config.Name+".") {
+			consumers = 1
+		}
+		if full.State.Consumers != consumers {
+			t.Errorf("stream %s has %d consumers, want %d", info.Config.Name, full.State.Consumers, consumers)
 		}
 		for subject, n := range full.State.Subjects {
 			if int(n) != a.written[subject] && !a.reaches(u, roles.AccountStore, subject) {
@@ -371,6 +422,9 @@ func (a *arena) judgeStores(t *testing.T, u roles.User) {
 	}
 	if err := streams.Err(); err != nil {
 		t.Fatal(err)
+	}
+	if !a.unchanged(t) {
+		t.Error("the consumer of the admin is not as before")
 	}
 	slices.Sort(got)
 	slices.Sort(want)
@@ -513,7 +567,7 @@ func ways(u roles.User) (all []way) {
 	}
 	add("push consumer", append(apis("CONSUMER.CREATE"), apis("CONSUMER.DURABLE.CREATE")...), consumer(object{"ack_policy": "none", "deliver_policy": "all"}))
 	add("named push consumer", []string{"$JS.API.CONSUMER.CREATE.KV_weir-apps_prod.x.$KV.weir-apps_prod.>", "$JS.API.CONSUMER.CREATE.weir-findings:prod.notify"}, consumer(object{"name": "x", "ack_policy": "none"}))
-	add("pull", []string{"$JS.API.CONSUMER.MSG.NEXT.weir-findings:prod.notify", "$JS.API.CONSUMER.MSG.NEXT.KV_weir-apps_prod.x"}, func(string) string { return `{"batch":3}` })
+	add("pull", []string{"$JS.API.CONSUMER.MSG.NEXT." + guarded, "$JS.API.CONSUMER.MSG.NEXT.KV_weir-apps_prod.x"}, func(string) string { return `{"batch":3}` })
 	create := func(config func(target string) object) {
 		n := 0
 		add("stream of one's own", []string{"$JS.API.STREAM.CREATE.own", "$JS.API.STREAM.UPDATE.weir-notices:prod"}, func(target string) string {
@@ -541,13 +595,45 @@ func ways(u roles.User) (all []way) {
 			return nats.Header{"Nats-Schedule": {"@at 2020-01-01T00:00:00Z"}, "Nats-Schedule-Target": {target}}
 		},
 		"roll-up": func(string) nats.Header { return nats.Header{"Nats-Rollup": {"all"}} },
+		"purge of a key": func(string) nats.Header {
+			return nats.Header{"Kv-Operation": {"PURGE"}, "KV-Operation": {"PURGE"}, "Nats-Rollup": {"sub"}}
+		},
+		"delete marker": func(string) nats.Header { return nats.Header{"KV-Operation": {"DEL"}, "Nats-Marker-Reason": {"Purge"}} },
+		"end of life":   func(string) nats.Header { return nats.Header{"Nats-TTL": {"1h"}} }, // a shorter one would end in the count of another attacker
+		"counter":       func(string) nats.Header { return nats.Header{"Nats-Incr": {"+1"}} },
+		"atomic batch": func(target string) nats.Header {
+			return nats.Header{"Nats-Batch-Id": {"own"}, "Nats-Batch-Sequence": {"1"}, "Nats-Batch-Commit": {"1"}, "Nats-Expected-Last-Subject-Sequence-Subject": {target}}
+		},
 		"forged headers": func(target string) nats.Header {
 			return nats.Header{"Nats-Subject": {target}, "Nats-Stream": {"KV_weir-pool:prod:web"}, "Nats-Sequence": {"1"}, "Nats-Reply": {target}}
 		},
 	} {
-		add(name, append(first(writes, 4), first(reads, 1)...), attack, header)
+		add(name, append(first(writes, 2), first(reads, 1)...), attack, header)
+		all = append(all, way{name + " at the target", func(target string) []*nats.Msg {
+			return []*nats.Msg{{Subject: target, Data: []byte("attack"), Header: header(target)}}
+		}})
 	}
-	return all
+	return append(all, chain(first(writes, 2), first(reads, 2)))
+}
+
+// chain has a message stored that has the form of a row of another pool, with headers of the server that name the target. Its reads
+// are answered to the target, and to the user's own imports with the target as the next reply; its writes are too.
+func chain(writes, reads []string) way {
+	return way{"chain", func(target string) (messages []*nats.Msg) {
+		header := nats.Header{"Nats-Subject": {target}, "Nats-Stream": {"KV_weir-apps_prod"}, "Nats-Reply": {target}, "Reply-To": {target}}
+		row := []byte(`{"name":"probe","pool":"web","instances":1,"version":"v1","command":"attack"}`)
+		for _, write := range writes {
+			for _, next := range append([]string{target}, reads...) {
+				messages = append(messages, &nats.Msg{Subject: write, Reply: next, Data: row, Header: header})
+			}
+		}
+		for _, read := range reads {
+			for _, next := range append([]string{target}, writes...) {
+				messages = append(messages, &nats.Msg{Subject: read, Reply: next, Data: row, Header: header})
+			}
+		}
+		return messages
+	}}
 }
 
 func first(list []string, n int) []string { return slices.Clone(list[:min(n, len(list))]) }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
@@ -89,61 +88,4 @@ func BenchmarkBorder(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
-}
-
-// BenchmarkAgents connects 2000 agents of a pool to three servers with TLS, and has each send a heartbeat, which the account of the
-// harmonizer imports.
-func BenchmarkAgents(b *testing.B) {
-	const agents = 2000
-	c := bustest.ServeEdited(b, addOpenUsers, prod)
-	connect := func(u roles.User, server int) (*nats.Conn, error) {
-		return nats.Connect(c.URL(server), nats.UserInfo(openUser+" "+u.Account(), openUser), nats.Secure(c.TLS()), nats.Timeout(deadline))
-	}
-	harmonizer, err := connect(roles.User{Role: roles.Harmonizer, Cluster: "prod"}, 0)
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer harmonizer.Close()
-	received := make(chan *nats.Msg, agents)
-	if _, err := harmonizer.ChanSubscribe("weir.prod.heartbeat.web.*", received); err != nil {
-		b.Fatal(err)
-	}
-	heartbeat := make([]byte, 1024)
-	var connected, arrived time.Duration
-	for b.Loop() {
-		began := time.Now()
-		all := make([]*nats.Conn, agents)
-		var g errgroup.Group
-		g.SetLimit(32)
-		for i := range all {
-			g.Go(func() (err error) {
-				all[i], err = connect(roles.User{Role: roles.Agent, Cluster: "prod", Pool: "web"}, i%len(c.Site.Servers))
-				return err
-			})
-		}
-		if err := g.Wait(); err != nil {
-			b.Fatal(err)
-		}
-		connected = time.Since(began)
-		began = time.Now()
-		for i, nc := range all {
-			if err := nc.Publish(fmt.Sprintf("weir.prod.heartbeat.web.n%d", i), heartbeat); err != nil {
-				b.Fatal(err)
-			}
-		}
-		for n := range all {
-			select {
-			case <-received:
-			case <-time.After(deadline):
-				b.Fatalf("%d of %d heartbeats arrived", n, agents)
-			}
-		}
-		arrived = time.Since(began)
-		for _, nc := range all {
-			nc.Close()
-		}
-	}
-	b.ReportMetric(connected.Seconds()*1000, "ms-connect")
-	b.ReportMetric(arrived.Seconds()*1000, "ms-heartbeats")
-	b.ReportMetric(0, "ns/op")
 }

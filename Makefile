@@ -119,7 +119,8 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHES="amd64 arm64")
 	@for arch in $(ARCHES); do VERSION=$(VERSION) GO="$(GO)" deploy/packages/build.sh $$arch || exit; done
 
-release-check: ## run goreleaser in snapshot mode, and check its archives and checksums; it compiles for both architectures
+release-check: ## run goreleaser in snapshot mode, and check its archives and checksums; then build and start the images where a container runtime is
+	@deploy/container/check.sh
 	cd deploy/check && $(GO) test -tags=grpcnotrace,release -run '^TestSnapshot$$' -count=1 -timeout 1h -v .
 
 generate: ## generate the Go code of proto/ and of the pages

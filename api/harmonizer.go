@@ -127,7 +127,7 @@ func (w WrongSender) String() string {
 	if w.Writer != "" {
 		who, log = "the writer "+w.Writer+" of the metrics store", "the daemon with that role"
 	}
-	text := fmt.Sprintf("%s %s: %d times since %s, and %s", who, w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.TimeOnly), effect)
+	text := fmt.Sprintf("%s %s: %d times since %s, and %s", who, w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.RFC3339), effect)
 	if w.Detail != "" {
 		text += " (" + w.Detail + ")"
 	}

@@ -66,8 +66,8 @@ func TestPoolDoesNotShrinkWithinTheConfigurationGrace(t *testing.T) {
 				if hold == nil || hold.Until.Sub(hold.At) != 5*time.Minute || r.Result.Target != 4 || r.Detail.Refused != hold.Why {
 					t.Fatalf("minute %d: hold %+v, target %v, refused %q", minute, hold, r.Result.Target, r.Detail.Refused)
 				}
-				if want := "app web left the configuration at " + hold.At.Format(time.TimeOnly) + ": the pool does not shrink until " +
-					hold.Until.Format(time.TimeOnly) + ` (configuration_grace); "weir pool accept" ends this`; hold.Why != want {
+				if want := "app web left the configuration at " + hold.At.UTC().Format(time.RFC3339) + ": the pool does not shrink until " +
+					hold.Until.UTC().Format(time.RFC3339) + ` (configuration_grace); "weir pool accept" ends this`; hold.Why != want {
 					t.Errorf("why is %q, want %q", hold.Why, want)
 				}
 				if restart && minute == 2 {

@@ -136,7 +136,7 @@ func (c *configured) hold() *api.ConfigurationHold {
 		verb = "left the configuration"
 	}
 	out.Why = fmt.Sprintf("%s %s at %s: the pool does not shrink until %s (configuration_grace); \"weir pool accept\" ends this",
-		what, verb, out.At.UTC().Format(time.TimeOnly), out.Until.UTC().Format(time.TimeOnly))
+		what, verb, out.At.UTC().Format(time.RFC3339), out.Until.UTC().Format(time.RFC3339))
 	return &out
 }
 

@@ -96,6 +96,26 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 		}
 		s.Groups = append(s.Groups, g)
 	}
+	s.Boot = bootTimes(r)
+}
+
+// bootTimes returns the boot times of the groups that miss machines; nil: none was measured, or none misses any.
+func bootTimes(r api.TickRecord) *api.BootTimes {
+	times := api.Boots{Times: map[string][]float64{}}
+	for _, share := range r.Detail.Distribution.Shares {
+		boots := r.State.Groups[share.Group].Boots
+		if share.After > share.Before || boots.Starting() > 0 {
+			for _, list := range boots.Times {
+				times.Times[share.Group] = append(times.Times[share.Group], list...)
+			}
+		}
+	}
+	p50, ok := times.Quantile("", 0.5)
+	p95, _ := times.Quantile("", 0.95)
+	if !ok {
+		return nil
+	}
+	return &api.BootTimes{P50: p50, P95: p95}
 }
 
 // maxRotations bounds the rules in the text of a rotation, and its alarms.

@@ -217,7 +217,7 @@ func (l *leftOvers) pools(ctx context.Context) []Finding {
 			last = info.State.LastTime
 		}
 		if l.now.Sub(last) >= poolAge {
-			old = append(old, fmt.Sprintf("%s (since %s)", pool, last.UTC().Format(time.RFC3339)))
+			old = append(old, fmt.Sprintf("%s (since %s)", pool, explain.Time(last)))
 		}
 	}
 	if old == nil {

@@ -1,11 +1,35 @@
 package explain
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 )
+
+// dated replaces each time of the clock in a text by that time of the day of now, with date and zone.
+func dated(now time.Time, text string) string {
+	return regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`).ReplaceAllStringFunc(text, func(clock string) string {
+		at, err := time.ParseInLocation(time.DateTime, now.Format(time.DateOnly)+" "+clock, now.Location())
+		if err != nil {
+			panic(err)
+		}
+		return at.Format(time.RFC3339)
+	})
+}
+
+// A time has its zone, and beside it how far it is from now.
+func TestTimes(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 5, 30, 0, time.Local)
+	for ago, want := range map[time.Duration]string{
+		90 * time.Second: "12:04:00, 1m30s ago", 0: "12:05:30, 0s ago", -30 * time.Second: "12:06:00, in 30s",
+	} {
+		if got := When(now, now.Add(-ago)); got != dated(now, want) {
+			t.Errorf("%v ago: %q, want %q", ago, got, dated(now, want))
+		}
+	}
+}
 
 func TestProblems(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 5, 30, 0, time.Local)
@@ -69,8 +93,8 @@ func TestProblems(t *testing.T) {
 			`the zone without a name is frozen: 3 of 3 nodes; repairs resume 1m after at most 0 nodes are unhealthy; "weir node release" resumes them now`},
 	}
 	for name, test := range tests {
-		if test.got != test.want {
-			t.Errorf("%s: %q, want %q", name, test.got, test.want)
+		if want := dated(now, test.want); test.got != want {
+			t.Errorf("%s: %q, want %q", name, test.got, want)
 		}
 	}
 }

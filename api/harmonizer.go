@@ -45,7 +45,7 @@ type HarmonizerStatus struct {
 	Counters  map[string]uint64 `json:"counters"`
 
 	Leading bool   `json:"leading"`
-	Leader  string `json:"leader,omitempty"` // the leader, if this harmonizer follows and knows it
+	Leader  string `json:"leader,omitempty"` // the leader, if this harmonizer follows and has found it
 	Epoch   uint64 `json:"epoch,omitempty"`  // of the lease
 
 	// Alarms; zero: off.

@@ -25,7 +25,7 @@ const (
 	PartFact  PartKind = "fact"  // a fact beside the groups
 )
 
-// PartState is what is known of a part.
+// PartState is the state of a part, as far as it is known.
 type PartState string
 
 const (

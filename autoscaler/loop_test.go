@@ -59,7 +59,7 @@ func TestTickScalesUp(t *testing.T) {
 }
 
 // A group that cannot be read counts as it was, and is not changed. The others grow, and the pool does not shrink, also after a
-// restart that knows the target of the group only.
+// restart that has only the target of the group.
 func TestGroupCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -221,7 +221,7 @@ func TestNoGroupCanBeRead(t *testing.T) {
 	w.wantCalls()
 }
 
-// A group that the provider lists no more is gone: the others replace it, and this is said once.
+// A group that the provider lists no more is gone: the others replace it, and this is reported once.
 func TestGroupIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2, 4}, "web")

@@ -34,7 +34,7 @@ type Instance struct {
 	Template string            `json:"template,omitempty"` // and the template with its version, such as "web:7"
 	// Current is the template that its group launches now, in the form of Template; empty: unknown. It is not recorded.
 	Current string `json:"-"`
-	// Offers is what the kind of machine has; zero: the provider does not say. A node that reports more is not believed.
+	// Offers is what the kind of machine has; zero: the provider does not report it. A node that reports more is not believed.
 	Offers resource.Vector `json:"offers,omitzero"`
 	// Protected: the provider rejects its termination.
 	Protected bool `json:"protected,omitempty"`
@@ -218,7 +218,7 @@ type Node struct {
 	Unhealthy bool `json:"unhealthy,omitempty"`
 }
 
-// NodeScheduler is what is known of the scheduler that speaks for all nodes of a pool.
+// NodeScheduler is the known state of the scheduler that speaks for all nodes of a pool.
 type NodeScheduler struct {
 	Kind   string        // empty: the nodes speak for themselves
 	Period time.Duration // from one of its reports to the next; 0: unknown

@@ -27,7 +27,7 @@ func value(n float64) api.Opinion {
 	return api.Opinion{Signal: "shop/rps", Version: "v1", Verdict: api.VerdictValue, Request: cpus(n), At: noon}
 }
 
-// steady returns the case of six nodes in two groups, of which the app web needs all. 0.7 requested CPUs need one node.
+// steady returns the case of six nodes in two groups. The app web needs all of them. 0.7 requested CPUs need one node.
 func steady(need float64) api.Case {
 	c := api.Case{
 		Input: api.DecisionInput{

@@ -152,7 +152,7 @@ func (f *faultyClient) Do(r *http.Request) (*http.Response, error) {
 	return f.next.Do(r)
 }
 
-// callRow is a call of the SDK. What is said of it stands in docs/disaster.md.
+// callRow is a call of the SDK. Its texts are those of docs/disaster.md.
 type callRow struct {
 	call  string // of the SDK
 	as    string // its name in errors, if it has another one
@@ -161,7 +161,7 @@ type callRow struct {
 	// begin prepares a world in which step makes the call. A call without them is made by a pool that grows and shrinks.
 	begin func(w *partsWorld)
 	step  func(ctx context.Context, w *partsWorld) (done bool, err error)
-	// silent are the faults that nobody can tell from a right answer.
+	// silent are the faults that look like a right answer.
 	silent string
 	// lasts is how many ticks after the fault the call is made again, or its work takes; 0: 2.
 	lasts int

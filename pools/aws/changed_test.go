@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 )
 
-// marked returns the instances of a group, one of which an operator marks.
+// marked returns the instances of a group; an operator marks one.
 func (w *partsWorld) marked(group string) (id string, before []awsfake.Instance) {
 	before = w.server.Instances("")
 	id = w.server.Instances(group)[1].ID
@@ -19,7 +19,7 @@ func (w *partsWorld) marked(group string) (id string, before []awsfake.Instance)
 	return id, before
 }
 
-// said returns how often a part was unknown or gone in the ticks of run.
+// said counts how often a part was unknown or gone in the ticks of run.
 func (w *partsWorld) said(run func(tick func(n int))) map[string]int {
 	times := map[string]int{}
 	run(func(n int) {
@@ -133,7 +133,7 @@ func TestGroupThatIsDeleted(t *testing.T) {
 	})
 }
 
-// A selector finds 500 groups. The calls of a tick are bounded, and so is what is said when all of them are unknown, or refuse.
+// A selector finds 500 groups. The calls of a tick are bounded, and so are the lines when all of them are unknown, or refuse.
 func TestSelectorOfManyGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newPartsWorld(t)

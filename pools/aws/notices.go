@@ -107,7 +107,7 @@ func (f *queueFailures) current(now time.Time) map[string]error {
 	return out
 }
 
-// result records the result of a call to the queue, and returns its error. A call that ended with the process is none.
+// result records the result of a call to the queue, and returns its error. A call that ended with the process is not a failure.
 func (q *queue) result(ctx context.Context, action string, err error) error {
 	if ctx.Err() != nil {
 		return failure(action, q.p.cfg.Queue, err)

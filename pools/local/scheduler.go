@@ -47,7 +47,7 @@ func (n *Nodes) ExpectScheduler(kind string) {
 	}
 }
 
-// Scheduler returns what is known of the scheduler that speaks for all nodes of the pool. Its state counts for two of its periods.
+// Scheduler returns the known state of the scheduler that speaks for all nodes of the pool. Its state counts for two of its periods.
 func (n *Nodes) Scheduler(now time.Time) pools.NodeScheduler {
 	w := &n.scheduler
 	w.mu.Lock()

@@ -44,7 +44,7 @@ type recordKind struct {
 }
 
 // leftOvers searches records whose node, group or app is gone. Their owners end them: those that it finds are of an owner that does
-// not run or cannot read them, or have no owner that knows the end.
+// not run or cannot read them, or have no owner that has seen the end.
 type leftOvers struct {
 	site  *Site
 	exam  *busExam

@@ -54,7 +54,7 @@ func (cli *commands) psCommand() *cobra.Command {
 	return cmd
 }
 
-// signalArg wants the app of one signal: that of the default signal has a name of its own.
+// signalArg accepts the app of one signal: that of the default signal has a name of its own.
 func signalArg(cmd *cobra.Command, args []string) error {
 	if err := command.OneArg("app")(cmd, args); err != nil {
 		return err

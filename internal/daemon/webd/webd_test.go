@@ -251,7 +251,7 @@ func TestOutputOfEndedInstances(t *testing.T) {
 	}
 }
 
-// The versions of an application are those of its row. Without a bucket of applications, and without a row, there are none.
+// The versions of an application are those of its row. Without a bucket of applications, and without a row, the list is empty.
 func TestVersionsOfAnApp(t *testing.T) {
 	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {

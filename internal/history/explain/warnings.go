@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// Warnings returns what an operator must know of a tick, the most important first: the first lines of "weir status".
+// Warnings returns the warnings about a tick for an operator, the most important first: the first lines of "weir status".
 func Warnings(now time.Time, r api.TickRecord) (out []string) {
 	if r.Failed != "" {
 		out = append(out, tickFailed(now, r.At, r.Failed))

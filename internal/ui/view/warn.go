@@ -35,7 +35,7 @@ func warn(s *api.PoolStatus, format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }
 
-// maxCrashing bounds the applications of which one status shows why they crash.
+// maxCrashing bounds the applications whose crashes have a cause in one status.
 const maxCrashing = 10
 
 // crashing returns the applications with instances that crash repeatedly, in order: those with a cause, and the rest.

@@ -183,7 +183,7 @@ func TestEventsAreFiltered(t *testing.T) {
 	}
 }
 
-// The headline of a page of the past has its date, its time and its zone, and nothing of now. That of the present has none.
+// The headline of a page of the past has its date, its time and its zone, and nothing of now. That of the present lacks them.
 func TestHeadlineOfAPageOfThePast(t *testing.T) {
 	t.Parallel()
 	url := large(t)

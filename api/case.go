@@ -171,8 +171,8 @@ type SeenMachine struct {
 	Launched time.Time       `json:"launched,omitzero"` // of the newest one
 }
 
-// UnansweredTarget is a requested target whose response was lost and that no reading has shown yet. The
-// provider may have it all the same, so a smaller raise within ReadLag could lower the target.
+// UnansweredTarget is a requested target whose response was lost and that no reading has shown yet, less what terminations have lowered
+// since. The provider may have it all the same, so a smaller raise within ReadLag could lower the target.
 type UnansweredTarget struct {
 	Target int       `json:"target"`
 	Since  time.Time `json:"since"` // the first reading after the request

@@ -41,6 +41,8 @@ type life struct {
 	mu   sync.Mutex
 	fuse int // calls left; negative: no limit
 	cut  bool
+
+	terminations int // left; 0: no limit
 }
 
 // spend returns errKilled if the process is dead.
@@ -52,6 +54,15 @@ func (l *life) spend() error {
 	}
 	l.fuse--
 	return nil
+}
+
+// terminated counts a termination. The process may die after it.
+func (l *life) terminated() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terminations--; l.terminations == 0 {
+		l.fuse = 0
+	}
 }
 
 // end makes the process die before its next call, unless it is dead.
@@ -104,7 +115,9 @@ func (g mortalGroup) Terminate(ctx context.Context, ids []string) error {
 	if err := g.life.spend(); err != nil {
 		return err
 	}
-	return errors.Join(g.Group.Terminate(ctx, ids), g.life.spend())
+	err := g.Group.Terminate(ctx, ids)
+	g.life.terminated()
+	return errors.Join(err, g.life.spend())
 }
 
 func (g mortalGroup) RepairKinds() []api.RepairKind { return g.Group.(pools.Repairer).RepairKinds() }

@@ -188,6 +188,35 @@ func TestRotationKilledAnywhere(t *testing.T) {
 	}
 }
 
+// In each second tick the process dies as soon as the provider has ended so many machines, or the response of a termination is lost. The
+// next reading shows a target that these ends have lowered. It hides no raise, so no machine more is launched.
+func TestRotationWithUnknownTerminations(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ machines, budget, killAfter, first int }{
+		{8, 3, 1, 1}, {8, 2, 0, 0}, {11, 3, 0, 0},
+	} {
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			t.Parallel()
+			d := newRotationDay(t, test.machines, test.budget)
+			defer func() { d.loop.Close() }()
+			over := false
+			for i := 0; i < 400 && !over; i++ {
+				switch {
+				case i%2 != test.first:
+				case test.killAfter > 0:
+					d.life.terminations = test.killAfter
+				default:
+					d.group.Drop(cloud.Terminate, 1)
+				}
+				r := d.tick()
+				d.wantSafe(fmt.Sprint("tick ", i))
+				over = r != nil && r.Case.Rotation == nil && len(r.Drains) == 0
+			}
+			d.wantReplaced("in the end")
+		})
+	}
+}
+
 // A bad image: the machines never join, or their nodes fail a check. One new machine is lost, and the rotation halts with that reason. After
 // an operator resumes, it goes on.
 func TestRotationToABadImage(t *testing.T) {

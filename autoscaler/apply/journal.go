@@ -47,6 +47,9 @@ type journal struct {
 	loaded  bool          // state is that of the last process, or no state exists
 	state   api.PoolState // without Joined and Spot
 
+	intent     time.Time // of the last intent; zero: there is none, or the last process has carried it out
+	unfinished bool      // the last process has not, and none was saved since
+
 	configured configured
 }
 
@@ -94,6 +97,9 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	had := &joined{m.State.Joined, m.State.Spot}
 	m.State.Joined, m.State.Spot = nil, nil
 	j.state = m.State
+	if j.unfinished = m.Intent != nil; j.unfinished {
+		j.intent = m.Intent.At
+	}
 	if m.Configured != nil {
 		j.configured = *m.Configured
 	}
@@ -116,6 +122,9 @@ func (j *journal) save(ctx context.Context, s api.PoolState, had joined, i *Inte
 	}
 	if err := j.guard.call(ctx, func(ctx context.Context) error { return j.memory.Save(ctx, saved) }); err != nil {
 		return fmt.Errorf("keep what is handed on: %w", err)
+	}
+	if i != nil {
+		j.intent, j.unfinished = i.At, false
 	}
 	return nil
 }

@@ -2,6 +2,8 @@ package apply
 
 import (
 	"maps"
+	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
@@ -80,6 +82,25 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 		out[i] = resolve.Group{
 			ID: g.ID, Target: target(g), Min: g.Min, Max: g.Max, Stale: g.Stale, Unknown: g.Unknown != nil, Fulfilled: g.Fulfilled(), Leaving: leaving[g.ID],
 			Quarantined: quarantined[g.ID],
+		}
+	}
+	return out
+}
+
+// ended returns the weight of the nodes, by group, that a termination since the intent has ended, if the last target includes them. With
+// unfinished the process died before it could save a target without those whose termination was accepted.
+func (rs Records) ended(s *snapshot.Snapshot, intent time.Time, unfinished bool) map[string]float64 {
+	rs = slices.DeleteFunc(slices.Clone(rs), func(r api.Drain) bool {
+		by := r.State == api.DrainTerminating && !r.ProviderEnds && !r.Since.Before(intent) && (unfinished || r.EndAccepted.IsZero())
+		return !by || drain.ValidateRecord(r) != nil
+	})
+	if len(rs) == 0 {
+		return nil
+	}
+	out, there := map[string]float64{}, rs.existing(s)
+	for _, r := range rs {
+		if !there[r.Node] {
+			out[r.Group] += r.Weight
 		}
 	}
 	return out

@@ -29,17 +29,18 @@ type groupTarget struct {
 	now           int // as far as known
 	likely        int // the larger one, if the result of the last request is unknown
 	resultUnknown bool
-	least         int       // the group's minimum
-	at            time.Time // of the last request; zero: no request
-	ended         bool      // a termination succeeded
-	failures      []error   // of terminations, in order of their text
+	least         int                   // the group's minimum
+	unanswered    *api.UnansweredTarget // less what terminations have lowered
+	at            time.Time             // of the last request; zero: no request
+	ended         bool                  // a termination succeeded
+	failures      []error               // of terminations, in order of their text
 }
 
 // newTargets returns the targets that the groups were read with at that time.
 func newTargets(groups []pools.GroupSnapshot, s api.PoolState, now time.Time) *targets {
 	t := &targets{groups: make(map[string]*groupTarget, len(groups)), before: s.Removals, removals: s.Removals, clock: decide.ClockAt(s.DecisionState, now)}
 	for _, g := range groups {
-		t.groups[g.ID] = &groupTarget{now: g.Target, likely: g.Target, least: g.Min}
+		t.groups[g.ID] = &groupTarget{now: g.Target, likely: g.Target, least: g.Min, unanswered: s.Groups[g.ID].Unanswered}
 	}
 	return t
 }
@@ -89,6 +90,9 @@ func (t *targets) lower(group string, weights []float64, err error) {
 	for _, w := range weights {
 		by := g.now - max(g.least, int(math.Floor(float64(g.now)-w)))
 		g.now, g.likely = g.now-by, g.likely-by
+		if u := g.unanswered; u != nil {
+			g.unanswered = &api.UnansweredTarget{Target: u.Target - by, Since: u.Since}
+		}
 	}
 }
 
@@ -119,7 +123,7 @@ func (t *targets) into(s api.PoolState) api.PoolState {
 		if g == nil {
 			continue
 		}
-		of.LastTarget = new(g.likely)
+		of.LastTarget, of.Unanswered = new(g.likely), g.unanswered
 		if g.resultUnknown {
 			of.ResultUnknown, of.UnknownSince = true, time.Time{}
 		}

@@ -185,7 +185,11 @@ func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
 	if r.Snapshot, err = w.reader.Read(ctx, now, w.journal.targets(), r.Records.released()); err != nil {
 		return r, err
 	}
-	r.State, r.Found = resolve.Reconcile(w.journal.state, now, r.Records.groups(r.Snapshot, found), w.config.Obey)
+	groups, ended := r.Records.groups(r.Snapshot, found), r.Records.ended(r.Snapshot, w.journal.intent, w.journal.unfinished)
+	for i := range groups {
+		groups[i].Ended = ended[groups[i].ID]
+	}
+	r.State, r.Found = resolve.Reconcile(w.journal.state, now, groups, w.config.Obey)
 	r.State.Removals = w.provider.removals(r.State)
 	r.Found = w.found.And(r.Found)
 	return r, nil

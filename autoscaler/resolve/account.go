@@ -24,6 +24,8 @@ type Group struct {
 	Fulfilled float64
 	// Leaving are the leaving nodes that Target still includes. Their termination lowers Target.
 	Leaving []api.Leaver
+	// Ended is the weight of the nodes that were terminated after the last known target: Target is without it.
+	Ended float64
 	// Quarantined are the nodes out of service that stay in Target. Other nodes replace them.
 	Quarantined []api.Leaver
 }
@@ -299,7 +301,7 @@ func Reconcile(s api.PoolState, now time.Time, groups []Group, obey bool) (api.P
 			if !of.ResultUnknown {
 				of.UnknownSince = time.Time{}
 			}
-			of.Unanswered = unansweredAfter(of, now, g.Target, first)
+			of.Unanswered = unansweredAfter(of, now, g.Group, first)
 			of.LastTarget = new(g.Target)
 		}
 		out[g.ID] = of
@@ -332,16 +334,17 @@ func limitAppeared(a *api.AppearedGroup, change int) (int, *api.AppearedGroup) {
 }
 
 // unansweredAfter returns the requested target that may still take effect after a reading of this
-// target. It is the first reading after a request whose result is unknown if first is true.
-func unansweredAfter(g api.GroupState, now time.Time, target int, first bool) *api.UnansweredTarget {
+// group. It is the first reading after a request whose result is unknown if first is true. What terminations lowered since is no part
+// of it: otherwise the next raise would launch these nodes once more.
+func unansweredAfter(g api.GroupState, now time.Time, read Group, first bool) *api.UnansweredTarget {
 	u := g.Unanswered
 	if u != nil && now.Sub(u.Since) >= ReadLag {
 		u = nil
 	}
 	if first && g.LastTarget != nil {
-		u = &api.UnansweredTarget{Target: max(*g.LastTarget, unansweredTarget(u)), Since: now}
+		u = &api.UnansweredTarget{Target: max(0, read.Min, max(*g.LastTarget, unansweredTarget(u))-Whole(read.Ended)), Since: now}
 	}
-	if unansweredTarget(u) <= target {
+	if unansweredTarget(u) <= read.Target {
 		return nil
 	}
 	return u

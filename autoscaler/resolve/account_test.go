@@ -203,6 +203,24 @@ func TestReconcileUnansweredRaise(t *testing.T) {
 	}
 }
 
+// What terminations have lowered since the request is no part of an unanswered target. Without a request it hides no raise.
+func TestReconcileUnansweredRaiseAndTerminations(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		last, read, least int
+		ended             float64
+		want              int
+	}{
+		{last: 5, read: 3, ended: 2}, {last: 5, read: 3, ended: 1, want: 4}, {last: 5, read: 3, ended: 1.5, want: 4}, {last: 5, read: 3, ended: 3},
+		{last: 5, read: 3, least: 5, ended: 2, want: 5}, {last: 5, read: 6, ended: 2},
+	} {
+		got, _ := Reconcile(doubtful(known(5, map[string]int{"a": test.last}), "a"), noon, []Group{{ID: "a", Target: test.read, Min: test.least, Ended: test.ended}}, true)
+		if got := unansweredTarget(got.Groups["a"].Unanswered); got != test.want {
+			t.Errorf("%+v: unanswered target %d", test, got)
+		}
+	}
+}
+
 // The parts of a target sum up to it, in whole numbers, whatever leaves.
 func TestTargetIsTheSumOfItsEntries(t *testing.T) {
 	t.Parallel()

@@ -104,6 +104,10 @@ func (a *adviceError) Unwrap() error { return a.error }
 
 // run runs a check and stores its result in r.
 func (c Check) run(ctx context.Context, t Target, r *Report) {
+	if own, ok := t.limitsOf[c.Name]; ok {
+		t.Limits = own
+		t = t.withDefaults()
+	}
 	limit := 2*t.Limits.Listen + 4*t.Limits.Answer + 2*t.Limits.Exit + t.Limits.Rest
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the check took longer than %v", limit))
 	defer cancel()

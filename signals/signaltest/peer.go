@@ -21,9 +21,6 @@ const (
 	maxResponse         = 1 << 20
 )
 
-// restLimit bounds how long the kit waits until the signal has read the sent data. A signal may leave it unread.
-const restLimit = 200 * time.Millisecond
-
 // spinLimit is how long a read polls for the first byte without yielding.
 const spinLimit = 2 * time.Millisecond
 
@@ -242,13 +239,13 @@ func (p *peer) readAvailable(flags int) (got []byte, waiting bool, err error) {
 	return buffer[:max(n, 0)], false, errors.Join(err, readErr)
 }
 
-// rest waits until the signal has read everything sent to it.
+// rest waits until the signal has read everything sent to it, at most for the limit of a step. The next step reports what stays unread.
 func (p *peer) rest() {
 	raw, err := p.conn.SyscallConn()
 	if err != nil {
 		return // closed: the next step reports it
 	}
-	for begin := time.Now(); time.Since(begin) < restLimit; {
+	for begin := time.Now(); time.Since(begin) < p.limit; {
 		unread := 0
 		err := raw.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
 		if err != nil || unread == 0 {

@@ -19,22 +19,18 @@ import (
 )
 
 const (
-	// pipeLimit bounds the wait for the last output, if a process outside the group holds the pipes.
-	pipeLimit = time.Second
 	// maxOutput is how much of the beginning and of the end of each output is stored, in bytes.
 	maxOutput = 32 << 10
 	// firstLines and lastLines are the numbers of the signal's lines in an error. A program in Go that panics writes the
 	// reason first, one in Python last.
 	firstLines, lastLines = 5, 10
-	// endLimit bounds the wait for the end of a process that closed its connection.
-	endLimit = time.Second
 )
 
 // process is a program that the kit started. Callers must call kill or stop.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
-	limit          time.Duration // from SIGTERM to SIGKILL
+	limit          time.Duration // from SIGTERM, or from the end of a connection, to SIGKILL; and then, until the pipes are closed
 	done           chan struct{} // closed after its group has been killed and the process reaped
 
 	mu     sync.Mutex
@@ -48,7 +44,7 @@ func launch(t Target, env []string, arguments ...string) (*process, error) {
 		limit: t.Limits.Exit, done: make(chan struct{}),
 	}
 	p.cmd.Env = append(append(withoutPlugin(os.Environ()), t.Env...), env...)
-	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p.stdout, p.stderr, pipeLimit
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p.stdout, p.stderr, p.limit
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
 	go p.attend(started) // it ends with the process; kill and stop wait for it
@@ -135,7 +131,7 @@ func (p *process) explain(err error) error {
 		return err
 	}
 	if closed(err) { // a process that crashes closes its connections before it has ended
-		_ = p.wait(context.Background(), endLimit)
+		_ = p.wait(context.Background(), p.limit)
 	}
 	if how, over := p.ended(); over {
 		err = fmt.Errorf("%w; the signal ended: %s", err, how)

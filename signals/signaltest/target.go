@@ -29,7 +29,8 @@ type Target struct {
 	FixedApp bool
 	Limits   Limits
 
-	answers *Answers // counts the answers; nil: not counted
+	answers  *Answers          // counts the answers; nil: not counted
+	limitsOf map[string]Limits // by check; others have Limits
 }
 
 // Limits bound how long a signal may take. A zero field means its default.

@@ -27,6 +27,8 @@ type Bus struct {
 	Timeout time.Duration // of each check
 	// Fix creates missing streams and buckets and raises the number of replicas. Without it, the checks change nothing.
 	Fix bool
+
+	visitLimit func(server string) time.Duration // of the visit of a server; nil: Timeout
 }
 
 // busExam is one examination of a bus.
@@ -157,7 +159,11 @@ func (x *busExam) servers(ctx context.Context) {
 
 func (x *busExam) visit(ctx context.Context, server string) visit {
 	v := visit{server: server, shown: bus.NATS{Servers: []string{server}}.Show()}
-	ctx, cancel := x.bounded(ctx)
+	limit := x.Timeout
+	if x.visitLimit != nil {
+		limit = x.visitLimit(server)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var refused error
 	v.greeting, refused = bus.Greet(ctx, server)

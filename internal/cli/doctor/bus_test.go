@@ -50,7 +50,7 @@ func (w world) config(t *testing.T, u roles.User, servers ...string) bus.Config 
 	if err != nil {
 		t.Fatal(err)
 	}
-	return bus.Config{Name: "test", Log: slog.New(slog.DiscardHandler), NATS: bus.NATS{
+	return bus.Config{Name: "test", Log: slog.New(slog.DiscardHandler), ConnectTimeout: patience, NATS: bus.NATS{
 		Servers: servers, NKeyFile: file(t, "user.nk", string(seed)), TLS: bus.TLS{CAFile: w.CAFile()},
 	}}
 }
@@ -69,13 +69,11 @@ func file(t *testing.T, name, text string) string {
 // examineBus returns the findings about the bus.
 func examineBus(t *testing.T, c bus.Config, fix bool) (all []Finding) {
 	t.Helper()
-	return examineWithin(t, c, 20*time.Second, fix)
+	return findingsOf(t, Bus{Config: c, Cluster: "prod", Pool: "web", Timeout: patience, Fix: fix})
 }
 
-// examineWithin is examineBus with another deadline of each check.
-func examineWithin(t *testing.T, c bus.Config, timeout time.Duration, fix bool) (all []Finding) {
+func findingsOf(t *testing.T, b Bus) (all []Finding) {
 	t.Helper()
-	b := Bus{Config: c, Cluster: "prod", Pool: "web", Timeout: timeout, Fix: fix}
 	b.examine(t.Context(), func(f Finding) { all = append(all, f) }, func(string) {})
 	return all
 }
@@ -156,7 +154,7 @@ func (w world) permissionsWithoutEffect(t *testing.T) {
 
 func (w world) streams(t *testing.T) (all []string) {
 	t.Helper()
-	js, err := jetstream.New(w.Connect(t, user(roles.Admin)))
+	js, err := jetstream.New(w.Connect(t, user(roles.Admin)), jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +195,7 @@ func (w world) nothingWritten(t *testing.T) {
 
 // Servers with the buckets of an earlier layout are named to each role that may list streams.
 func (w world) earlierLayout(t *testing.T) {
-	js, err := jetstream.New(w.Connect(t, user(roles.Admin)))
+	js, err := jetstream.New(w.Connect(t, user(roles.Admin)), jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +213,7 @@ func (w world) earlierLayout(t *testing.T) {
 }
 
 func (w world) fixes(t *testing.T) {
-	js, err := jetstream.New(w.Connect(t, user(roles.Admin)))
+	js, err := jetstream.New(w.Connect(t, user(roles.Admin)), jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,10 +272,8 @@ func (w world) newPool(t *testing.T) {
 	})
 	u := roles.User{Role: roles.Pool, Cluster: "prod", Pool: "night"}
 	c := w.config(t, u, w.all()...)
-	b := Bus{Config: c, Cluster: "prod", Pool: u.Pool, Timeout: 20 * time.Second}
-	examine := func() (all []Finding) {
-		b.examine(t.Context(), func(f Finding) { all = append(all, f) }, func(string) {})
-		return all
+	examine := func() []Finding {
+		return findingsOf(t, Bus{Config: c, Cluster: "prod", Pool: u.Pool, Timeout: patience})
 	}
 	all := examine()
 	for i := range w.Site.Servers {
@@ -360,7 +356,14 @@ func (w world) oneRefuses(t *testing.T) {
 func (w world) oneHangs(t *testing.T) {
 	w.Suspend(t, 1)
 	defer w.Resume(t, 1)
-	all := examineWithin(t, w.config(t, user(roles.Viewer), w.all()...), 2*time.Second, false)
+	c := w.config(t, user(roles.Viewer), w.all()...)
+	c.ConnectTimeout = 10 * time.Second // what any server may do, another one does if this one hangs
+	all := findingsOf(t, Bus{Config: c, Cluster: "prod", Pool: "web", Timeout: patience, visitLimit: func(server string) time.Duration {
+		if server == w.URL(1) {
+			return time.Second
+		}
+		return patience
+	}})
 	want(t, all, "nats server", Failed, w.URL(1), "does not answer")
 	for _, i := range []int{0, 2} {
 		want(t, all, "nats server", OK, w.URL(i))
@@ -376,7 +379,10 @@ func (w world) oneHangs(t *testing.T) {
 func (w world) tooFew(t *testing.T) {
 	w.Kill(t, 1)
 	w.Kill(t, 2)
-	all := examineWithin(t, w.config(t, user(roles.Admin), w.all()...), 2*time.Second, false)
+	all := findingsOf(t, Bus{
+		Config: w.config(t, user(roles.Admin), w.all()...), Cluster: "prod", Pool: "web", Timeout: 2 * time.Second, // of the streams, which have no leader
+		visitLimit: func(string) time.Duration { return patience },
+	})
 	want(t, all, "nats server", Failed, w.URL(1), "connection refused", "start NATS there")
 	want(t, all, "nats server", Failed, w.URL(2), "connection refused", "nats.servers of weir.yaml")
 	want(t, all, "nats server", OK, w.URL(0))

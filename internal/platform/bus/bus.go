@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +70,8 @@ type Config struct {
 	InboxPrefix string
 	// ReconnectWait is the pause between two rounds of connection attempts, plus up to a half of it; default 500 ms.
 	// A large fleet of agents needs a longer one.
-	ReconnectWait time.Duration
+	ReconnectWait  time.Duration
+	ConnectTimeout time.Duration // of a connection and login at each address of a server; 2 s if 0
 	// ListedOnly: the client connects only to the servers of NATS, and not to others that these report.
 	ListedOnly bool
 	FilesEvery time.Duration // interval of reading the files of NATS; default 2 s
@@ -242,7 +244,7 @@ func (c Config) connect(ctx context.Context, servers []string, h *home) (*Bus, e
 		return nil, err
 	}
 	cl.servers, cl.home = servers, h
-	timeout := connectTimeout
+	timeout := cmp.Or(c.ConnectTimeout, connectTimeout)
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = max(min(timeout, time.Until(deadline)), time.Millisecond)
 	}

@@ -73,7 +73,7 @@ func (p *program) run(words []string) error {
 		fmt.Println("listening")
 	}
 	if p.is("starts_slowly") {
-		<-time.After(200 * time.Millisecond)
+		<-time.After(500 * time.Millisecond)
 	}
 	if p.is("pid_file") {
 		file := filepath.Join(os.TempDir(), strings.Join(words, "-")+".pid")

@@ -160,7 +160,7 @@ func (p *program) evaluation(conn net.Conn, reader *bufio.Reader) error {
 func (p *program) readBody(conn net.Conn, reader *bufio.Reader) ([]byte, error) {
 	var header [4]byte
 	if p.is("impatient") {
-		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	}
 	if _, err := io.ReadFull(reader, header[:]); err != nil {
 		return nil, err

@@ -167,6 +167,9 @@ func TestEventsAreFiltered(t *testing.T) {
 		"/catalog-ap1/events?range=1h&node=i-none":                     {[]string{"No event in this time"}, []string{decision, node}},
 		"/catalog-ap1/events?range=1h&kind=health&severity=warning":    {[]string{node}, []string{decision}},
 		"/catalog-ap1/events?range=15m&kind=decision&severity=warning": {[]string{"No event in this time"}, []string{decision, node}},
+		"/catalog-ap1/events?range=30d&node=i-2e9203":                  {[]string{`<option value="30d" selected`, "3 events in the last 30 d", node}, []string{decision}},
+		"/checkout-eu1/events?range=1h&pool=*&severity=warning": {
+			[]string{`<option value="*" selected`, "Events of all pools", node, app, `href="/pools/prod/catalog-ap1">`}, []string{decision}},
 	} {
 		_, body := get(t, url+"/pools/prod"+query)
 		body = html.UnescapeString(body)
@@ -180,6 +183,15 @@ func TestEventsAreFiltered(t *testing.T) {
 				t.Errorf("%s has %q", query, wrong)
 			}
 		}
+	}
+}
+
+// The events of a pool lead to those of another pool with the same filter.
+func TestEventsOfAnotherPool(t *testing.T) {
+	t.Parallel()
+	response, _ := get(t, large(t)+"/pools/prod/checkout-eu1/events?range=7d&pool=catalog-ap1&node=i-2e9203")
+	if at := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || at != "/pools/prod/catalog-ap1/events?node=i-2e9203&range=7d" {
+		t.Errorf("status %d, to %q", response.StatusCode, at)
 	}
 }
 

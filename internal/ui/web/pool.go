@@ -192,7 +192,7 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 		From: w.From.UnixMilli(), To: w.To.UnixMilli(), Columns: w.Columns, At: at.UTC().Format(time.TimeOnly), AtHref: name.tickHref(at),
 		Query: "?" + q.values().Encode(),
 	}
-	v.MomentAt = at
+	v.MomentAt, v.AtTick = at, !q.At.IsZero()
 	if v.Past = !q.live() || !q.At.IsZero(); v.Past {
 		v.Moment, v.States = longStamp(at), series.StatesAt(shown, at)
 	} else {

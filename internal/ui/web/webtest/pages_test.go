@@ -154,7 +154,7 @@ panic: no such table: &lt;receipts&gt;</pre>`} {
 func TestEventsAreFiltered(t *testing.T) {
 	t.Parallel()
 	url := large(t)
-	const decision, app, node = "set target on-demand to 14", "receipts: copy", "is repaired by the next action"
+	const decision, app, node = "set target on-demand to 14", "receipts: copy", "gets its next repair"
 	for query, wants := range map[string]struct{ has, lacks []string }{
 		"/checkout-eu1/events?range=1h":                                {[]string{decision, app}, []string{node}},
 		"/checkout-eu1/events?range=1h&kind=decision":                  {[]string{decision, `<option value="decision" selected`}, []string{app}},

@@ -98,8 +98,8 @@ func TestStoreIsJudgedByItsValues(t *testing.T) {
 		text   string
 	}{
 		"empty":     {nil, Unknown, "no value of the pool"},
-		"stopped":   {points(2*time.Hour, time.Hour), Failed, "newest value of the pool is 1h0m0s old"},
-		"young":     {points(5*time.Minute, time.Second), Unknown, "oldest value of the pool is 5m0s old, and a signal reads 10m0s"},
+		"stopped":   {points(2*time.Hour, time.Hour), Failed, "newest value of the pool is 60 min old"},
+		"young":     {points(5*time.Minute, time.Second), Unknown, "oldest value of the pool is 5 min old, and a signal reads 10 min"},
 		"good":      {points(time.Hour, time.Second), OK, "has the last ticks"},
 		"no points": {[]metrics.Series{{}}, Unknown, "no value of the pool"},
 	} {

@@ -145,7 +145,7 @@ func TestSchedulerIsJudgedByItsState(t *testing.T) {
 	at := time.Unix(1_000_000, 0)
 	waits := api.Pending{Total: 2, Copies: []api.PendingCopy{{App: "shop", Since: at}}}
 	oneOf(t, ofPending(at, api.Pending{}), OK, "the placer of the pool answers, and no instance waits")
-	oneOf(t, ofPending(at.Add(time.Minute), waits), Warned, "the placer answers; 2 instances wait for room, shop/0 for 1m0s")
+	oneOf(t, ofPending(at.Add(time.Minute), waits), Warned, "the placer answers; 2 instances without room, shop/0 for 60 s")
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Fresh: true, Period: time.Second, Problems: []string{"node a has no providerID"}}
 	if all := ofPending(at, waits); len(all) != 2 || all[0].Result != Warned || !strings.Contains(all[0].Detail, "the scheduler (kubernetes) reports a problem: node a has no providerID") {
 		t.Errorf("findings\n%s", table(all))

@@ -151,7 +151,7 @@ func TestSchedulerIsJudgedByItsState(t *testing.T) {
 		t.Errorf("findings\n%s", table(all))
 	}
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Fresh: true}
-	oneOf(t, ofPending(at, waits), Warned, `the scheduler ("kubernetes") answers; 2 instances wait`)
+	oneOf(t, ofPending(at, waits), Warned, `the scheduler ("kubernetes") answers; 2 instances without room`)
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Why: "connection refused"}
 	oneOf(t, ofPending(at, waits), Failed, `the scheduler ("kubernetes") answers, and has no current state of its nodes: "connection refused"; no machine is removed`)
 }

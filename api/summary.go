@@ -67,6 +67,7 @@ const (
 	HoldBreaker   HoldKind = "breaker"   // of node health
 	HoldIgnorance HoldKind = "ignorance" // something that the decision needs is unknown
 	HoldInGroup   HoldKind = "group"     // a group is in backoff, busy, or at its bound
+	HoldInApp     HoldKind = "app"       // copies of an app wait: no group can add a machine for them, or no machine can hold them
 	HoldHeadroom  HoldKind = "headroom"  // no group can add a machine for free places
 	HoldBoot      HoldKind = "boot"      // machines of a group never join
 	HoldWindow    HoldKind = "window"    // work waits for a window

@@ -40,6 +40,8 @@ func naiveVerbs() []wrongInput {
 		answer("ls", "ls", "node list [POOL]: "),
 		answer("get", "get", "status [POOL]: "),
 		answer("get web", "get", "app status [NAME]: "),
+		answer("why-not", "why-not", "explain --why-not up: "),
+		answer("app why-not web", "why-not", "app explain NAME: "),
 		answer("describe", "describe", "node status [POOL] [NODE...]: "),
 		answer("describe -o wide", "describe", "node status [POOL] [NODE...]: "),
 		answer("scale web 5", "scale", "app scale NAME INSTANCES: "),

@@ -14,6 +14,9 @@ import (
 // rotationEntry is the entry of the rotations.
 const rotationEntry = "rotation"
 
+// failureEntry is the entry of a failed tick.
+const failureEntry = "failure"
+
 // releaseEntry begins the entries of yanked releases, before the name of the app.
 const releaseEntry = "release of app "
 
@@ -91,7 +94,7 @@ func compareDecisions(s api.Summary, later api.Summary) []api.Change {
 
 // eventEntries returns what every tick has.
 func eventEntries(s api.Summary) []entry {
-	out := []entry{{string(api.OrderPause), "", api.OrderPause}, {"failure", s.Failed, ""}}
+	out := []entry{{string(api.OrderPause), "", api.OrderPause}, {failureEntry, s.Failed, ""}}
 	if s.Paused != nil {
 		out[0].value = s.Paused.Text()
 	}

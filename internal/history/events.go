@@ -48,7 +48,7 @@ func (t ComparedTick) Events() (out []api.Event) {
 	e := api.Event{At: t.At, Kind: api.EventDecision, Pool: t.Pool, Name: "changed", Severity: api.SeverityInfo, Data: rest}
 	var texts []string
 	for _, c := range rest {
-		texts = append(texts, c.String())
+		texts = append(texts, changeWords(c))
 		if strings.HasPrefix(c.What, releaseEntry) && c.To != "" {
 			e.Severity = api.SeverityWarning
 		}
@@ -78,6 +78,17 @@ func (t ComparedTick) Events() (out []api.Event) {
 	}
 	e.Text = strings.Join(texts, "; ")
 	return append(out, e)
+}
+
+// changeWords returns a change of an event in words.
+func changeWords(c api.Change) string {
+	switch {
+	case c.What == failureEntry && c.To == "":
+		return "the tick succeeded again"
+	case c.What == failureEntry:
+		return "the tick failed: " + c.To
+	}
+	return c.String()
 }
 
 // configurationEvent returns the event of a changed configuration. It is a warning if the pool does not shrink because of it.

@@ -40,7 +40,7 @@ var healthTexts = map[api.HealthEvent]string{
 	api.HealthRepairBlocked:    "waits for its repair",
 	api.HealthRepairClaimed:    "is checked once more before its repair",
 	api.HealthRepairStarted:    "is repaired",
-	api.HealthRepairAttempt:    "is repaired by the next action",
+	api.HealthRepairAttempt:    "gets its next repair",
 	api.HealthRepairVerifying:  "is repaired and must stay healthy now",
 	api.HealthRepairFailed:     "was not repaired by an action",
 	api.HealthRepairSucceeded:  "is repaired and healthy",

@@ -159,7 +159,7 @@ func (h *holds) addShort() {
 		return
 	}
 	for _, app := range p.Short {
-		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, fmt.Sprintf("waiting copies: %s x%d: %s", app.App, app.Copies, app.Why))
+		h.addHold(api.DirectionUp, api.HoldInApp, app.App, fmt.Sprintf("waiting copies: %s x%d: %s", app.App, app.Copies, app.Why))
 	}
 	for _, room := range p.Headroom {
 		if room.Why != "" {
@@ -167,7 +167,7 @@ func (h *holds) addShort() {
 		}
 	}
 	for _, app := range p.Never {
-		h.addHold(api.DirectionUp, api.HoldInGroup, app.App, app.NeverText())
+		h.addHold(api.DirectionUp, api.HoldInApp, app.App, app.NeverText())
 	}
 }
 

@@ -222,10 +222,10 @@ func TestEachHoldIsNamed(t *testing.T) {
 		}, want: "down nodes the same removal was undone", reason: "the same removal was undone at 2026-03-01T11:00:00Z, and nothing has changed since (i-"},
 		{name: "copies without room", need: enough, edit: answered(api.Places{Waiting: 3, ShortCopies: 3, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
 			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 2026-03-01T12:05:00Z: no capacity"}}}),
-			want: "up group mail", reason: "waiting copies: mail x3: group blue is at its maximum; group green is in backoff"},
+			want: "up app mail", reason: "waiting copies: mail x3: group blue is at its maximum; group green is in backoff"},
 		{name: "a copy that no machine can hold", need: enough, edit: answered(api.Places{NeverCopies: 1, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
 			Never: []api.PlacesApp{{App: "typo", Copies: 1, Why: "it needs 50 cpus, the largest machine (group blue) has 1 cpus"}}}),
-			want: "up group typo", reason: "no machine of the pool can hold a copy of typo: it needs 50 cpus, the largest machine (group blue) has 1 cpus"},
+			want: "up app typo", reason: "no machine of the pool can hold a copy of typo: it needs 50 cpus, the largest machine (group blue) has 1 cpus"},
 		{name: "a silent scheduler", need: less, edit: func(c *api.Case) {
 			c.NoPlaces = "the scheduler does not answer where copies would go: no machine is removed: " + strings.Repeat("x", 300)
 			c.Input.NoScaleIn, c.Refuse = c.NoPlaces, c.NoPlaces

@@ -109,6 +109,10 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 	for _, line := range view.HaltedLines(s, "") {
 		cli.warnFirst([]string{line})
 	}
+	if len(s.Apps) == 0 {
+		fmt.Fprintln(cli.Stdout, command.NoApps)
+		return nil
+	}
 	var rows [][]string
 	work := slices.ContainsFunc(s.Apps, func(one api.AppSummary) bool { return one.OneShot })
 	for _, one := range s.Apps {
@@ -118,7 +122,7 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 			terminal.Problem(cli.Stdout, view.FailedLine(one.Name, n))
 		}
 		rows = append(rows, []string{one.Name, cell.OrDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
-			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), cmp.Or(one.Problem, stoppedWord(one.State))})
+			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), cmp.Or(one.Problem, crashWords(n), stoppedWord(one.State))})
 		if last := &rows[len(rows)-1]; work {
 			*last = slices.Insert(*last, len(*last)-1, doneCell(one))
 		}
@@ -129,6 +133,17 @@ func (cli *commands) status(ctx context.Context, b *bus.Bus, name string) error 
 	}
 	cli.PrintTable(head, rows)
 	return nil
+}
+
+// crashWords returns how many instances crash repeatedly; empty: none of them.
+func crashWords(n api.AppCount) string {
+	switch n.Flapping {
+	case 0:
+		return ""
+	case 1:
+		return "1 instance crashes repeatedly"
+	}
+	return fmt.Sprintf("%d instances crash repeatedly", n.Flapping)
 }
 
 // stoppedWord returns "stopped" for an application that should not run.
@@ -151,6 +166,9 @@ func doneCell(s api.AppSummary) string {
 func (cli *commands) warnOfApp(s api.HarmonizerStatus, waits map[string][]string) {
 	for _, line := range append(waits[s.App.Name], missingCommands(s.Crashes)...) {
 		terminal.Problem(cli.Stdout, line)
+	}
+	if n := s.App.Count; n.Flapping > 0 {
+		terminal.Problem(cli.Stdout, explain.Crashes(time.Now(), s.App.Name, n, view.GivenUp(s.App), s.Crashes))
 	}
 }
 
@@ -281,9 +299,16 @@ func waiting(now time.Time, request string, rule api.AppRule, why api.AppReason,
 		return ""
 	}
 	text := words(string(rule))
-	if why == api.WhyNudged {
+	if rule == api.AppRuleGiveUp {
+		return "given up: \"weir app retry\" starts it"
+	}
+	noRoom := rule == api.AppRuleKeepAlive && why == api.WhyNoRoom
+	if why == api.WhyNudged || noRoom {
 		if text = request; !strings.Contains(text, " ") {
 			text += " requested"
+		}
+		if noRoom {
+			text += ", no node has room"
 		}
 		if until.After(now) {
 			text += ", again in " + explain.Ago(until, now)

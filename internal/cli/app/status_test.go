@@ -68,7 +68,10 @@ func TestStatusOfARepeatedRequest(t *testing.T) {
 	if got := waiting(now, "stop", i.Rule, i.Why, time.Time{}); got != "stop requested" {
 		t.Errorf("a stop: %q", got)
 	}
-	if got := waiting(now, "start", api.AppRuleKeepAlive, api.WhyNoRoom, now.Add(time.Second)); got != "keep alive: a node that takes it (the placer has the request), 1s more" {
+	if got := waiting(now, "start", api.AppRuleKeepAlive, api.WhyNoRoom, now.Add(time.Second)); got != "start requested, no node has room, again in 1s" {
 		t.Errorf("another reason: %q", got)
+	}
+	if got := waiting(now, "start", api.AppRuleGiveUp, api.WhyGivenUp, time.Time{}); got != `given up: "weir app retry" starts it` {
+		t.Errorf("given up: %q", got)
 	}
 }

@@ -82,21 +82,22 @@ func (cli *doctorCommands) doctor(ctx context.Context, fix bool) error {
 	return nil
 }
 
-// failedChecks returns the error of checks if some failed: "22 ok, 1 failed: signal limits".
+// failedChecks returns the error of findings if some failed: "22 ok, 1 unknown, 2 failed: signal limits".
 func failedChecks(all []doctor.Finding) error {
-	var failed []string
+	var failed, parts []string
+	count := map[doctor.Result]int{}
 	for _, f := range all {
+		count[f.Result]++
 		if f.Result == doctor.Failed && !slices.Contains(failed, f.Check) {
 			failed = append(failed, f.Check)
 		}
 	}
-	ok := 0
-	for _, f := range all {
-		if f.Result == doctor.OK {
-			ok++
+	for _, r := range []doctor.Result{doctor.OK, doctor.Warned, doctor.Unknown, doctor.Failed} {
+		if count[r] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[r], r))
 		}
 	}
-	return fmt.Errorf("%d ok, %d failed: %s", ok, len(failed), strings.Join(failed, ", "))
+	return fmt.Errorf("%s: %s", strings.Join(parts, ", "), strings.Join(failed, ", "))
 }
 
 // doctorSite returns what doctor checks.

@@ -52,7 +52,7 @@ func verbs() map[string]verb {
 		"kill": anyOf("app stop", "pool drain"), "terminate": end, "reboot": repair, "replace": anyOf("node recover", "pool roll", "pool rotate"), "repair": repair, "heal": repair,
 		"health": anyOf("node status", "doctor"), "info": anyOf("status", "doctor"), "check": anyOf("doctor", "config validate", "node check", "state check"),
 		"watch": anyOf("status --watch", "events --follow"), "monitor": anyOf("status --watch", "web"), "dashboard": anyOf("web"), "ui": anyOf("web"),
-		"history": anyOf("explain --since 24h --changed", "events --since 24h", "app history", "node history"), "why": anyOf("explain"), "problems": anyOf("status", "doctor"),
+		"history": anyOf("explain --since 24h --changed", "events --since 24h", "app history", "node history"), "why": anyOf("explain"), "why-not": anyOf("explain --why-not up", "explain --why-not down"), "app why": anyOf("app explain"), "app why-not": anyOf("app explain"), "node why": anyOf("node status"), "problems": anyOf("status", "doctor"),
 		"freeze": anyOf("pause"), "suspend": anyOf("pause"), "disable": anyOf("pause"), "stop-scaling": anyOf("pause"), "unpause": anyOf("resume"), "continue": anyOf("resume"), "enable": anyOf("resume"),
 		"group":   anyOf("pool groups"),
 		"cluster": anyOf("pool list", "doctor", "context list"), "login": anyOf("context use", "doctor"), "undo": anyOf("app rollback", "resume"),

@@ -257,8 +257,8 @@ func (w world) fixes(t *testing.T) {
 	before := w.streams(t)
 	again := examineBus(t, w.config(t, user(roles.Operator), w.all()...), true)
 	want(t, again, "streams", OK, "bucket weir-apps_prod: 3 replicas, leader n", "lag 0")
-	want(t, again, "streams", OK, names.LedgerStream("prod", "web"), "of 512.0 MiB, kept for 336 h")
-	want(t, again, "streams", OK, names.SummaryStream("prod", "web"), "of 2.5 GiB, kept for 2160 h")
+	want(t, again, "streams", OK, names.LedgerStream("prod", "web"), "of 512.0 MiB, kept for 14 d")
+	want(t, again, "streams", OK, names.SummaryStream("prod", "web"), "of 2.5 GiB, kept for 90 d")
 	want(t, again, "storage", OK, "8.3 GiB")
 	if now := w.streams(t); !slices.Equal(before, now) {
 		t.Errorf("a second fix changed %q to %q", before, now)

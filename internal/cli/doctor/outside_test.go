@@ -98,8 +98,8 @@ func TestStoreIsJudgedByItsValues(t *testing.T) {
 		text   string
 	}{
 		"empty":     {nil, Unknown, "no value of the pool"},
-		"stopped":   {points(2*time.Hour, time.Hour), Failed, "newest value of the pool is 1h0m0s old"},
-		"young":     {points(5*time.Minute, time.Second), Unknown, "oldest value of the pool is 5m0s old, and a signal reads 10m0s"},
+		"stopped":   {points(2*time.Hour, time.Hour), Failed, "newest value of the pool is 60 min old"},
+		"young":     {points(5*time.Minute, time.Second), Unknown, "oldest value of the pool is 5 min old, and a signal reads 10 min"},
 		"good":      {points(time.Hour, time.Second), OK, "has the last ticks"},
 		"no points": {[]metrics.Series{{}}, Unknown, "no value of the pool"},
 	} {
@@ -145,13 +145,13 @@ func TestSchedulerIsJudgedByItsState(t *testing.T) {
 	at := time.Unix(1_000_000, 0)
 	waits := api.Pending{Total: 2, Copies: []api.PendingCopy{{App: "shop", Since: at}}}
 	oneOf(t, ofPending(at, api.Pending{}), OK, "the placer of the pool answers, and no instance waits")
-	oneOf(t, ofPending(at.Add(time.Minute), waits), Warned, "the placer answers; 2 instances wait for room, shop/0 for 1m0s")
+	oneOf(t, ofPending(at.Add(time.Minute), waits), Warned, "the placer answers; 2 instances without room, shop/0 for 60 s")
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Fresh: true, Period: time.Second, Problems: []string{"node a has no providerID"}}
 	if all := ofPending(at, waits); len(all) != 2 || all[0].Result != Warned || !strings.Contains(all[0].Detail, "the scheduler (kubernetes) reports a problem: node a has no providerID") {
 		t.Errorf("findings\n%s", table(all))
 	}
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Fresh: true}
-	oneOf(t, ofPending(at, waits), Warned, `the scheduler ("kubernetes") answers; 2 instances wait`)
+	oneOf(t, ofPending(at, waits), Warned, `the scheduler ("kubernetes") answers; 2 instances without room`)
 	waits.State = &api.SchedulerState{Kind: "kubernetes", Why: "connection refused"}
 	oneOf(t, ofPending(at, waits), Failed, `the scheduler ("kubernetes") answers, and has no current state of its nodes: "connection refused"; no machine is removed`)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -77,19 +78,19 @@ func ofWrites(now time.Time, series []metrics.Series, tick, longest time.Duratio
 		}
 	}
 	const missed = 5 // ticks
-	age := func(at time.Time) time.Duration { return now.Sub(at).Round(time.Second) }
+	old := func(at time.Time) string { return condition.Duration(now.Sub(at)) }
 	switch late := max(missed*tick, time.Minute); {
 	case newest.IsZero():
 		return Finding{Result: Unknown, Detail: "the store answers, and has no value of the pool's last ticks",
 			Fix: "start bootstrap; if its autoscaler runs, see its log for rejected writes"}
-	case age(newest) > late:
-		return Finding{Result: Failed, Detail: fmt.Sprintf("the store answers, and the newest value of the pool is %v old", age(newest)),
+	case now.Sub(newest) > late:
+		return Finding{Result: Failed, Detail: fmt.Sprintf("the store answers, and the newest value of the pool is %s old", old(newest)),
 			Fix: "see the log of the autoscaler: it does not tick, or the store rejects its writes"}
-	case age(oldest) < longest:
+	case now.Sub(oldest).Round(time.Second) < longest:
 		return Finding{Result: Unknown, Fix: "wait until the pool is that old; if this lasts, raise the retention of the store",
-			Detail: fmt.Sprintf("the store has the last ticks; its oldest value of the pool is %v old, and a signal reads %v", age(oldest), longest)}
+			Detail: fmt.Sprintf("the store has the last ticks; its oldest value of the pool is %s old, and a signal reads %s", old(oldest), condition.Duration(longest))}
 	}
-	return Finding{Result: OK, Detail: fmt.Sprintf("the store has the last ticks, and values of at least %v, which the signals read", longest)}
+	return Finding{Result: OK, Detail: fmt.Sprintf("the store has the last ticks, and values of at least %s, which the signals read", condition.Duration(longest))}
 }
 
 // rights checks the rights of this host's keys at the provider of the pool's groups.

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
@@ -237,7 +238,7 @@ func ofStream(t target, info *jetstream.StreamInfo) Finding {
 		size += " of " + bytesText(uint64(info.Config.MaxBytes))
 	}
 	if age := info.Config.MaxAge; age > 0 {
-		size += fmt.Sprintf(", kept for %v h", age.Hours())
+		size += ", kept for " + condition.Duration(age)
 	}
 	c := info.Cluster
 	if c == nil || c.Name == "" && len(c.Replicas) == 0 {

@@ -147,6 +147,12 @@ func waitingTexts(f Facts) (out []string) {
 			more++
 		case a.Why == "":
 			out = append(out, fmt.Sprintf("%s of %s%s missing.", Count(a.Missing, "instance"), a.App, are(a.Missing)))
+		case strings.HasPrefix(a.Why, never(a.App)):
+			text := " fit"
+			if a.Missing == 1 {
+				text = " fits"
+			}
+			out = append(out, fmt.Sprintf("%s of %s%s on no machine of the pool: %s", Count(a.Missing, "instance"), a.App, text, stop(cut(a.Why[len(never(a.App)):], 150))))
 		default:
 			text, each := " wait", " each"
 			if a.Missing == 1 {
@@ -163,6 +169,9 @@ func waitingTexts(f Facts) (out []string) {
 	}
 	return out
 }
+
+// never is how the reason of copies that no machine can ever hold begins.
+func never(app string) string { return api.PlacesApp{App: app}.NeverText() }
 
 // maxNamed bounds the nodes that a sentence names.
 const maxNamed = 3

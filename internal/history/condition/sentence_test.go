@@ -78,6 +78,8 @@ func TestSentence(t *testing.T) {
 		"paused": {&api.Summary{At: now, Paused: &api.Note{By: "kim@ops", Why: "network work", Until: now.Add(time.Hour)}}, Facts{}, "Paused by kim@ops: network work; ends in 60 min. Nothing changes until then."},
 		"silent": {tick(3.38, 4, 4, 4, func(s *api.Summary) { s.At = now.Add(-21 * time.Minute) }), Facts{}, "No tick for 21 min: nothing controls the pool. At its last tick: Apps need 3.38 machines: stays 4."},
 		"failed": {&api.Summary{At: now, Failed: "read groups: timeout"}, Facts{}, "The last tick ended without a decision: read groups: timeout. Targets stay as they are."},
+		"never": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2, Each: "8 cpus", Why: "no machine of the pool can hold a copy of web: it needs 8 cpus, the largest machine (group blue) has 1 cpus"}}},
+			"Apps need 3.38 machines: stays 4. 1 instance of web fits on no machine of the pool: it needs 8 cpus, the largest machine (group blue) has 1 cpus."},
 		"cut": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2, Why: strings.Repeat("no room ", 20)}}},
 			"Apps need 3.38 machines: stays 4. 1 instance of web waits: " + strings.Repeat("no room ", 12) + "no…"},
 		"missing only": {tick(3.38, 4, 4, 4), Facts{Apps: []Instances{{App: "web", Missing: 1, Expected: 2}}}, "Apps need 3.38 machines: stays 4. 1 instance of web is missing."},

@@ -71,15 +71,15 @@ func warnOfApps(s *api.PoolStatus, c api.InstanceCounts, crashes map[string]api.
 	s.Warnings = append(s.Warnings, failedWork(c)...)
 	first, rest := crashing(c)
 	for _, name := range first {
-		warn(s, "%s", explain.Crashes(time.Now(), name, c.Apps[name], givenUp(crashes[name].App), crashes[name].Crashes))
+		warn(s, "%s", explain.Crashes(time.Now(), name, c.Apps[name], GivenUp(crashes[name].App), crashes[name].Crashes))
 	}
 	if len(rest) > 0 {
 		warn(s, "%s", explain.MoreCrashes(rest))
 	}
 }
 
-// givenUp returns the number of instances that the harmonizer does not start again.
-func givenUp(e *api.AppExplanation) (n int) {
+// GivenUp returns the number of instances that the harmonizer does not start again.
+func GivenUp(e *api.AppExplanation) (n int) {
 	if e == nil {
 		return 0
 	}

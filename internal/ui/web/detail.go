@@ -70,8 +70,6 @@ type orderForm struct {
 	Timed       bool   // it has a length
 }
 
-const detailTimeout = 6 * time.Second
-
 // detail serves a page of a pool that make fills.
 func (s detailPages) detail(make func(ctx context.Context, r *http.Request, name Name, v *listView) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -84,7 +82,7 @@ func (s detailPages) detail(make func(ctx context.Context, r *http.Request, name
 			s.problem(w, r, http.StatusNotFound, "This page does not exist", "This server shows pools only.")
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), detailTimeout)
+		ctx, cancel := context.WithTimeout(r.Context(), pastLimit)
 		defer cancel()
 		v := listView{Tabs: tabs(name, r.URL.Path)}
 		err := make(ctx, r, name, &v)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,42 +12,57 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
 // eventFilter is the form of the events, with its present values.
 type eventFilter struct {
-	Kind, Severity, App, Node, Range string
-	Kinds, Severities, Ranges        []string
+	Kind, Severity, App, Node, Range, Pool string
+	Kinds, Severities, Ranges, Pools       []string
 }
 
-// eventSpans are the ranges of the events.
-var eventSpans = []struct {
-	name string
-	span time.Duration
-}{{"15m", 15 * time.Minute}, {"1h", time.Hour}, {"6h", 6 * time.Hour}, {"24h", 24 * time.Hour}, {"7d", 7 * 24 * time.Hour}}
+// allPools is the choice of all pools of the cluster. No pool has this name.
+const allPools = "*"
 
-// newEventFilter returns the filter of a query. Unknown values select nothing special.
-func newEventFilter(q url.Values) (*eventFilter, time.Duration) {
+// newEventFilter returns the filter of a query to the page of a pool, and the length of its range. Unknown values select nothing special.
+func (s *Server) newEventFilter(q url.Values, name Name) (*eventFilter, time.Duration) {
 	f := &eventFilter{
 		Kind: series.Cut(q.Get("kind"), 20), Severity: series.Cut(q.Get("severity"), 20), App: series.Cut(q.Get("app"), 128), Node: series.Cut(q.Get("node"), 256), Range: q.Get("range"),
-		Kinds: api.EventKinds(),
+		Pool: name.Pool, Kinds: api.EventKinds(),
+	}
+	if q.Get("pool") == allPools {
+		f.Pool = allPools
+	}
+	for _, one := range s.store.names() {
+		if one.Cluster == name.Cluster {
+			f.Pools = append(f.Pools, one.Pool)
+		}
 	}
 	for _, s := range api.Severities() {
 		f.Severities = append(f.Severities, string(s))
 	}
-	span := time.Hour
-	found := false
-	for _, one := range eventSpans {
-		f.Ranges = append(f.Ranges, one.name)
-		if one.name == f.Range {
-			span, found = one.span, true
-		}
+	for _, one := range ranges {
+		f.Ranges = append(f.Ranges, one.Name)
 	}
+	span, found := spanOf(f.Range)
 	if !found {
-		f.Range = "1h"
+		f.Range, span = "1h", time.Hour
 	}
 	return f, span
+}
+
+// toPool serves the events of a pool. It redirects a query for another pool to the page of that pool.
+func (s *Server) toPool(page http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		q, name := r.URL.Query(), Name{r.PathValue("cluster"), r.PathValue("pool")}
+		if other := q.Get("pool"); other != "" && other != allPools && other != name.Pool {
+			q.Del("pool")
+			http.Redirect(w, r, Name{name.Cluster, other}.href()+"/events?"+q.Encode(), http.StatusSeeOther)
+			return
+		}
+		page(w, r)
+	}
 }
 
 // accepts reports whether an event is of the filter. A severity accepts more urgent ones too.
@@ -60,34 +76,98 @@ func (f *eventFilter) accepts(e api.Event) bool {
 // maxEvents bounds the rows of the page.
 const maxEvents = 300
 
-// eventPage fills the page of the events of a pool, newest first. Repeated events of one object are one row.
+// eventPage fills the page of the events of a pool or of all pools, newest first. Repeated events of one object are one row.
 func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, v *listView) error {
-	f, span := newEventFilter(r.URL.Query())
-	now := s.now()
-	fold, total := history.Fold{Most: maxEvents}, 0
-	err := s.details.Events(ctx, name, now.Add(-span), now, func(e api.Event) error {
-		if f.accepts(e) {
-			total++
-			fold.Add(e)
+	f, span := s.newEventFilter(r.URL.Query(), name)
+	l := eventList{from: s.now().Add(-span), to: s.now(), pools: []string{name.Pool}}
+	t := listSection{ID: "events", Columns: []string{"Last", "Kind", "Severity", "App or node", "What", "Times"}, Empty: "No event in this time."}
+	of := ""
+	if f.Pool == allPools {
+		l.pools = append(l.pools, slices.DeleteFunc(slices.Clone(f.Pools), func(p string) bool { return p == name.Pool })...)
+		t.Columns, of = slices.Insert(t.Columns, 1, "Pool"), " of all pools"
+	}
+	if f.Pool == allPools || span > s.store.keep {
+		done, err := s.pastSlot(ctx)
+		if err != nil {
+			return err
 		}
-		return nil
-	})
-	if err != nil {
+		defer done()
+	}
+	if err := l.read(ctx, s.details, name.Cluster, f.accepts); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("%w; choose a shorter time or one pool", err)
+		}
 		return err
 	}
-	rows := fold.Rows()
-	slices.Reverse(rows)
-	v.Headline, v.Filter = "Events", f
-	v.Sentence = fmt.Sprintf("%s in the last %s.", condition.Count(total, "event"), condition.Duration(span))
-	t := listSection{ID: "events", Columns: []string{"Last", "Kind", "Severity", "App or node", "What", "Times"}, Empty: "No event in this time."}
-	for _, e := range rows[:min(len(rows), maxEvents)] {
-		t.Rows = append(t.Rows, eventCells(e, name, now))
+	v.Headline, v.Filter = "Events"+of, f
+	v.Sentence = fmt.Sprintf("%s%s in the last %s.", condition.Count(l.total, "event"), of, condition.Duration(span))
+	for _, row := range l.rows {
+		cells := eventCells(row.FoldedEvent, row.pool, l.to)
+		if of != "" {
+			pool := cellView{Text: row.pool.Pool, Href: row.pool.href()}
+			if row.FoldedEvent.Pool == "" {
+				pool = text("–")
+			}
+			cells = slices.Insert(cells, 1, pool)
+		}
+		t.Rows = append(t.Rows, cells)
 	}
-	if more := fold.Left + max(0, len(rows)-maxEvents); more > 0 {
-		t.Note = fmt.Sprintf("%d older rows are not listed. Choose a shorter time, or a filter.", more)
+	if l.left > 0 {
+		t.Note = fmt.Sprintf("%d older rows are not listed. Choose a shorter time, or a filter.", l.left)
+	}
+	if len(l.unread) > 0 {
+		t.Note = fmt.Sprintf("The events of %s cannot be read now. %s", explain.List(l.unread), t.Note)
 	}
 	v.Sections = append(v.Sections, t)
 	return nil
+}
+
+// eventList has the newest rows of the events of pools, newest first.
+type eventList struct {
+	from, to time.Time
+	pools    []string
+	rows     []eventRow
+	total    int      // events
+	left     int      // rows that are not in rows
+	unread   []string // pools whose events cannot be read
+}
+
+// eventRow is a row of the events of a pool.
+type eventRow struct {
+	*history.FoldedEvent
+	pool Name
+}
+
+// read reads the events of all pools. Events without a pool are those that the first pool lists. A pool that cannot be read is an
+// error only if no pool can be read.
+func (l *eventList) read(ctx context.Context, d Details, cluster string, accepts func(api.Event) bool) error {
+	var failed error
+	for i, pool := range l.pools {
+		name, fold := Name{cluster, pool}, history.Fold{Most: maxEvents}
+		err := d.Events(ctx, name, l.from, l.to, func(e api.Event) error {
+			if accepts(e) && (i == 0 || e.Pool != "") {
+				l.total++
+				fold.Add(e)
+			}
+			return nil
+		})
+		if err != nil {
+			failed = cmp.Or(failed, err)
+			l.unread = append(l.unread, pool)
+			continue
+		}
+		l.left += fold.Left
+		for _, e := range slices.Backward(fold.Rows()) {
+			l.rows = append(l.rows, eventRow{e, name})
+		}
+		slices.SortStableFunc(l.rows, func(a, b eventRow) int { return b.At.Compare(a.At) })
+		l.left += max(0, len(l.rows)-maxEvents)
+		l.rows = l.rows[:min(len(l.rows), maxEvents)]
+	}
+	if len(l.unread) < len(l.pools) {
+		return nil
+	}
+	return failed
 }
 
 // eventCells returns the row of an event.

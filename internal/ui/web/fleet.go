@@ -256,6 +256,7 @@ func (v *fleetView) history(all []row, now time.Time) {
 			i := c * n / sparkColumns
 			worst[i] = max(worst[i], series.Severity(b.Max))
 		}
+		worst[n-1] = max(worst[n-1], series.SeverityOfRank(one.State.Rank)) // a pool without a tick has none in its bins
 		for i, x := range worst {
 			switch x {
 			case series.Failed:

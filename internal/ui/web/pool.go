@@ -98,20 +98,29 @@ func (s *Server) distant(ctx context.Context, name Name, span time.Duration) (*s
 // maxPoints is the number of ticks of a window of the past beyond which ticks without a change are thinned.
 const maxPoints = 4 * series.MaxColumns
 
+// pastSlot waits until one more read of the past may begin. The caller calls done after the read.
+func (s *Server) pastSlot(ctx context.Context) (done func(), err error) {
+	select {
+	case s.pastReads <- struct{}{}:
+		return func() { <-s.pastReads }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // readWindow reads the ticks of a window.
 func (s *Server) readWindow(ctx context.Context, name Name, from, to time.Time) (*series.Ring, error) {
 	ctx, cancel := context.WithTimeout(ctx, pastLimit)
 	defer cancel()
-	select {
-	case s.pastReads <- struct{}{}:
-		defer func() { <-s.pastReads }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	done, err := s.pastSlot(ctx)
+	if err != nil {
+		return nil, err
 	}
+	defer done()
 	ring := series.NewRing(1)
 	over := errors.New("the window is over")
 	apart := time.Duration(0) // of two ticks, if neither changes anything
-	err := s.source.Since(ctx, name, from, func(tick api.Summary) error {
+	err = s.source.Since(ctx, name, from, func(tick api.Summary) error {
 		switch {
 		case tick.At.After(to):
 			return over
@@ -183,7 +192,7 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 		From: w.From.UnixMilli(), To: w.To.UnixMilli(), Columns: w.Columns, At: at.UTC().Format(time.TimeOnly), AtHref: name.tickHref(at),
 		Query: "?" + q.values().Encode(),
 	}
-	v.MomentAt = at
+	v.MomentAt, v.AtTick = at, !q.At.IsZero()
 	if v.Past = !q.live() || !q.At.IsZero(); v.Past {
 		v.Moment, v.States = longStamp(at), series.StatesAt(shown, at)
 	} else {

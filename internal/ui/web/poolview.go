@@ -30,6 +30,7 @@ type poolView struct {
 	Name     string
 	Href     string
 	Past     bool   // it shows a time of the past, and nothing of now
+	AtTick   bool   // its values are of a tick inside of the plots, not of their right edge
 	Moment   string // that time, with date and zone
 	MomentAt time.Time
 	Tabs     []link

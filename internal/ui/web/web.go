@@ -39,7 +39,7 @@ type Config struct {
 type Server struct {
 	source  Source
 	details Details
-	// pastReads has a slot for each read of an older window.
+	// pastReads has a slot for each long read of the past.
 	pastReads chan struct{}
 	cluster   string
 	now       func() time.Time
@@ -93,10 +93,11 @@ func New(c Config) *Server {
 	s.mux.HandleFunc("GET /pools/{cluster}/{pool}/ticks/{at}", s.serveTick)
 	d := detailPages{s}
 	for path, make := range map[string]func(context.Context, *http.Request, Name, *listView) error{
-		"/nodes": d.nodeList, "/nodes/{node}": d.nodePage, "/apps": d.appList, "/apps/{app}": d.appPage, "/events": d.eventPage,
+		"/nodes": d.nodeList, "/nodes/{node}": d.nodePage, "/apps": d.appList, "/apps/{app}": d.appPage,
 	} {
 		s.mux.HandleFunc("GET /pools/{cluster}/{pool}"+path, d.detail(make))
 	}
+	s.mux.HandleFunc("GET /pools/{cluster}/{pool}/events", s.toPool(d.detail(d.eventPage)))
 	s.mux.HandleFunc("GET /events", s.serveEvents)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "This page does not exist", "Open the fleet, and choose a pool.")

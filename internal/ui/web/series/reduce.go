@@ -65,7 +65,7 @@ func (t *Tick) conditions(s api.Summary, f condition.Facts) {
 			t.Notes = append(t.Notes, Note{Kind: Held, Name: c.Key, Text: c.Why, Rank: c.Rank, Word: c.Word, Down: c.Down})
 		}
 	}
-	t.set(Trouble, "", 0, float64(severityOfRank(all[0].Rank)))
+	t.set(Trouble, "", 0, float64(SeverityOfRank(all[0].Rank)))
 }
 
 func (t *Tick) instances(f condition.Facts) {

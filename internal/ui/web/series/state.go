@@ -86,8 +86,8 @@ func lasting(c condition.Condition, now time.Time) string {
 	return "for " + condition.Duration(d)
 }
 
-// severityOfRank returns how bad a rank is for the apps of a pool.
-func severityOfRank(r condition.Rank) Severity {
+// SeverityOfRank returns how bad a rank is for the apps of a pool.
+func SeverityOfRank(r condition.Rank) Severity {
 	switch r.Severity() {
 	case api.SeverityError:
 		return Failed

@@ -154,7 +154,7 @@ panic: no such table: &lt;receipts&gt;</pre>`} {
 func TestEventsAreFiltered(t *testing.T) {
 	t.Parallel()
 	url := large(t)
-	const decision, app, node = "set target on-demand to 14", "receipts: copy", "is repaired by the next action"
+	const decision, app, node = "set target on-demand to 14", "receipts: copy", "gets its next repair"
 	for query, wants := range map[string]struct{ has, lacks []string }{
 		"/checkout-eu1/events?range=1h":                                {[]string{decision, app}, []string{node}},
 		"/checkout-eu1/events?range=1h&kind=decision":                  {[]string{decision, `<option value="decision" selected`}, []string{app}},
@@ -167,6 +167,9 @@ func TestEventsAreFiltered(t *testing.T) {
 		"/catalog-ap1/events?range=1h&node=i-none":                     {[]string{"No event in this time"}, []string{decision, node}},
 		"/catalog-ap1/events?range=1h&kind=health&severity=warning":    {[]string{node}, []string{decision}},
 		"/catalog-ap1/events?range=15m&kind=decision&severity=warning": {[]string{"No event in this time"}, []string{decision, node}},
+		"/catalog-ap1/events?range=30d&node=i-2e9203":                  {[]string{`<option value="30d" selected`, "3 events in the last 30 d", node}, []string{decision}},
+		"/checkout-eu1/events?range=1h&pool=*&severity=warning": {
+			[]string{`<option value="*" selected`, "Events of all pools", node, app, `href="/pools/prod/catalog-ap1">`}, []string{decision}},
 	} {
 		_, body := get(t, url+"/pools/prod"+query)
 		body = html.UnescapeString(body)
@@ -180,6 +183,15 @@ func TestEventsAreFiltered(t *testing.T) {
 				t.Errorf("%s has %q", query, wrong)
 			}
 		}
+	}
+}
+
+// The events of a pool lead to those of another pool with the same filter.
+func TestEventsOfAnotherPool(t *testing.T) {
+	t.Parallel()
+	response, _ := get(t, large(t)+"/pools/prod/checkout-eu1/events?range=7d&pool=catalog-ap1&node=i-2e9203")
+	if at := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || at != "/pools/prod/catalog-ap1/events?node=i-2e9203&range=7d" {
+		t.Errorf("status %d, to %q", response.StatusCode, at)
 	}
 }
 

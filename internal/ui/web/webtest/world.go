@@ -125,7 +125,7 @@ func (w *World) facts(name web.Name) condition.Facts {
 			one.Missing, one.Running = 5, n-5
 		}
 		if w.trouble(name) == "hero" && i == 3 || w.trouble(name) == "crowded" && i == 1 {
-			one.Flapping = 2
+			one.Flapping, one.Running = 2, one.Running-2
 		}
 		f.Apps = append(f.Apps, w.troubled(one))
 	}

@@ -24,6 +24,7 @@ type life struct {
 	taken     time.Time // when the provider ends it by itself, after a warning; zero: it does not
 	undone    []undone  // its drains that were taken back
 	seen      time.Time
+	drains    bool // the latest record lists its drain
 }
 
 // undone is a drain that was taken back.

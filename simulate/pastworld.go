@@ -172,8 +172,13 @@ func (w *world) lose(g *group, t *recordedTick, at time.Time) {
 		}
 		id := w.twin(l.of)
 		if l.place < 0 {
-			if id := w.scenario.past.idOf(l.of); id != "" && !slices.Contains(serving, id) {
+			id := w.scenario.past.idOf(l.of)
+			switch {
+			case id == "" || slices.Contains(serving, id):
+			case l.of.taken.IsZero():
 				g.cloud.Lose(id)
+			default: // the provider lists it for a while
+				g.cloud.Interrupt(id, w.now)
 			}
 			continue
 		}

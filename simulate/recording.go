@@ -266,11 +266,6 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 // follow follows the machines of a record.
 func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 	joined, replaced, before := map[string]int{}, map[string][]time.Time{}, r.lastDecided()
-	for _, one := range r.alive {
-		if !one.joined.IsZero() && one.chosen.IsZero() {
-			joined[one.group]++
-		}
-	}
 	for i := range t.Case.Nodes {
 		n := &t.Case.Nodes[i]
 		if n.Instance == api.InstanceTerminating {
@@ -306,15 +301,21 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 			tick.silent[id] = true
 		}
 	}
+	for _, one := range r.alive {
+		if !one.joined.IsZero() && one.joined.Before(t.At) && one.chosen.IsZero() {
+			joined[one.group]++
+		}
+	}
 	for group, all := range replaced {
 		slices.SortFunc(all, time.Time.Compare)
 		replaced[group] = slices.DeleteFunc(all, func(at time.Time) bool { // a warned machine was replaced
 			return slices.ContainsFunc(r.alive, func(one *life) bool { return !one.taken.IsZero() && one.taken.Sub(at).Abs() < time.Second })
 		})
 	}
-	r.followDrains(tick, t, before)
-	place, vanished := map[string]int{}, map[string]bool{}
+	taken := r.followDrains(tick, t, before)
+	place, vanished, drains := map[string]int{}, map[string]bool{}, map[string]bool{}
 	for _, d := range t.Drains {
+		drains[d.Node] = true
 		vanished[d.Node] = d.State == api.DrainGone && d.EndAccepted.IsZero() && !d.ProviderEnds
 	}
 	lost := func(one *life, place int) {
@@ -323,10 +324,21 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 			at, replaced[one.group] = next[0], next[1:]
 		}
 		tick.losses = append(tick.losses, loss{one, place, at})
+		if place < 0 && !one.taken.IsZero() {
+			one.taken = at
+		}
+	}
+	for _, one := range taken {
+		lost(one, -1)
 	}
 	r.alive = slices.DeleteFunc(r.alive, func(one *life) bool {
+		exists := one.seen.Equal(t.At)
+		if exists && one.drains && !drains[one.id] && one.ended.IsZero() {
+			one.undo() // by the actions of this tick
+		}
+		one.drains = drains[one.id]
 		serves := !one.joined.IsZero() && one.chosen.IsZero()
-		if one.seen.Equal(t.At) {
+		if exists {
 			if serves && one.joined.Before(t.At) {
 				place[one.group]++
 			}
@@ -357,8 +369,9 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 	r.out += len(t.Snapshot.Quarantined)
 }
 
-// followDrains follows the drains of a record, as they are after its actions. before is the time of the tick before it.
-func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before time.Time) {
+// followDrains follows the drains of a record, as they are after its actions. before is the time of the tick before it. It returns the
+// draining machines that the provider ended without a warning.
+func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before time.Time) (taken []*life) {
 	for _, d := range t.Drains {
 		one := r.byID[d.Node]
 		if one == nil {
@@ -390,6 +403,9 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		}
 		one.reason = d.Reason
 		if d.ProviderEnds {
+			if !announced && one.taken.IsZero() {
+				taken = append(taken, one)
+			}
 			one.taken = cmp.Or(one.taken, d.Deadline)
 			if ends := d.State == api.DrainTerminating || d.State == api.DrainGone; ends && d.Since.Before(one.taken) {
 				one.taken = d.Since
@@ -419,6 +435,7 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 			one.chosen, one.reason = t.At, api.DrainScaleIn
 		}
 	}
+	return taken
 }
 
 // errorOf returns the error of the action of a node; empty: none failed.

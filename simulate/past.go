@@ -135,17 +135,17 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 		if !one.launched.Before(r.start.at) && !one.initial {
 			add(p.launches, one.group, pair{of: one, from: one.launched, to: one.joined})
 		}
-		drain := func(from, end time.Time) {
-			if !end.IsZero() {
-				end = maxTime(from, end.Add(-apply.TendEvery/2)) // the work ended before the tend that found it
+		drain := func(u undone) {
+			if !u.idle.IsZero() { // the work ended before the tend that found it, and after the tick that did not
+				u.idle = maxTime(u.chosen, u.idle.Add(-min(apply.TendEvery, max(0, u.idle.Sub(u.busy)))/2))
 			}
-			add(p.drains, one.group, pair{of: one, from: from, to: end})
+			add(p.drains, one.group, pair{of: one, from: u.chosen, to: u.idle})
 		}
 		for _, u := range one.undone {
-			drain(u.chosen, u.idle)
+			drain(u)
 		}
 		if !one.chosen.IsZero() {
-			drain(one.chosen, cmp.Or(one.idle, one.ended))
+			drain(undone{one.chosen, cmp.Or(one.idle, one.ended), one.busy})
 		}
 	}
 	for _, by := range []map[string]*pairs{p.launches, p.drains} {

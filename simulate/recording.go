@@ -414,8 +414,12 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		if one.joined.IsZero() && !d.CordonSent.IsZero() {
 			one.joined = d.CordonSent // a case does not list it
 		}
-		if one.idle.IsZero() && (d.State == api.DrainDrained || d.State == api.DrainTerminating) {
+		switch {
+		case !one.idle.IsZero():
+		case d.State == api.DrainDrained, d.State == api.DrainTerminating:
 			one.idle = d.Since
+		default:
+			one.busy = t.At
 		}
 		if one.ended.IsZero() {
 			one.ended = d.EndAccepted

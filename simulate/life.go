@@ -17,13 +17,14 @@ type life struct {
 	joined    time.Time // the tick that found its node first; zero: none did
 	chosen    time.Time // when its drain began; zero: it did not
 	reason    api.DrainReason
-	idle      time.Time // when its work had ended; zero: it had not
-	busy      time.Time // the latest tick that found work during the drain
-	refusals  []refusal // of its termination, in order of time
-	ended     time.Time // when its termination was accepted; zero: it was not
-	gone      time.Time // the tick that did not find it; zero: each did
-	taken     time.Time // when the provider ends it by itself, after a warning; zero: it does not
-	undone    []undone  // its drains that were taken back
+	idle      time.Time   // when its work had ended; zero: it had not
+	busy      time.Time   // the latest tick that found work during the drain
+	unstored  []time.Time // ticks that could not store the begin of its termination, or that it was accepted, if it ended then
+	refusals  []refusal   // of its termination, in order of time
+	ended     time.Time   // when its termination was accepted; zero: it was not
+	gone      time.Time   // the tick that did not find it; zero: each did
+	taken     time.Time   // when the provider ends it by itself, after a warning; zero: it does not
+	undone    []undone    // its drains that were taken back
 	seen      time.Time
 	drains    bool // the latest record lists its drain
 }

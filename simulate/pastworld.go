@@ -240,6 +240,7 @@ func (w *world) restrict() {
 	if p == nil || p.now().of == nil {
 		return
 	}
+	p.readings = 0
 	t, next := p.now(), p.decided(p.k+1)
 	for _, g := range w.machines.groups {
 		g.cloud.Refuse(cloud.SetTarget, t.refused[g.ID])

@@ -266,6 +266,11 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 // follow follows the machines of a record.
 func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 	joined, replaced, before := map[string]int{}, map[string][]time.Time{}, r.lastDecided()
+	for _, one := range r.alive {
+		if n := len(one.unstored); n > 0 && one.unstored[n-1].Equal(before) && one.ended.IsZero() && !stays(t.Case, one.id) {
+			one.ended = before // its termination was accepted all the same
+		}
+	}
 	for i := range t.Case.Nodes {
 		n := &t.Case.Nodes[i]
 		if n.Instance == api.InstanceTerminating {
@@ -414,6 +419,10 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		if one.joined.IsZero() && !d.CordonSent.IsZero() {
 			one.joined = d.CordonSent // a case does not list it
 		}
+		if one.joined.IsZero() && d.State == api.DrainChosen && !d.Hold && stateOf(t.Case.Nodes, d.Node) == api.NodeOrphaned {
+			one.joined = t.At.Add(1) // a drain waits for the next reading if the node of an orphan reports
+			tick.late = append(tick.late, one)
+		}
 		switch {
 		case !one.idle.IsZero():
 		case d.State == api.DrainDrained, d.State == api.DrainTerminating:
@@ -428,9 +437,11 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		failed := errorOf(t.Actions, d.Node)
 		switch {
 		case !one.ended.IsZero() || d.ProviderEnds:
+		case failed != "" && d.State == api.DrainTerminating && !backsOff(t.State.Removals, d.Group):
+			one.unstored = append(one.unstored, t.At)
 		case failed != "":
 			one.refusals = append(one.refusals, refusal{t.At, refused(t.State.Removals, d.Group, failed), d.State == api.DrainTerminating})
-		case d.State == api.DrainTerminating && len(one.refusals) == 0: // between two ticks
+		case d.State == api.DrainTerminating && len(one.refusals)+len(one.unstored) == 0: // between two ticks
 			one.refusals = append(one.refusals, refusal{d.Since, refused(t.State.Removals, d.Group, ""), true})
 		}
 	}
@@ -440,6 +451,24 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		}
 	}
 	return taken
+}
+
+// backsOff reports whether a group is in a backoff.
+func backsOff(backoffs []api.GroupBackoff, group string) bool {
+	return slices.ContainsFunc(backoffs, func(b api.GroupBackoff) bool { return b.Group == group })
+}
+
+// stays reports whether the instance of a node is not terminating.
+func stays(c *api.Case, id string) bool {
+	return slices.ContainsFunc(c.Leaving, func(n api.Leaver) bool { return n.ID == id }) || stateOf(c.Nodes, id) != ""
+}
+
+// stateOf returns the state of a node; empty: it is not one of these.
+func stateOf(nodes []api.Candidate, id string) api.NodeState {
+	if i := slices.IndexFunc(nodes, func(n api.Candidate) bool { return n.ID == id }); i >= 0 {
+		return nodes[i].Node
+	}
+	return ""
 }
 
 // errorOf returns the error of the action of a node; empty: none failed.

@@ -205,7 +205,7 @@ func (p *past) config(k int) Policy {
 		return c
 	}
 	in := t.of.Input
-	c.Policy, c.Prune, c.OrphansAfter = in.Policy, t.of.Limits, t.of.OrphansAfter
+	c.Policy, c.Prune, c.OrphansAfter, c.FailedBoots = in.Policy, t.of.Limits, t.of.OrphansAfter, t.of.FailedBoots
 	c.IgnorePlaces = c.IgnorePlaces || t.of.Places == nil && t.of.NoPlaces == ""
 	c.Default = ask.Signal{App: sigproto.DefaultApp, Name: "recorded", Period: c.Tick}
 	c.Apps = nil

@@ -88,6 +88,7 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	SOAK=$(SOAK) $(GO) test -run '^TestParseTimeFindsTheLastMoment$$' -v -timeout 0 ./internal/cli/command
 	SOAK=$(SOAK) $(GO) test -run '^TestLevelsFollowTheClock$$' -v -timeout 0 ./signals/calendar
 	SOAK=$(SOAK) $(GO) test -run '^TestTwoAutoscalers$$' -v -timeout 0 ./internal/state
+	CALLS=all $(GO) test -run '^TestEachCallFails$$' -timeout 0 ./pools/aws
 	SOAK=$(SOAK) $(GO) test -run '^TestAutoscaledWorlds$$' -v -timeout 0 ./placer
 	SOAK=$(SOAK) $(GO) test -run '^(TestTable|TestNoiseHasNoSeason)$$' -v -timeout 0 ./signals/forecast
 	RELEASES=$(RELEASES) $(GO) test -run '^(TestBadReleases|TestDamagedRows)$$' -v -timeout 0 ./cmd/weir
@@ -120,7 +121,8 @@ lint: ## run gofmt, vet, go fix, staticcheck, buf; check subjects of commits, an
 packages: build ## build the deb and rpm packages into dist (VERSION=1.2.3 ARCHES="amd64 arm64")
 	@for arch in $(ARCHES); do VERSION=$(VERSION) GO="$(GO)" deploy/packages/build.sh $$arch || exit; done
 
-release-check: ## run goreleaser in snapshot mode, and check its archives and checksums; it compiles for both architectures
+release-check: ## run goreleaser in snapshot mode, and check its archives and checksums; then build and start the images where a container runtime is
+	@deploy/container/check.sh
 	cd deploy/check && $(GO) test -tags=grpcnotrace,release -run '^TestSnapshot$$' -count=1 -timeout 1h -v .
 
 generate: ## generate the Go code of proto/ and of the pages

@@ -461,3 +461,25 @@ func TestEndOfWorkIsRepeated(t *testing.T) {
 		return len(r.exits) > 1 && r.exits[1].Repeated && r.exits[1].Instance == "a"
 	})
 }
+
+// The folder of a running agent is removed. The copy that runs stays, the next one starts in a folder made again, and both can be stopped.
+func TestFolderRemovedUnderTheAgent(t *testing.T) {
+	r := newRig(t)
+	r.start(t, "a", "exec sleep 1000")
+	r.until(t, "a=RUNNING")
+	if err := os.RemoveAll(r.dir); err != nil {
+		t.Fatal(err)
+	}
+	r.start(t, "b", "pwd; exec sleep 1000")
+	r.until(t, "a=RUNNING b=RUNNING")
+	localtest.Until(t, "a line of b", func() bool { return slices.Contains(r.lines(t, wire.LogsRequest{App: "web"}), r.dir+"/b") })
+	for _, one := range []string{"a", "b"} {
+		if err := r.Stop(t.Context(), "n1", one); err != nil {
+			t.Fatal(err)
+		}
+		if e := r.awaitExit(t, one); e.Reason != api.ExitStopped {
+			t.Errorf("%s ended by %s, want %s", one, e.Reason, api.ExitStopped)
+		}
+	}
+	r.until(t, "")
+}

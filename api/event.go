@@ -8,7 +8,7 @@ import (
 // Event is one thing that happened.
 type Event struct {
 	At   time.Time `json:"at"`             // when it happened
-	Kind EventKind `json:"kind"`           // decision, order, health, harmonizer or configuration
+	Kind EventKind `json:"kind"`           // decision, order, health, harmonizer, configuration or part
 	Pool string    `json:"pool,omitempty"` // empty: the harmonizer, of all pools
 	Name string    `json:"event"`          // for example "target", "repair.started" or "missing"
 	// Severity is how urgent it is: "debug", "info", "warning" or "error".
@@ -28,11 +28,12 @@ const (
 	EventHarmonizer EventKind = "harmonizer" // a finding of the harmonizer
 	// EventConfiguration is a tick that found another configuration.
 	EventConfiguration EventKind = "configuration"
+	EventPart          EventKind = "part" // a part of the pool became unknown, known again or gone
 )
 
 // EventKinds returns all kinds, in the order of the documents.
 func EventKinds() []string {
-	return []string{string(EventDecision), string(EventOrdered), string(EventNodeHealth), string(EventHarmonizer), string(EventConfiguration)}
+	return []string{string(EventDecision), string(EventOrdered), string(EventNodeHealth), string(EventHarmonizer), string(EventConfiguration), string(EventPart)}
 }
 
 // Severity is how urgent an Event is. The zero value is no severity.

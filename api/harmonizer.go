@@ -45,7 +45,7 @@ type HarmonizerStatus struct {
 	Counters  map[string]uint64 `json:"counters"`
 
 	Leading bool   `json:"leading"`
-	Leader  string `json:"leader,omitempty"` // the leader, if this harmonizer follows and knows it
+	Leader  string `json:"leader,omitempty"` // the leader, if this harmonizer follows and has found it
 	Epoch   uint64 `json:"epoch,omitempty"`  // of the lease
 
 	// Alarms; zero: off.
@@ -127,7 +127,7 @@ func (w WrongSender) String() string {
 	if w.Writer != "" {
 		who, log = "the writer "+w.Writer+" of the metrics store", "the daemon with that role"
 	}
-	text := fmt.Sprintf("%s %s: %d times since %s, and %s", who, w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.TimeOnly), effect)
+	text := fmt.Sprintf("%s %s: %d times since %s, and %s", who, w.Why.Wrong(), w.Count, w.Since.UTC().Format(time.RFC3339), effect)
 	if w.Detail != "" {
 		text += " (" + w.Detail + ")"
 	}

@@ -84,7 +84,7 @@ func (m GroupMarket) Text() string {
 		text += fmt.Sprintf(", %s an hour for a weight of 1", money(*m.PerHour))
 	}
 	if !m.Gone.IsZero() {
-		text += ", the last known price, gone since " + m.Gone.UTC().Format("2006-01-02 15:04")
+		text += ", the last known price, gone since " + m.Gone.UTC().Format(time.RFC3339)
 	}
 	if m.Why != "" {
 		text += ": " + m.Why

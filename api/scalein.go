@@ -72,7 +72,7 @@ func (all *ScaleIns) Undo(now time.Time, busy bool) *ScaleIns {
 func (k KeptNode) Text() string {
 	why := string(k.Why)
 	if !k.Undone.IsZero() {
-		why = fmt.Sprintf("%s at %s, and nothing has changed since", why, k.Undone.UTC().Format(time.TimeOnly))
+		why = fmt.Sprintf("%s at %s, and nothing has changed since", why, k.Undone.UTC().Format(time.RFC3339))
 	}
 	return fmt.Sprintf("%s (%s first)", why, k.First)
 }

@@ -52,6 +52,8 @@ type Hold struct {
 	Kind      HoldKind  `json:"kind"`
 	Name      string    `json:"name"` // of the order, limit, group, app or rule
 	Why       string    `json:"why"`
+	// Until is when a cooldown ends; zero: another kind.
+	Until time.Time `json:"until,omitzero"`
 }
 
 // HoldKind is the kind of a Hold.
@@ -89,6 +91,15 @@ type UnsteadyNode struct {
 	// Why is why it is drained. Until is when waiting for its tasks ends.
 	Why   string    `json:"why,omitempty"`
 	Until time.Time `json:"until,omitzero"`
+	// Tasks are those that a draining node still has. Placed: each of them has a place on another node, by the scheduler.
+	Tasks  int  `json:"tasks,omitempty"`
+	Placed bool `json:"placed,omitempty"`
+}
+
+// BootTimes are quantiles of the times from the launch of a machine to its join.
+type BootTimes struct {
+	P50 time.Duration `json:"p50_ns"`
+	P95 time.Duration `json:"p95_ns"`
 }
 
 // UnsteadyState is the state of a node that is not steady.
@@ -141,12 +152,14 @@ type Summary struct {
 	Target *float64      `json:"target,omitempty"`  // after it
 	Wanted *float64      `json:"wanted,omitempty"`  // after the actions, without an offset; nil: unknown
 	// Unlimited is the target before a pin and the limits: the need. nil: no decision.
-	Unlimited *float64       `json:"unlimited,omitempty"`
-	Joined    float64        `json:"joined"`           // capacity whose nodes have joined
-	Exists    float64        `json:"fulfilled"`        // capacity that exists
-	Limits    *LimitsSummary `json:"limits,omitempty"` // bounds of the target; nil: no decision
-	Offset    float64        `json:"offset,omitempty"` // of an operator
-	Pinned    *float64       `json:"pinned,omitempty"` // by an operator
+	Unlimited *float64 `json:"unlimited,omitempty"`
+	Joined    float64  `json:"joined"`    // capacity whose nodes have joined
+	Exists    float64  `json:"fulfilled"` // capacity that exists
+	// Boot has the boot times of the groups whose machines have not all joined; missing: none was measured, or all joined.
+	Boot   *BootTimes     `json:"boot,omitempty"`
+	Limits *LimitsSummary `json:"limits,omitempty"` // bounds of the target; nil: no decision
+	Offset float64        `json:"offset,omitempty"` // of an operator
+	Pinned *float64       `json:"pinned,omitempty"` // by an operator
 	// Orders are the operators' orders that apply to the decision: the first ones.
 	Orders  []Order         `json:"orders,omitempty"`
 	Rule    Rule            `json:"rule,omitempty"`    // the rule that set the target
@@ -176,6 +189,8 @@ type Summary struct {
 	Cost *Cost `json:"cost,omitempty"`
 	// Configuration is what changed in the files since the tick before.
 	Configuration *ConfigurationChange `json:"configuration,omitempty"`
+	// Parts are the first parts that are unknown or gone, the longest unknown first.
+	Parts []Part `json:"parts,omitempty"`
 	// Problems are the first problems of the tick.
 	Problems []string `json:"problems,omitempty"`
 	// Omitted counts the entries that the lists above omit, without NodesOmitted.

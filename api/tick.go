@@ -42,6 +42,8 @@ type TickRecord struct {
 	// responses. No rule reads them.
 	InProgress []InProgress `json:"in_progress,omitempty"`
 	Problems   []string     `json:"problems,omitempty"`
+	// Parts are the parts of the pool that are unknown or gone, the longest unknown first. No rule reads them.
+	Parts []Part `json:"parts,omitempty"`
 	// Configuration is what changed in the files since the tick before. ConfigurationHold is set while the pool does not
 	// shrink because of such changes.
 	Configuration     *ConfigurationChange `json:"configuration,omitempty"`

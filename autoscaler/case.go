@@ -77,7 +77,7 @@ func keeps(groups []pools.GroupSnapshot, s api.PoolState, now time.Time) map[str
 	for _, g := range groups {
 		why := g.Keeps
 		if q, held := removals[g.ID]; held && why == "" {
-			why = fmt.Sprintf("terminations fail, the next one is tried at %s: %s", now.Add(q.Until.Sub(clock)).UTC().Format(time.TimeOnly), q.Why)
+			why = fmt.Sprintf("terminations fail, the next one is tried at %s: %s", now.Add(q.Until.Sub(clock)).UTC().Format(time.RFC3339), q.Why)
 		}
 		if why == "" {
 			continue

@@ -22,7 +22,7 @@ func partsOf(c Config, more map[string]string) map[string]string {
 	return parts
 }
 
-// shrinkable returns a pool of four machines of which web requests all, and whose default signal requests one.
+// shrinkable returns a pool of four machines. The app web requests all of them, and the default signal requests one.
 func shrinkable(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, []int{4}, "web")
@@ -66,8 +66,8 @@ func TestPoolDoesNotShrinkWithinTheConfigurationGrace(t *testing.T) {
 				if hold == nil || hold.Until.Sub(hold.At) != 5*time.Minute || r.Result.Target != 4 || r.Detail.Refused != hold.Why {
 					t.Fatalf("minute %d: hold %+v, target %v, refused %q", minute, hold, r.Result.Target, r.Detail.Refused)
 				}
-				if want := "app web left the configuration at " + hold.At.Format(time.TimeOnly) + ": the pool does not shrink until " +
-					hold.Until.Format(time.TimeOnly) + ` (configuration_grace); "weir pool accept" ends this`; hold.Why != want {
+				if want := "app web left the configuration at " + hold.At.UTC().Format(time.RFC3339) + ": the pool does not shrink until " +
+					hold.Until.UTC().Format(time.RFC3339) + ` (configuration_grace); "weir pool accept" ends this`; hold.Why != want {
 					t.Errorf("why is %q, want %q", hold.Why, want)
 				}
 				if restart && minute == 2 {
@@ -176,7 +176,7 @@ func TestNoRepairAfterTheHealthPolicyChanged(t *testing.T) {
 	}
 }
 
-// ReloadWorld is a pool of four machines of which web and mail request all, for tests that read configuration files.
+// ReloadWorld is a pool of four machines, all requested by web and mail, for tests that read configuration files.
 type ReloadWorld struct{ *world }
 
 // NewReloadWorld returns a pool that has ticked with a configuration.
@@ -204,7 +204,7 @@ func (w ReloadWorld) Adopt(process bool, configs ...Config) {
 	}
 }
 
-// Tick runs a tick a minute after the last one. It fails if a group is asked for anything or has not four machines.
+// Tick runs a tick a minute after the last one. It fails if a group receives a request or has not four machines.
 func (w ReloadWorld) Tick(what string) api.TickRecord {
 	w.t.Helper()
 	r := w.tick()

@@ -59,7 +59,7 @@ func TestTickScalesUp(t *testing.T) {
 }
 
 // A group that cannot be read counts as it was, and is not changed. The others grow, and the pool does not shrink, also after a
-// restart that knows the target of the group only.
+// restart that has only the target of the group.
 func TestGroupCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
@@ -79,9 +79,15 @@ func TestGroupCannotBeRead(t *testing.T) {
 			if want := "group b could not be read: its last known size counts, it is not changed, and the pool does not shrink: the api is down"; r.Failed != "" || !slices.Contains(r.Problems, want) {
 				t.Errorf("failed %q, problems %q: want %q", r.Failed, r.Problems, want)
 			}
+			if want := []api.Part{{Kind: api.PartGroup, Name: "b", State: api.PartUnknown, Since: r.At, Why: "the api is down"}}; !slices.Equal(r.Parts, want) {
+				t.Errorf("parts %+v, want %+v", r.Parts, want)
+			}
 			web.set(cpus(cpusPerNode), nil)
 			for range 3 {
-				wantOps(t, w.tick())
+				later := w.tick()
+				if wantOps(t, later); !slices.Equal(later.Parts, r.Parts) {
+					t.Errorf("parts %+v at a later tick, want %+v", later.Parts, r.Parts)
+				}
 			}
 			if g := w.ledger.last(t).Snapshot.Groups[1]; g.Unknown == nil || g.Target != 4 {
 				t.Errorf("group b is %+v, want an unknown one with target 4", g)
@@ -215,7 +221,7 @@ func TestNoGroupCanBeRead(t *testing.T) {
 	w.wantCalls()
 }
 
-// A group that the provider lists no more is gone: the others replace it, and this is said once.
+// A group that the provider lists no more is gone: the others replace it, and this is reported once.
 func TestGroupIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2, 4}, "web")
@@ -227,8 +233,11 @@ func TestGroupIsGone(t *testing.T) {
 	if want := "group b is gone: the provider lists it no more, and other groups replace it"; !slices.Contains(r.Problems, want) {
 		t.Errorf("problems %q: want %q", r.Problems, want)
 	}
+	if want := []api.Part{{Kind: api.PartGroup, Name: "b", State: api.PartGone, Since: r.At}}; !slices.Equal(r.Parts, want) {
+		t.Errorf("parts %+v, want %+v", r.Parts, want)
+	}
 	wantOps(t, r, "set target a: 6")
-	if r := w.tick(); len(r.Problems) > 0 {
+	if r := w.tick(); len(r.Problems)+len(r.Parts) > 0 {
 		t.Errorf("problems %q at the next tick, want none", r.Problems)
 	}
 }

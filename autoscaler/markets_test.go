@@ -97,7 +97,7 @@ func TestUnknownAndLostPrices(t *testing.T) {
 	}
 	w.wantTargets(4, 1, 1)
 	want := []string{
-		"on-demand a in z, 0.2 an hour for a weight of 1, the last known price, gone since " + gone.Format("2006-01-02 15:04") + ": no price of on-demand a in z",
+		"on-demand a in z, 0.2 an hour for a weight of 1, the last known price, gone since " + gone.UTC().Format(time.RFC3339) + ": no price of on-demand a in z",
 		"spot b in z: no price of spot b in z; 0.049 interruptions of a machine in 30 days (assumed)",
 		"spot c in z, 0.3 an hour for a weight of 1; 0.049 interruptions of a machine in 30 days (assumed)",
 	}

@@ -109,7 +109,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	}
 	l.writer.Adopt(reading)
 	r.Snapshot = reading.Record()
-	unknownParts(r, reading)
+	addParts(r, reading)
 	for _, b := range reading.Beyond[:min(len(reading.Beyond), shownBeyond)] {
 		addProblem(r, errors.New(b.String()))
 	}
@@ -133,30 +133,20 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *api.TickRecord) erro
 	return err
 }
 
-// shownUnknown bounds the problems about groups that could not be read, and about other such facts.
+// shownUnknown bounds the problems about parts that are unknown or gone.
 const shownUnknown = 10
 
-// unknownParts adds the groups that could not be read, and those that are gone.
-func unknownParts(r *api.TickRecord, reading apply.Reading) {
-	var all []string
-	for _, g := range reading.Groups {
-		if g.Unknown != nil {
-			all = append(all, fmt.Sprintf("group %s could not be read: its last known size counts, it is not changed, and the pool does not shrink: %s", g.ID, g.Unknown.Why))
-		}
-	}
-	if why := reading.Missing.Err(); why != nil {
-		all = append(all, fmt.Sprintf("groups may be missing, so the pool does not shrink: %v", why))
-	}
+// addParts adds the parts that could not be read, and the groups that are gone.
+func addParts(r *api.TickRecord, reading apply.Reading) {
+	r.Parts = slices.Clone(reading.Parts)
 	for _, id := range reading.Found.Gone {
-		all = append(all, fmt.Sprintf("group %s is gone: the provider lists it no more, and other groups replace it", id))
+		r.Parts = append(r.Parts, api.Part{Kind: api.PartGroup, Name: id, State: api.PartGone, Since: r.At})
 	}
-	for _, n := range reading.Notes {
-		all = append(all, n.Error())
+	api.SortParts(r.Parts)
+	for _, p := range r.Parts[:min(len(r.Parts), shownUnknown)] {
+		addProblem(r, errors.New(decide.OneLine(p.String())))
 	}
-	for _, one := range all[:min(len(all), shownUnknown)] {
-		addProblem(r, errors.New(decide.OneLine(one)))
-	}
-	if more := len(all) - shownUnknown; more > 0 {
+	if more := len(r.Parts) - shownUnknown; more > 0 {
 		addProblem(r, fmt.Errorf("%d more parts of the pool are unknown or gone", more))
 	}
 }

@@ -52,7 +52,7 @@ func response(r resource.Request) sigproto.Response {
 	return sigproto.Response{Resources: sigproto.Resources{CPUs: &cpus, Mem: &mem}, Verdict: sigproto.VerdictValue}
 }
 
-// write adds a value to a window, and removes what is older than a minute.
+// write adds a value to a window, and removes values that are older than a minute.
 func (s *shipped) write(name string, value float64) {
 	of := s.windows[name]
 	of.Times, of.Values = append(of.Times, s.w.now.Unix()), append(of.Values, value)
@@ -88,7 +88,7 @@ func unitPool(name string) *autoscaled {
 	return w
 }
 
-// A pool follows each shipped signal to rest: five copies of 0.6 cpus get five machines of one cpu, of which the sums need four. A
+// A pool follows each shipped signal to rest: five copies of 0.6 cpus get five machines of one cpu; the sums need four. A
 // copy that no machine can hold raises no request. Without places, the target of `pending` alternates for ever.
 func TestShippedSignalsRest(t *testing.T) {
 	t.Parallel()

@@ -391,7 +391,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestScarceResource gives pods to a pool in which some machines have no GPU, others few, and the setpoint wants more GPUs than the
+// TestScarceResource gives pods to a pool in which some machines have no GPU, others few, and the setpoint requires more GPUs than the
 // copies need. The pool grows by machines that have many.
 func TestScarceResource(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ type Instance struct {
 	Template string            `json:"template,omitempty"` // and the template with its version, such as "web:7"
 	// Current is the template that its group launches now, in the form of Template; empty: unknown. It is not recorded.
 	Current string `json:"-"`
-	// Offers is what the kind of machine has; zero: the provider does not say. A node that reports more is not believed.
+	// Offers is what the kind of machine has; zero: the provider does not report it. A node that reports more is not believed.
 	Offers resource.Vector `json:"offers,omitzero"`
 	// Protected: the provider rejects its termination.
 	Protected bool `json:"protected,omitempty"`
@@ -133,9 +133,21 @@ type Listing struct {
 	Groups []Group
 	// Missing is why the list may lack groups. A group that is neither listed nor of a missing kind is gone.
 	Missing Missing
-	// Notes are why facts beside the groups could not be read, such as the shortages of one. Only these facts are unknown.
-	Notes []error
+	// Notes are the facts beside the groups that could not be read, such as the shortages of one. Only these facts are unknown.
+	Notes []Note
 }
+
+// Note is a fact beside the groups that could not be read.
+type Note struct {
+	Part string // the fact in words, the same in each read
+	Err  error  // why it is unknown
+}
+
+// Error returns why the fact is unknown.
+func (n Note) Error() string { return n.Err.Error() }
+
+// Unwrap returns Err.
+func (n Note) Unwrap() error { return n.Err }
 
 // Missing is why a list may lack groups, by their kind (GroupSnapshot.Kind). Each kind that it does not have was listed completely.
 type Missing map[string]error
@@ -206,7 +218,7 @@ type Node struct {
 	Unhealthy bool `json:"unhealthy,omitempty"`
 }
 
-// NodeScheduler is what is known of the scheduler that speaks for all nodes of a pool.
+// NodeScheduler is the known state of the scheduler that speaks for all nodes of a pool.
 type NodeScheduler struct {
 	Kind   string        // empty: the nodes speak for themselves
 	Period time.Duration // from one of its reports to the next; 0: unknown

@@ -32,7 +32,7 @@ type leftPart struct {
 	Until   time.Time `json:"until"`
 }
 
-// follow compares the parts with those of the last tick, and returns what is not recorded; nil: nothing changed. A part
+// follow compares the parts with those of the last tick, and returns the changes that are not recorded; nil: nothing changed. A part
 // that is again as it was does not hold the pool, and no part does if all of them are. The longer of two graces counts, because a
 // change may shorten it.
 func (c *configured) follow(now time.Time, parts map[string]string, grace time.Duration) *api.ConfigurationChange {
@@ -136,7 +136,7 @@ func (c *configured) hold() *api.ConfigurationHold {
 		verb = "left the configuration"
 	}
 	out.Why = fmt.Sprintf("%s %s at %s: the pool does not shrink until %s (configuration_grace); \"weir pool accept\" ends this",
-		what, verb, out.At.UTC().Format(time.TimeOnly), out.Until.UTC().Format(time.TimeOnly))
+		what, verb, out.At.UTC().Format(time.RFC3339), out.Until.UTC().Format(time.RFC3339))
 	return &out
 }
 

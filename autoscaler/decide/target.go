@@ -142,14 +142,14 @@ func margin(t, n float64, p api.DecisionPolicy, why string) api.Step {
 		wanted = p.MarginDown
 	}
 	if n == t {
-		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + ": that is the target, kept"}
+		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + ": no change"}
 	}
 	change := math.Abs(n-t) / t
 	if change >= wanted {
 		return api.Step{Rule: api.RuleTarget, Before: t, After: n, Why: why}
 	}
 	shown, limit := distinct(change, wanted)
-	return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: fmt.Sprintf("%s; |%s - %s| / %s = %s is under the margin of %s: kept",
+	return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: fmt.Sprintf("%s; |%s - %s| / %s = %s is under the margin of %s: no change",
 		why, num(n), num(t), num(t), shown, limit)}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -192,7 +193,7 @@ func fixedWhy(c api.Case, group string) (why string, short bool) {
 		return "", false
 	}
 	until := c.Input.Now.Add(b.Until.Sub(clock))
-	return fmt.Sprintf("is in backoff until %s: %s", until.UTC().Format("15:04:05"), decide.OneLine(b.Why)), !b.KeepsTarget
+	return fmt.Sprintf("is in backoff until %s: %s", until.UTC().Format(time.RFC3339), decide.OneLine(b.Why)), !b.KeepsTarget
 }
 
 // machinesIn returns how many whole machines of that weight are in a weight.

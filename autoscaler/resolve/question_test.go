@@ -34,7 +34,7 @@ func TestQuestion(t *testing.T) {
 		Kinds: []api.PlacesKind{
 			{Group: "a", Resources: one, Weight: 1, Coming: 2, Level: 4, Why: "is at its maximum"},
 			{Group: "b", Resources: one, Weight: 2, Room: 3, Level: 4},
-			{Group: "c", Unknown: true, Weight: 1, Level: 2, Why: "is in backoff until 12:05:00: no capacity"},
+			{Group: "c", Unknown: true, Weight: 1, Level: 2, Why: "is in backoff until 2026-03-01T12:05:00Z: no capacity"},
 			{Group: "e", Unknown: true, Weight: 1, Level: 3, Why: "is not changed now: instance refresh"},
 			{Group: "f", Resources: one, Weight: 1, Room: maxMachines},
 		},

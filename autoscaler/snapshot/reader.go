@@ -62,6 +62,7 @@ type Reader struct {
 	groups  map[string]pools.GroupSnapshot // the last value of each group
 	kinds   map[string]string              // of each group that was ever read; snapshots share it
 	missing pools.Missing                  // of the last list of groups
+	parts   []api.Part                     // of the last snapshot
 }
 
 // NewReader returns a Reader without joined nodes.
@@ -118,11 +119,12 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 		return nil, fmt.Errorf("read the groups of the pool: %w", err)
 	}
 	s := &Snapshot{
-		At: now, Starting: r.starting(now), Missing: found.Missing, Notes: found.Notes, groups: found.Groups, machines: r.machines, kinds: r.kinds,
+		At: now, Starting: r.starting(now), Missing: found.Missing, groups: found.Groups, machines: r.machines, kinds: r.kinds,
 	}
 	if s.Groups, err = r.readGroups(ctx, now, targets, found); err != nil {
 		return nil, err
 	}
+	s.Parts = r.unknownParts(s, found.Notes)
 	if r.ports.Health != nil {
 		s.Condition = r.ports.Health.Condition()
 	}
@@ -227,6 +229,31 @@ func (r *Reader) unreadable(now time.Time, id string, targets map[string]int, ca
 // tasks may have been reported to the process before.
 const startTime = 30 * time.Second
 
+// unknownParts returns all that could not be read, each with the time since when.
+func (r *Reader) unknownParts(s *Snapshot, notes []pools.Note) (out []api.Part) {
+	add := func(kind api.PartKind, name string, since time.Time, why string) {
+		one := api.Part{Kind: kind, Name: name, State: api.PartUnknown, Since: since, Why: decide.OneLine(why)}
+		if i := slices.IndexFunc(r.parts, one.Is); i >= 0 {
+			one.Since = r.parts[i].Since
+		}
+		if !slices.ContainsFunc(out, one.Is) {
+			out = append(out, one)
+		}
+	}
+	for _, g := range s.Groups {
+		if g.Unknown != nil {
+			add(api.PartGroup, g.ID, g.Unknown.Since, g.Unknown.Why)
+		}
+	}
+	for kind, why := range s.Missing {
+		add(api.PartList, kind, s.At, why.Error())
+	}
+	for _, n := range notes {
+		add(api.PartFact, n.Part, s.At, n.Error())
+	}
+	return out
+}
+
 // starting reports whether the nodes may not have had time to report yet.
 func (r *Reader) starting(now time.Time) bool {
 	return r.began.IsZero() || now.Sub(r.began) < startTime
@@ -239,6 +266,7 @@ func (r *Reader) Adopt(s *Snapshot) {
 	}
 	r.joined, r.sorted = s.joined, nil
 	r.reported, r.gone, r.unknown, r.missing = s.reported, s.Lost, r.unknown && s.NoData(), s.Missing
+	r.parts = s.Parts
 	r.interrupted, r.bought = s.Interrupted, s.bought
 	r.groups = make(map[string]pools.GroupSnapshot, len(s.Groups))
 	r.kinds = maps.Clone(r.kinds) // s has the map before

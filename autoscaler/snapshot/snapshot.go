@@ -39,7 +39,7 @@ type Snapshot struct {
 	Starting bool
 
 	Missing pools.Missing // why groups may be missing
-	Notes   []error       // why other facts could not be read: only they are unknown
+	Parts   []api.Part    // the groups, lists and facts that are unknown
 
 	groups   []pools.Group
 	machines map[string]resource.Vector // what one machine of a group offers, by the configuration

@@ -53,7 +53,7 @@ type siteSize struct {
 	cut      time.Duration // how long a node is cut off
 }
 
-// sizeOfSites returns the size that RELEASES asks for: a duration such as 20m. Without it, the world is small.
+// sizeOfSites returns the size that RELEASES requests: a duration such as 20m. Without it, the world is small.
 func sizeOfSites(t *testing.T) siteSize {
 	text := os.Getenv("RELEASES")
 	if text == "" {
@@ -412,7 +412,7 @@ func (w *sites) settled(version string) {
 	}
 }
 
-// conclude ends the clients, and judges what they saw.
+// conclude ends the clients, and judges their observations.
 func (w *sites) conclude() {
 	close(w.stopped)
 	w.clients.Wait()

@@ -109,7 +109,7 @@ func (f *busFaultRun) aged() {
 	})
 }
 
-// told waits for a line of "weir status" has these words.
+// told waits until a line of "weir status" has these words.
 func (f *busFaultRun) told(words string) {
 	f.Helper()
 	eventually(f, fmt.Sprintf("a status with %q", words), func() error {
@@ -275,8 +275,8 @@ func tableRow(name string, began time.Time, probes []*busProbes, lease *leasePro
 	return strings.Join(append(cells, strings.Join(unknown, " / ")), "\t")
 }
 
-// nothingHappened checks that no instance has ended or started, that no daemon has ended, that the provider was not
-// asked to change anything, and that no two autoscalers ticked in turns.
+// nothingHappened checks that no instance has ended or started, that no daemon has ended, that the provider received
+// no change, and that no two autoscalers ticked in turns.
 func (w *busWorld) nothingHappened(fault string, before map[string]bool, calls int) {
 	w.Helper()
 	if after := w.instances(); !maps.Equal(before, after) {

@@ -68,6 +68,9 @@ func TestEventsFoldCrashes(t *testing.T) {
 		"--all": {"6", "harmonizer flapping: flapping api/1 (crashed): exit status 3\n"}, "--output json": {"6", `"event":"flapping"`}, "--output yaml": {"6", "event: flapping\n"},
 	} {
 		r := run(append([]string{"events", "web", "--since", "1h"}, strings.Fields(flags)...)...)
+		if wantNote := want[0] == "0"; strings.Contains(r.stderr, "weir: pool local/web has no event") != wantNote || wantNote && !strings.HasSuffix(r.stderr, " in the last 60 min\n") {
+			t.Errorf("weir events web --since 1h %s reports %q, want a line if there is no event: %v", flags, r.stderr, wantNote)
+		}
 		if n := strings.Count(r.stdout, "harmonizer "); r.code != command.ExitOK || !strings.Contains(r.stdout, want[1]) || !strings.Contains(flags, "output") && strconv.Itoa(n) != want[0] {
 			t.Errorf("weir events web --since 1h %s: %+v, want %q", flags, r, want)
 		}

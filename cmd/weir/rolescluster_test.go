@@ -333,12 +333,13 @@ func TestRolesRunEverything(t *testing.T) {
 	for _, row := range []roleRow{
 		{"pause --for 1h", command.ExitFailed, "give its role this permission"}, {"app set api --command true", command.ExitFailed, "give its role this permission"},
 		{"signal restart web", command.ExitFailed, "give its role this permission"},
+		{"state backup " + filepath.Join(t.TempDir(), "prod.tar"), command.ExitFailed, "give its role this permission"},
 	} {
 		if r := as(viewer, row.line); r.code != row.code || !strings.Contains(r.stderr, row.want) {
 			t.Errorf("a viewer: weir %s ended with %d: %s, want code %d and %q", row.line, r.code, r.stderr, row.code, row.want)
 		}
 	}
-	if got := len(w.nats.Violations()); got < 3 {
+	if got := len(w.nats.Violations()); got < 4 {
 		t.Errorf("the servers report %d refusals of the viewer's orders, so the check above may find none", got)
 	}
 	for role, wants := range doctorRows() {

@@ -34,12 +34,13 @@ func DiffSummaries(s api.Summary, later api.Summary) []api.Change {
 type ComparedTick struct {
 	api.Summary
 	Changes  []api.Change
-	repeated bool // it is not newer than the tick before
+	Parts    []api.Part // that became unknown, known or gone since the last decision
+	repeated bool       // it is not newer than the tick before
 }
 
 // Changed reports whether the tick changed something. A dry run changes nothing.
 func (t ComparedTick) Changed() bool {
-	return !t.DryRun && (t.Acted() || len(t.Changes) > 0 || t.Configuration != nil)
+	return !t.DryRun && (t.Acted() || len(t.Changes)+len(t.Parts) > 0 || t.Configuration != nil)
 }
 
 // sequence compares each tick of a pool with those before it. A paused or failed tick has no decision, so a decision is
@@ -59,6 +60,9 @@ func (q *sequence) next(s api.Summary) ComparedTick {
 	}
 	if q.decided != nil {
 		t.Changes = append(t.Changes, compareDecisions(*q.decided, s)...)
+		if s.Target != nil { // otherwise the pool may not have been read
+			t.Parts = api.PartsChanged(q.decided.Parts, s.Parts, q.decided.At, s.At)
+		}
 	}
 	if s.DryRun {
 		return t

@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Events returns the events of the tick: a changed configuration, an order each, and a decision with all other changes. A dry run, and a tick that is
+// Events returns the events of the tick: a changed configuration, a part each, an order each, and a decision with all other changes. A dry run, and a tick that is
 // not newer than the one before, cause no events.
 func (t ComparedTick) Events() (out []api.Event) {
 	if t.DryRun || t.repeated {
@@ -26,6 +26,13 @@ func (t ComparedTick) Events() (out []api.Event) {
 	}
 	if c := t.Configuration; c != nil {
 		out = append(out, configurationEvent(t.Summary, *c))
+	}
+	for _, p := range t.Parts {
+		e := api.Event{At: t.At, Kind: api.EventPart, Pool: t.Pool, Name: string(p.State), Severity: api.SeverityWarning, Text: p.String(), Data: p}
+		if p.State == api.PartKnown {
+			e.Severity = api.SeverityInfo
+		}
+		out = append(out, e)
 	}
 	rest := []api.Change{}
 	for _, c := range t.Changes {

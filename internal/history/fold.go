@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 )
 
 // Fold collects events in the order of their times, and makes one row of the repeated events of one app or node. The zero Fold is empty.
@@ -28,6 +29,8 @@ type FoldedEvent struct {
 	App, Node string // may be empty
 	Count     int    // how often it happened
 	First     time.Time
+
+	nodes []string // the nodes that were lost, each once
 }
 
 type foldKey struct {
@@ -36,6 +39,9 @@ type foldKey struct {
 	severity  api.Severity
 	app, node string
 }
+
+// isLoss reports whether a finding is of a lost node. The losses of all nodes are one row.
+func isLoss(f api.AppFinding) bool { return f.Kind == api.AppFindingNodeLost && f.Node != "" }
 
 // isCrash reports whether a finding is of a crash. The crashes of all copies of an app are one row.
 func isCrash(f api.AppFinding) bool {
@@ -53,6 +59,9 @@ func (f *Fold) Add(e api.Event) {
 		key.name, key.severity, key.node = string(api.AppFindingCrashed), "", ""
 		one.Count = max(one.Count, finding.Count)
 	}
+	if isLoss(finding) {
+		key.node, one.nodes = "", []string{node}
+	}
 	if app == "" && node == "" {
 		f.addSingle(&one)
 		return
@@ -68,6 +77,16 @@ func (f *Fold) Add(e api.Event) {
 	one.Count, one.First = one.Count+before.Count, before.First
 	if urgency := api.Severities(); slices.Index(urgency, before.Severity) > slices.Index(urgency, one.Severity) {
 		one.Severity = before.Severity
+	}
+	if isLoss(finding) {
+		one.nodes = before.nodes
+		if !slices.Contains(one.nodes, node) {
+			one.nodes = append(one.nodes, node)
+		}
+		if len(one.nodes) > 1 {
+			one.Node = ""
+			one.Text = fmt.Sprintf("%d nodes are silent, lost %s: %s", len(one.nodes), one.Times(), explain.List(one.nodes))
+		}
 	}
 	if isCrash(finding) {
 		one.Text = fmt.Sprintf("%s crashed %s%s", app, one.Times(), exitText(finding))

@@ -20,6 +20,9 @@ func TestFoldsRepeatedEvents(t *testing.T) {
 	crash := func(s int, kind api.AppFindingKind, severity api.Severity, index int) api.Event {
 		return found(s, severity, api.AppFinding{Kind: kind, App: "api", Index: index, Why: api.WhyCrashed, Detail: "exit status 1"})
 	}
+	lost := func(s int, node string) api.Event {
+		return found(s, api.SeverityWarning, api.AppFinding{Kind: api.AppFindingNodeLost, Node: node})
+	}
 	health := func(s int, node string) api.Event {
 		n := api.HealthNotification{HealthFinding: api.HealthFinding{Event: api.HealthNodeSuspect, Node: node, Why: "no heartbeat"}}
 		return api.Event{At: at.Add(time.Duration(s) * time.Second), Kind: api.EventNodeHealth, Name: string(n.Event), Severity: api.SeverityInfo, Text: n.String(), Data: n}
@@ -46,6 +49,8 @@ func TestFoldsRepeatedEvents(t *testing.T) {
 		"order of last":  {[]api.Event{health(0, "i-1"), crash(2, api.AppFindingCrashed, api.SeverityDebug, 0), health(5, "i-1")}, []string{"debug api: copy 0 crashed, exit 1 []", "info i-1 fails: no heartbeat [2 times in 5 s]"}},
 		"decisions":      {[]api.Event{decision, decision}, []string{"info target 2 -> 3 []", "info target 2 -> 3 []"}},
 		"without object": {[]api.Event{found(0, api.SeverityInfo, api.AppFinding{Kind: api.AppFindingComplete}), found(1, api.SeverityInfo, api.AppFinding{Kind: api.AppFindingComplete})}, []string{"info the state of all apps is complete []", "info the state of all apps is complete []"}},
+		"one node":       {[]api.Event{lost(0, "i-1"), lost(5, "i-1")}, []string{"warning node i-1 is silent [2 times in 5 s]"}},
+		"nodes":          {[]api.Event{lost(0, "i-1"), lost(5, "i-2"), lost(9, "i-1")}, []string{"warning 2 nodes are silent, lost 3 times in 9 s: i-1, i-2 [3 times in 9 s]"}},
 		"none":           {},
 	} {
 		var fold history.Fold

@@ -226,6 +226,17 @@ func TestEvents(t *testing.T) {
 	last := tick(at.Add(5*time.Second), 10)
 	last.Case.Input.Offset, last.Orders = 2, after.Orders[:1]
 	w.record(last)
+	unread := api.Part{Kind: api.PartGroup, Name: "blue", State: api.PartUnknown, Since: at.Add(6 * time.Second), Why: "throttled"}
+	marks := api.Part{Kind: api.PartFact, Name: "marks of instances", State: api.PartUnknown, Since: at.Add(7 * time.Second), Why: "denied"}
+	gone := api.Part{Kind: api.PartGroup, Name: "blue", State: api.PartGone, Since: at.Add(9 * time.Second)}
+	for i, parts := range [][]api.Part{{unread}, {unread, marks}, {unread, marks}, {marks, gone}, {marks}, {}} {
+		r := tick(at.Add(time.Duration(6+i)*time.Second), 10)
+		r.Case.Input.Offset, r.Orders, r.Parts = 2, after.Orders[:1], parts
+		w.record(r)
+		if i == 2 {
+			w.record(api.TickRecord{Schema: resolve.Schema, Pool: "web", At: r.At.Add(time.Millisecond), Failed: "full"})
+		}
+	}
 	w.publish("weir.here.health.web.events", []api.HealthNotification{{Pool: "web", At: at, HealthFinding: api.HealthFinding{Event: api.HealthNodeUnhealthy, Node: "i-1", Why: "silent"}}})
 	w.publish("weir.here.harmonizer.events", []api.AppFinding{{Kind: "missing", App: "web", Index: 2}})
 	w.publish("weir.here.harmonizer.events", "no list")
@@ -235,6 +246,9 @@ func TestEvents(t *testing.T) {
 		"order pause: pause by ann -> none", "order offset: offset none -> 2 by bob: a campaign",
 		"order removal: removal of i-1 none -> by ann: a bad disk", "order roll: roll of blue none -> by ann", "decision target: ",
 		"order removal: removal of i-1 by ann: a bad disk -> none", "order roll: roll of blue by ann -> none", "decision target: ",
+		"part unknown: group blue could not be read: its last known size counts, it is not changed, and the pool does not shrink: throttled", "decision target: ",
+		"part unknown: denied", "decision target: ", "decision target: ", "decision failed: ",
+		"part gone: group blue is gone", "decision target: ", "decision target: ", "part known: known again: marks of instances", "decision target: ",
 		"health node.unhealthy: node.unhealthy i-1: silent", "harmonizer missing: missing web/2", "error: read findings of the harmonizer",
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

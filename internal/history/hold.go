@@ -56,9 +56,14 @@ type holds struct {
 
 // addHold adds a hold, unless the list has one of that direction, kind and name.
 func (h *holds) addHold(d api.Direction, kind api.HoldKind, name, why string) {
-	same := func(o api.Hold) bool { return o.Direction == d && o.Kind == kind && o.Name == name }
+	h.add(api.Hold{Direction: d, Kind: kind, Name: name, Why: why})
+}
+
+func (h *holds) add(one api.Hold) {
+	same := func(o api.Hold) bool { return o.Direction == one.Direction && o.Kind == one.Kind && o.Name == one.Name }
 	if !slices.ContainsFunc(h.list, same) {
-		h.list = append(h.list, api.Hold{Direction: d, Kind: kind, Name: decide.OneLine(name), Why: decide.OneLine(why)})
+		one.Name, one.Why = decide.OneLine(one.Name), decide.OneLine(one.Why)
+		h.list = append(h.list, one)
 	}
 }
 
@@ -191,13 +196,14 @@ func (h *holds) addLimits() {
 	}
 	for _, b := range decide.Blockers(in, h.r.Result.Steps) {
 		kind, direction, name := api.HoldLimit, d, b.Kind.Name(d)
+		var until time.Time
 		switch b.Kind {
 		case decide.BlockerMax:
 			direction = api.DirectionUp
 		case decide.BlockerMin:
 			direction = api.DirectionDown
 		case decide.BlockerCooldown:
-			kind, name = api.HoldCooldown, string(d)
+			kind, name, until = api.HoldCooldown, string(d), cooldownEnd(in, d)
 		case decide.BlockerBudget:
 			kind = api.HoldBudget
 		case decide.BlockerStep:
@@ -206,8 +212,20 @@ func (h *holds) addLimits() {
 		default:
 			kind, direction = api.HoldIgnorance, api.DirectionDown
 		}
-		h.addHold(direction, kind, name, b.Why)
+		h.add(api.Hold{Direction: direction, Kind: kind, Name: name, Why: b.Why, Until: until})
 	}
+}
+
+// cooldownEnd returns when the target may change again in a direction.
+func cooldownEnd(in api.DecisionInput, d api.Direction) time.Time {
+	last, wait := in.State.Raised, in.Policy.Cooldown.Down
+	if in.State.Lowered.After(last) {
+		last = in.State.Lowered
+	}
+	if d == api.DirectionUp {
+		wait = in.Policy.Cooldown.Up
+	}
+	return in.Now.Add(wait - decide.ClockAt(in.State, in.Now).Sub(last)).Round(time.Second)
 }
 
 // addRefusals adds why no node may be removed, whatever the target is.

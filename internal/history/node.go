@@ -56,8 +56,15 @@ func addNodes(s *api.Summary, r api.TickRecord) {
 	}
 	if r.Case != nil {
 		for _, c := range r.Case.Nodes {
-			if n, ok := found[c.ID]; ok && c.Uptime > 0 {
+			n, ok := found[c.ID]
+			if ok && c.Uptime > 0 {
 				n.Launched = r.At.Add(-c.Uptime).Truncate(time.Second)
+			}
+			if ok && n.State == api.UnsteadyDraining {
+				n.Tasks = c.Tasks
+				n.Placed = c.Tasks > 0 && r.Case.Places != nil && !slices.Contains(r.Case.Places.Back, c.ID)
+			}
+			if ok {
 				found[c.ID] = n
 			}
 		}

@@ -110,7 +110,7 @@ type Pool struct {
 const slack = time.Minute
 
 // Records calls visit with the record of each tick that began from from until to, both included, oldest first. A zero to is
-// no end. It returns how many records this weir cannot read. An error of visit ends it, and ErrStop is none.
+// no end. It returns how many records this weir cannot read. An error of visit ends it; ErrStop does so without an error.
 func (p Pool) Records(ctx context.Context, from, to time.Time, visit func(api.TickRecord) error) (unreadable int, err error) {
 	unreadable, err = p.records(ctx, from, to, visit)
 	return unreadable, unlessStopped(err)

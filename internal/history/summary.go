@@ -27,7 +27,7 @@ func SummaryOf(r api.TickRecord) api.Summary {
 	s := api.Summary{
 		Schema: SummarySchema, Pool: r.Pool, At: r.At, Took: r.Took, Every: r.Every, DryRun: r.DryRun, Failed: decide.OneLine(r.Failed),
 		Wanted: r.State.Wanted, Joined: r.Snapshot.Joined, Exists: r.Snapshot.Fulfilled, Actions: countActions(r.Actions), Leaving: len(r.Drains),
-		Holds: holdsOf(r), Configuration: r.Configuration,
+		Holds: holdsOf(r), Configuration: r.Configuration, Parts: r.Parts,
 	}
 	if r.Paused != nil {
 		s.Paused = new(boundedNote(*r.Paused))
@@ -47,6 +47,7 @@ func SummaryOf(r api.TickRecord) api.Summary {
 	s.Groups = firstOf(&s, s.Groups)
 	s.Actions = firstOf(&s, s.Actions)
 	s.Holds = firstOf(&s, s.Holds)
+	s.Parts = firstOf(&s, s.Parts)
 	s.Problems = firstOf(&s, s.Problems)
 	return s
 }
@@ -95,6 +96,26 @@ func addDecision(s *api.Summary, r api.TickRecord) {
 		}
 		s.Groups = append(s.Groups, g)
 	}
+	s.Boot = bootTimes(r)
+}
+
+// bootTimes returns the boot times of the groups that miss machines; nil: none was measured, or none misses any.
+func bootTimes(r api.TickRecord) *api.BootTimes {
+	times := api.Boots{Times: map[string][]float64{}}
+	for _, share := range r.Detail.Distribution.Shares {
+		boots := r.State.Groups[share.Group].Boots
+		if share.After > share.Before || boots.Starting() > 0 {
+			for _, list := range boots.Times {
+				times.Times[share.Group] = append(times.Times[share.Group], list...)
+			}
+		}
+	}
+	p50, ok := times.Quantile("", 0.5)
+	p95, _ := times.Quantile("", 0.95)
+	if !ok {
+		return nil
+	}
+	return &api.BootTimes{P50: p50, P95: p95}
 }
 
 // maxRotations bounds the rules in the text of a rotation, and its alarms.

@@ -27,7 +27,7 @@ func value(n float64) api.Opinion {
 	return api.Opinion{Signal: "shop/rps", Version: "v1", Verdict: api.VerdictValue, Request: cpus(n), At: noon}
 }
 
-// steady returns the case of six nodes in two groups, of which the app web needs all. 0.7 requested CPUs need one node.
+// steady returns the case of six nodes in two groups. The app web needs all of them. 0.7 requested CPUs need one node.
 func steady(need float64) api.Case {
 	c := api.Case{
 		Input: api.DecisionInput{
@@ -173,6 +173,10 @@ func TestEachHoldIsNamed(t *testing.T) {
 		{name: "invalid policy", need: more, edit: policy(func(p *api.DecisionPolicy) { p.Setpoint = 7 }), want: "up rule input", reason: "setpoint is 7"},
 		{name: "busy group", need: more, edit: func(c *api.Case) { c.Busy = map[string]string{"blue": "another autoscaler changes it"} },
 			want: "up group blue", reason: "another autoscaler"},
+		{name: "a group is unknown", need: more, edit: func(c *api.Case) { c.Busy = map[string]string{"blue": "it could not be read: throttled"} },
+			want: "up group blue", reason: "group blue is not changed: it could not be read: throttled"},
+		{name: "a group is unknown while the need falls", need: less, edit: func(c *api.Case) { c.Input.NoScaleIn = "group blue could not be read: throttled" },
+			want: "down ignorance pool", reason: "group blue could not be read: throttled"},
 		{name: "group in backoff", need: more, edit: func(c *api.Case) {
 			c.State.Backoffs = []api.GroupBackoff{{Group: "green", Why: "InsufficientInstanceCapacity", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}}
 		}, want: "up group green", reason: "in backoff until 2026-03-01T12:05:00Z: Insufficient"},
@@ -215,9 +219,9 @@ func TestEachHoldIsNamed(t *testing.T) {
 			answered(api.Places{Leave: []string{"i-0", "i-1", "i-2", "i-3"}})(c)
 			before := api.ScaleIn{At: noon.Add(-2 * time.Hour), Target: 3, Nodes: map[string]float64{"blue": 3, "green": 3}, Offered: c.Places.Offered, Undone: noon.Add(-time.Hour)}
 			c.State.ScaleIns = &api.ScaleIns{Undone: []api.ScaleIn{before}}
-		}, want: "down nodes the same removal was undone", reason: "the same removal was undone at 11:00:00, and nothing has changed since (i-"},
+		}, want: "down nodes the same removal was undone", reason: "the same removal was undone at 2026-03-01T11:00:00Z, and nothing has changed since (i-"},
 		{name: "copies without room", need: enough, edit: answered(api.Places{Waiting: 3, ShortCopies: 3, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
-			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 12:05:00: no capacity"}}}),
+			Short: []api.PlacesApp{{App: "mail", Copies: 3, Why: "group blue is at its maximum; group green is in backoff until 2026-03-01T12:05:00Z: no capacity"}}}),
 			want: "up group mail", reason: "waiting copies: mail x3: group blue is at its maximum; group green is in backoff"},
 		{name: "a copy that no machine can hold", need: enough, edit: answered(api.Places{NeverCopies: 1, Leave: []string{"i-0", "i-1", "i-2", "i-3", "i-4", "i-5"},
 			Never: []api.PlacesApp{{App: "typo", Copies: 1, Why: "it needs 50 cpus, the largest machine (group blue) has 1 cpus"}}}),
@@ -357,6 +361,35 @@ func TestSummaryListsNodesThatAreNotSteady(t *testing.T) {
 }
 
 // A summary stays small whatever a record has, and states how much it omits.
+// A summary has what the first sentence needs for what happens next: the end of a cooldown, boot times, and the places of instances.
+func TestSummaryOfWhatIsNext(t *testing.T) {
+	c := steady(2.1)
+	c.Input.Policy.Cooldown.Down, c.State.Raised = time.Hour, noon.Add(-time.Minute)
+	held := SummaryOf(record(c))
+	if i := slices.IndexFunc(held.Holds, func(h api.Hold) bool { return h.Kind == api.HoldCooldown }); i < 0 || !held.Holds[i].Until.Equal(noon.Add(59*time.Minute)) {
+		t.Errorf("the holds are %+v, want a cooldown until 59 minutes from now", held.Holds)
+	}
+
+	c = steady(7)
+	if s := SummaryOf(record(c)); s.Boot != nil {
+		t.Errorf("the boot times are %+v, want none: no machine has joined yet", s.Boot)
+	}
+	c.State.Groups["blue"] = api.GroupState{LastTarget: new(3), Boots: api.Boots{Times: map[string][]float64{"m5 a": {60, 90}, "m5 b": {70}}}}
+	if s := SummaryOf(record(c)); s.Boot == nil || *s.Boot != (api.BootTimes{P50: 70 * time.Second, P95: 90 * time.Second}) {
+		t.Errorf("the boot times are %+v, want 70 s and 90 s", s.Boot)
+	}
+
+	c = steady(4.2)
+	c.Places = &api.CasePlaces{Places: api.Places{Back: []string{"i-1"}}}
+	r := record(c)
+	for _, node := range []string{"i-0", "i-1"} {
+		r.Drains = append(r.Drains, api.Drain{Node: node, Group: "blue", State: api.DrainDraining, Reason: api.DrainScaleIn})
+	}
+	if n := SummaryOf(r).Nodes; len(n) != 2 || n[0].Tasks != 1 || !n[0].Placed || n[1].Placed {
+		t.Errorf("the nodes that leave are %+v, want one task each, and a place for that of i-0", n)
+	}
+}
+
 func TestSummaryIsBounded(t *testing.T) {
 	c := steady(7)
 	for i := range 500 {

@@ -359,7 +359,7 @@ func (w *pair) rest() {
 	w.breach("the pool does not come to rest: %s", why)
 }
 
-// unrest returns what is not yet as it is to be.
+// unrest returns the differences from the state at rest.
 func (w *pair) unrest() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -137,7 +137,7 @@ func (w *pair) least() int {
 	return max(least, 0)
 }
 
-// write writes to the bucket, and checks what is written.
+// write writes to the bucket, and checks the written value.
 func (w *pair) write(p *process, ignorance, key string, value []byte, revision uint64) (uint64, error) {
 	before := w.model.read(key, 0).entry
 	next, err := w.model.write(key, value, revision, p)

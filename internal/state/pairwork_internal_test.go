@@ -19,7 +19,7 @@ type work struct {
 	waiting []fit.Copy
 	unsafe  map[string]bool // nodes that are not safe to evict
 	batch   map[string]int  // the part of the tasks of a node that ends by itself
-	pins    bool            // on this day, an operator pins the target: it may fall below what is needed
+	pins    bool            // on this day, an operator pins the target: it may fall below the need
 	pin     *api.Pin
 }
 

@@ -223,7 +223,7 @@ func matrix(n int, value string) string {
 	return `{"status":"success","data":{"resultType":"matrix","result":[` + strings.Join(all, ",") + `]}}`
 }
 
-// What is no complete answer is an error that says why, and never an empty window.
+// An incomplete answer is an error with its cause, and never an empty window.
 func TestAnswersThatAreNone(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("secret"), 0o600); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -39,6 +40,8 @@ type clients struct {
 	// changed nothing.
 	once          aws.Retryer
 	reads, writes *rate.Limiter
+	pauses        pauses
+	now           func() time.Time
 }
 
 func newClients(ctx context.Context, cfg Config) (*clients, error) {
@@ -68,6 +71,7 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 		once:   newRetryer(retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}),
 		reads:  limiter(cfg.Reads),
 		writes: limiter(cfg.Writes),
+		now:    cfg.Now,
 	}, nil
 }
 
@@ -102,13 +106,19 @@ func (c *clients) read(ctx context.Context, action, resource string, call func()
 	return failure(action, resource, err)
 }
 
-// write sends one request that changes something.
+// write sends one request that changes something. During a pause of its service it sends none: the error is pools.ErrThrottled.
 func (c *clients) write(ctx context.Context, action, resource string, call func() error) error {
+	service, _, _ := strings.Cut(action, ":")
+	if err := c.pauses.check(service, c.now()); err != nil {
+		return failure(action, resource, err)
+	}
 	err := wait(ctx, c.writes)
 	if err == nil {
 		err = call()
 	}
-	return failure(action, resource, err)
+	err = failure(action, resource, err)
+	c.pauses.note(service, c.pool, c.now(), err)
+	return err
 }
 
 // part bounds one of several reads to half of the remaining time, so that one that waits leaves time for the others.

@@ -202,7 +202,7 @@ func TestMayHaveSucceeded(t *testing.T) {
 		want bool
 	}{
 		{"the wait for our own budget ended", func() error {
-			c := clients{writes: rate.NewLimiter(1, 1)}
+			c := clients{now: time.Now, writes: rate.NewLimiter(1, 1)}
 			return c.write(ended, "a:B", "c", func() error { t.Error("it was sent"); return nil })
 		}, false},
 		{"the context ended before the SDK began", func() error { return desire(ended) }, false},

@@ -3,7 +3,6 @@ package aws
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -35,11 +34,13 @@ type endRights struct {
 // endRight is the result of the last dry run of a fleet.
 type endRight struct {
 	denied string // empty: granted, or unknown
+	err    error  // why it is unknown; nil: it is known, or the server answers no dry run
 	next   time.Time
 }
 
-// fill sets why no instance of a fleet can be terminated. A result that is unknown changes nothing.
-func (e *endRights) fill(ctx context.Context, readings map[string]*reading) {
+// fill sets why no instance of a fleet can be terminated. A result that is unknown changes nothing. It returns why, by fleet.
+func (e *endRights) fill(ctx context.Context, readings map[string]*reading) (unknown map[string]error) {
+	unknown = map[string]error{}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ctx, cancel := part(ctx)
@@ -52,26 +53,41 @@ func (e *endRights) fill(ctx context.Context, readings map[string]*reading) {
 		i := slices.IndexFunc(r.instances, func(i instance) bool { return i.State == api.InstanceRunning })
 		if now := e.now(); i >= 0 && !now.Before(last.next) {
 			last.next = now.Add(endRightRetry)
-			if denied, err := e.dryRun(ctx, r.instances[i].ID); err == nil {
+			var denied string
+			switch denied, last.err = e.dryRun(ctx, r.instances[i].ID); {
+			case errors.Is(last.err, errNoDryRun):
+				last.err = nil
+			case last.err != nil:
+				last.next = now
+			case denied == "":
+				last.denied, last.next = "", now.Add(endRightValid)
+			default:
 				last.denied = denied
-				if denied == "" {
-					last.next = now.Add(endRightValid)
-				}
 			}
 			e.fleets[id] = last
+		}
+		if last.err != nil {
+			unknown[id] = last.err
 		}
 		if r.Keeps == "" {
 			r.Keeps = last.denied
 		}
 	}
+	return unknown
 }
+
+// errNoDryRun: the server ignores dry runs, so the rights of the account are unknown.
+var errNoDryRun = errors.New("the server does not answer the dry run of a read")
 
 // dryRun returns why the account may not terminate an instance; empty: it may. The error has why that is unknown. A server that
 // ignores dry runs receives none of a termination.
 func (e *endRights) dryRun(ctx context.Context, id string) (denied string, err error) {
 	err = e.aws.read(ctx, "ec2:DescribeInstances", "the account", func() error { return describeDry(ctx, e.aws) })
-	if !permitted(err) {
-		return "", fmt.Errorf("the server does not answer the dry run of a read: %w", err)
+	switch {
+	case err == nil:
+		return "", errNoDryRun
+	case !permitted(err):
+		return "", err
 	}
 	err = e.aws.read(ctx, "ec2:TerminateInstances", id, func() error { return terminateDry(ctx, e.aws, id) })
 	switch code := status(err); {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
@@ -84,29 +85,65 @@ func status(err error) int {
 	return 0
 }
 
-// Errors of AWS while an earlier change is in progress, for some seconds.
+// errInProgress: an earlier change of the resource is in progress, and over within seconds. It is a kind of pools.ErrThrottled.
+var errInProgress error = inProgressError{}
+
+type inProgressError struct{}
+
+func (inProgressError) Error() string { return "an earlier change is in progress" }
+func (inProgressError) Unwrap() error { return pools.ErrThrottled }
+
+// Codes of such a change.
 const (
 	inProgress   = "ScalingActivityInProgress" // of an Auto Scaling group
 	unmodifiable = "FleetNotInModifiableState" // of a Spot Fleet request
 )
 
+// Pages of AWS that define error codes.
+const (
+	pageEC2     = "https://docs.aws.amazon.com/ec2/latest/devguide/errors-overview.html"
+	pageScaling = "https://docs.aws.amazon.com/autoscaling/ec2/APIReference/CommonErrors.html, and the errors of each action"
+	pageS3      = "https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html"
+	pageCommon  = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html"
+)
+
+// codeClass is what the error codes of a page mean.
+type codeClass struct {
+	class error
+	page  string
+	codes []string
+}
+
+// codeClasses returns the classes of all codes that have one, beside those of throttling, which are retry.DefaultThrottleErrorCodes.
+func codeClasses() []codeClass {
+	return []codeClass{
+		{pools.ErrShort, pageEC2, []string{
+			"InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "InsufficientReservedInstanceCapacity",
+			"InsufficientCapacityOnHost", "InsufficientVolumeCapacity", "InsufficientAddressCapacity", "InsufficientFreeAddressesInSubnet",
+			"UnfulfillableCapacity", "SpotMaxPriceTooLow", "InstanceLimitExceeded", "VcpuLimitExceeded", "VolumeLimitExceeded",
+			"ResourceLimitExceeded", "MaxSpotInstanceCountExceeded", "MaxSpotFleetRequestCountExceeded",
+		}},
+		{pools.ErrShort, pageScaling, []string{"LimitExceeded"}},
+		{pools.ErrRefused, pageEC2, []string{
+			"UnauthorizedOperation", "AuthFailure", "OptInRequired", "Blocked", "OperationNotPermitted", "PendingVerification",
+			"UnsupportedOperation", "InvalidClientTokenId", "MissingAuthenticationToken", "IncompleteSignature",
+		}},
+		{pools.ErrRefused, pageS3, []string{"AccessDenied", "ExpiredToken", "SignatureDoesNotMatch", "InvalidAccessKeyId"}},
+		{pools.ErrRefused, pageCommon, []string{"AccessDeniedException", "ExpiredTokenException", "UnrecognizedClientException", "NotAuthorized"}},
+		{errInProgress, pageEC2, []string{
+			unmodifiable, "IncorrectState", "IncorrectInstanceState", "IncorrectSpotRequestState", "ConcurrentTagAccess",
+		}},
+		{errInProgress, pageScaling, []string{inProgress, "ResourceContention", "ResourceInUse", "ServiceLinkedRoleFailure"}},
+	}
+}
+
 // classify returns the sentinel for an error code of AWS. For an unknown code it returns nil, and
 // the error has no class.
 func classify(code string, status int) error {
-	switch code {
-	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity",
-		"InsufficientReservedInstanceCapacity", "InsufficientCapacityOnHost", "InsufficientFreeAddressesInSubnet",
-		"InsufficientAddressCapacity", "SpotMaxPriceTooLow",
-		"InstanceLimitExceeded", "VcpuLimitExceeded", "LimitExceeded", "LimitExceededFault", "VolumeLimitExceeded",
-		"MaxSpotInstanceCountExceeded", "MaxSpotFleetRequestCountExceeded":
-		return pools.ErrShort
-	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequired", "Blocked",
-		"OperationNotPermitted", "PendingVerification", "InvalidClientTokenId", "SignatureDoesNotMatch", "ExpiredToken",
-		"ExpiredTokenException", "UnrecognizedClientException", "MissingAuthenticationToken", "IncompleteSignature",
-		"ResourceInUse", "IncorrectState", "IncorrectInstanceState", "UnsupportedOperation":
-		return pools.ErrRefused
-	case "ResourceContention", inProgress, unmodifiable: // over within seconds
-		return pools.ErrThrottled
+	for _, c := range codeClasses() {
+		if slices.Contains(c.codes, code) {
+			return c.class
+		}
 	}
 	if _, known := retry.DefaultThrottleErrorCodes[code]; known || status == http.StatusTooManyRequests {
 		return pools.ErrThrottled

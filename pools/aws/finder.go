@@ -32,7 +32,7 @@ type listing struct {
 	isolation map[string]string
 	unread    map[string]error // groups that could not be read
 	missing   pools.Missing    // why groups of a kind may be missing
-	notes     []error
+	notes     []pools.Note
 }
 
 // addUnread records that a group could not be read.
@@ -48,9 +48,9 @@ func (l *listing) addMissing(kind Kind, err error) {
 }
 
 // addNote records that a fact beside the groups could not be read.
-func (l *listing) addNote(err error) {
+func (l *listing) addNote(part string, err error) {
 	if err != nil {
-		l.notes = append(l.notes, err)
+		l.notes = append(l.notes, pools.Note{Part: part, Err: err})
 	}
 }
 
@@ -170,7 +170,7 @@ func (f *finder) choose(l *listing, kind Kind, tags map[string]map[string]string
 		}
 		found := slices.DeleteFunc(slices.Sorted(maps.Keys(whose)), func(id string) bool { return whose[id] != us })
 		if len(found) == 0 {
-			l.addNote(fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, errNothingFound, reported(whose)))
+			l.addNote("groups by "+s.String(), fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, errNothingFound, reported(whose)))
 		}
 		ours = append(ours, found...)
 		for _, id := range found {

@@ -233,7 +233,7 @@ func announced(events []ec2types.InstanceStatusEvent) (first pools.HealthCheck) 
 		}
 		why := "ec2.event " + string(e.Code)
 		if !from.IsZero() {
-			why += " from " + from.UTC().Format("2006-01-02 15:04")
+			why += " from " + from.UTC().Format(time.RFC3339)
 		}
 		at, first = from, pools.HealthCheck{Fitness: pools.Unfit, Why: why, Announced: true}
 	}

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,11 +73,55 @@ func (p *Provider) ReceiveNotices(ctx context.Context, warnings, hints chan<- po
 	return nil
 }
 
+// queueFailures are the kinds of calls to the queue that failed last time.
+type queueFailures struct {
+	mu  sync.Mutex
+	err map[string]error // by action
+	at  map[string]time.Time
+}
+
+// queueTimeout bounds a call to the queue, beside the time that the queue waits for a message.
+const queueTimeout = 10 * time.Second
+
+// failureCounts is how long a failure counts that no later call confirms or ends, as of a message that another pool took.
+const failureCounts = 5 * time.Minute
+
+// result records the result of a call, and returns its error.
+func (f *queueFailures) result(now time.Time, action, queue string, err error) error {
+	err = failure(action, queue, err)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err == nil {
+		f.err, f.at = map[string]error{}, map[string]time.Time{}
+	}
+	f.err[action], f.at[action] = err, now
+	return err
+}
+
+// current returns the failures that count, by action.
+func (f *queueFailures) current(now time.Time) map[string]error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := maps.Clone(f.err)
+	maps.DeleteFunc(out, func(action string, err error) bool { return err == nil || now.Sub(f.at[action]) > failureCounts })
+	return out
+}
+
+// result records the result of a call to the queue, and returns its error. A call that ended with the process is not a failure.
+func (q *queue) result(ctx context.Context, action string, err error) error {
+	if ctx.Err() != nil {
+		return failure(action, q.p.cfg.Queue, err)
+	}
+	return q.p.queueFailures.result(q.p.cfg.Now(), action, q.p.cfg.Queue, err)
+}
+
 // queue is the SQS queue during ReceiveNotices.
 type queue struct {
 	p    *Provider
 	url  string      // set by the first poll
 	done chan string // receipts of messages to delete
+	// failed: the last message could not be received.
+	failed bool
 
 	warnings, hints chan<- pools.Notice
 	reported        []string // ids of the latest hints, oldest first
@@ -97,8 +142,10 @@ func (q *queue) remove(ctx context.Context) {
 }
 
 func (q *queue) delete(ctx context.Context, receipt string) error {
-	_, err := q.p.aws.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: &receipt})
-	return failure("sqs:DeleteMessage", q.p.cfg.Queue, err)
+	call, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	_, err := q.p.aws.sqs.DeleteMessage(call, &sqs.DeleteMessageInput{QueueUrl: &q.url, ReceiptHandle: &receipt})
+	return q.result(ctx, "sqs:DeleteMessage", err)
 }
 
 // poll receives some messages, and forwards those about the pool's instances. A failed message does
@@ -107,12 +154,19 @@ func (q *queue) poll(ctx context.Context) error {
 	if err := q.find(ctx); err != nil {
 		return err
 	}
-	answer, err := q.p.aws.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &q.url, MaxNumberOfMessages: received, WaitTimeSeconds: longPoll, VisibilityTimeout: visibility,
+	wait := int32(longPoll)
+	if q.failed {
+		wait = 0 // so that the end of the failure is known at once
+	}
+	call, cancel := context.WithTimeout(ctx, longPoll*time.Second+queueTimeout)
+	defer cancel()
+	answer, err := q.p.aws.sqs.ReceiveMessage(call, &sqs.ReceiveMessageInput{
+		QueueUrl: &q.url, MaxNumberOfMessages: received, WaitTimeSeconds: wait, VisibilityTimeout: visibility,
 		MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{sqstypes.MessageSystemAttributeNameSentTimestamp},
 	})
-	if err != nil {
-		return failure("sqs:ReceiveMessage", q.p.cfg.Queue, err)
+	q.failed = err != nil
+	if err := q.result(ctx, "sqs:ReceiveMessage", err); err != nil {
+		return err
 	}
 	var errs []error
 	for _, m := range answer.Messages {
@@ -129,13 +183,16 @@ func (q *queue) find(ctx context.Context) error {
 	if q.url != "" {
 		return nil
 	}
-	found, err := q.p.aws.sqs.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &q.p.cfg.Queue})
-	if err != nil {
-		return failure("sqs:GetQueueUrl", q.p.cfg.Queue, err)
+	call, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	found, err := q.p.aws.sqs.GetQueueUrl(call, &sqs.GetQueueUrlInput{QueueName: &q.p.cfg.Queue})
+	if err == nil && aws.ToString(found.QueueUrl) == "" {
+		err = errors.New("the response has no URL")
 	}
-	if q.url = aws.ToString(found.QueueUrl); q.url == "" {
-		return failure("sqs:GetQueueUrl", q.p.cfg.Queue, errors.New("the response has no URL"))
+	if err := q.result(ctx, "sqs:GetQueueUrl", err); err != nil {
+		return err
 	}
+	q.url = aws.ToString(found.QueueUrl)
 	return nil
 }
 
@@ -212,10 +269,12 @@ func (q *queue) hint(e event, ours []string) {
 // release makes a message visible again soon. Another pool may receive it, or the next read may
 // find the instance.
 func (q *queue) release(ctx context.Context, receipt string) error {
-	_, err := q.p.aws.sqs.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+	call, cancel := context.WithTimeout(ctx, queueTimeout)
+	defer cancel()
+	_, err := q.p.aws.sqs.ChangeMessageVisibility(call, &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: released,
 	})
-	return failure("sqs:ChangeMessageVisibility", q.p.cfg.Queue, err)
+	return q.result(ctx, "sqs:ChangeMessageVisibility", err)
 }
 
 // sentAt returns when the queue received a message, or now if that is missing.

@@ -56,6 +56,8 @@ type Provider struct {
 	balancers *balancers
 	types     *typeSizes
 	endRights *endRights
+
+	queueFailures queueFailures
 }
 
 var (
@@ -81,7 +83,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	p := &Provider{
 		cfg: cfg, aws: c, log: log, roster: r, finder: &finder{cfg: cfg, aws: c, last: map[Selector]map[string]string{}}, inspector: &inspector{r, b}, repairOwner: &repairOwner{r, log},
 		troubles: &troubles{aws: c, now: cfg.Now, refreshed: map[string]refreshed{}}, balancers: b,
-		types:     &typeSizes{aws: c, now: cfg.Now, log: log, known: map[string]resource.Vector{}},
+		types:     &typeSizes{aws: c, now: cfg.Now, known: map[string]resource.Vector{}},
 		endRights: &endRights{aws: c, now: cfg.Now, fleets: map[string]endRight{}},
 	}
 	found, err := p.Groups(ctx)
@@ -110,11 +112,18 @@ func (p *Provider) Groups(ctx context.Context) (pools.Listing, error) {
 	}
 	readings := p.readings(ctx, l)
 	if len(readings) == 0 && !p.everRead() {
-		causes := slices.Concat(l.notes, []error{l.missing.Err()})
+		var causes []error
+		for _, n := range l.notes {
+			causes = append(causes, n)
+		}
+		causes = append(causes, l.missing.Err())
 		for _, id := range slices.Sorted(maps.Keys(l.unread)) {
 			causes = append(causes, l.unread[id])
 		}
 		return pools.Listing{}, fmt.Errorf("read the groups of pool %s: %w", p.cfg.Pool, errors.Join(causes...))
+	}
+	for action, err := range p.queueFailures.current(p.cfg.Now()) {
+		l.addNote(action+" on queue "+p.cfg.Queue, err)
 	}
 	p.troubles.forget(readings, l.unread)
 	return pools.Listing{Groups: p.storeReadings(began, readings, l.unread, p), Missing: l.missing, Notes: l.notes}, nil
@@ -145,7 +154,7 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 		store(SpotFleet, id, r, err)
 	}
 	undescribed := p.describe(ctx, readings)
-	l.addNote(undescribed)
+	l.addNote("properties of new instances", undescribed)
 	for id, f := range l.fleets { // the weight depends on the zone
 		r := readings[id]
 		err := weigh(f, r)
@@ -154,9 +163,11 @@ func (p *Provider) readings(ctx context.Context, l *listing) map[string]*reading
 		}
 		store(SpotFleet, id, r, err)
 	}
-	p.types.fill(ctx, readings)
-	p.endRights.fill(ctx, readings)
-	l.addNote(p.marks(ctx, readings))
+	l.addNote("sizes of instance types", p.types.fill(ctx, readings))
+	for id, err := range p.endRights.fill(ctx, readings) {
+		l.addNote("right to end instances of "+id, err)
+	}
+	l.addNote("marks of instances", p.marks(ctx, readings))
 	l.notes = append(l.notes, p.troubles.request(ctx, readings)...)
 	return readings
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -163,10 +164,11 @@ func TestClassify(t *testing.T) {
 		{"UnauthorizedOperation", 403, pools.ErrRefused},
 		{"AccessDenied", 403, pools.ErrRefused},
 		{"SomethingNew", 403, pools.ErrRefused},
-		{"ResourceInUse", 400, pools.ErrRefused},
-		{"ScalingActivityInProgress", 400, pools.ErrThrottled},
-		{"ResourceContention", 400, pools.ErrThrottled},
-		{"FleetNotInModifiableState", 400, pools.ErrThrottled},
+		{"ResourceInUse", 400, errInProgress},
+		{"IncorrectInstanceState", 400, errInProgress},
+		{"ScalingActivityInProgress", 400, errInProgress},
+		{"ResourceContention", 400, errInProgress},
+		{"FleetNotInModifiableState", 400, errInProgress},
 		{"RequestLimitExceeded", 503, pools.ErrThrottled},
 		{"Throttling", 400, pools.ErrThrottled},
 		{"SomethingNew", 429, pools.ErrThrottled},
@@ -177,6 +179,15 @@ func TestClassify(t *testing.T) {
 	} {
 		if got := classify(tc.code, tc.status); got != tc.want {
 			t.Errorf("classify(%q, %d) = %v, want %v", tc.code, tc.status, got, tc.want)
+		}
+	}
+	known := map[string]bool{}
+	for _, c := range codeClasses() {
+		for _, code := range c.codes {
+			if _, throttles := retry.DefaultThrottleErrorCodes[code]; throttles || known[code] || !strings.HasPrefix(c.page, "https://docs.aws.amazon.com/") {
+				t.Errorf("%s of %s is there twice, or its page is none of AWS", code, c.page)
+			}
+			known[code] = true
 		}
 	}
 }

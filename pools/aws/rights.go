@@ -72,7 +72,11 @@ func untested(kind Kind) []string {
 
 // unreadable returns why something of the groups could not be read.
 func unreadable(ctx context.Context, l pools.Listing) error {
-	errs := append(slices.Clone(l.Notes), l.Missing.Err())
+	var errs []error
+	for _, n := range l.Notes {
+		errs = append(errs, n)
+	}
+	errs = append(errs, l.Missing.Err())
 	for _, g := range l.Groups {
 		_, err := g.Snapshot(ctx)
 		errs = append(errs, err)

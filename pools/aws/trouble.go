@@ -3,7 +3,6 @@ package aws
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
@@ -33,6 +34,10 @@ type refreshed struct {
 	active string // the active refresh, for people; empty: none
 }
 
+// maxRefreshes is how many groups one read requests the instance refreshes of: those whose last request is the oldest. A write requests
+// those of its group.
+const maxRefreshes = 50
+
 // atOnce is the maximum number of concurrent requests of one kind.
 const atOnce = 4
 
@@ -46,24 +51,25 @@ type troubles struct {
 }
 
 // request reads changes in progress of all groups, and the shortage of groups below their target. It returns why some are unknown.
-func (t *troubles) request(ctx context.Context, readings map[string]*reading) (unknown []error) {
+func (t *troubles) request(ctx context.Context, readings map[string]*reading) []pools.Note {
 	var work errgroup.Group
 	work.SetLimit(atOnce)
 	var mu sync.Mutex // guards unknown
+	var unknown listing
+	due := t.due(readings)
 	for _, r := range readings {
 		work.Go(func() error {
-			err := errors.Join(t.refreshes(ctx, r), t.shortage(ctx, r))
+			refreshes, shortage := t.refreshes(ctx, r, due[r.ID]), t.shortage(ctx, r)
 			mu.Lock()
 			defer mu.Unlock()
-			if err != nil {
-				unknown = append(unknown, err)
-			}
+			unknown.addNote("instance refreshes of group "+r.ID, refreshes)
+			unknown.addNote("shortages of group "+r.ID, shortage)
 			return nil
 		})
 	}
 	_ = work.Wait() // unknown has all errors
-	slices.SortFunc(unknown, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return unknown
+	slices.SortFunc(unknown.notes, func(a, b pools.Note) int { return strings.Compare(a.Part, b.Part) })
+	return unknown.notes
 }
 
 // forget drops the state of groups that the latest read did not find.
@@ -73,21 +79,38 @@ func (t *troubles) forget(readings map[string]*reading, unread map[string]error)
 	maps.DeleteFunc(t.refreshed, func(id string, _ refreshed) bool { return readings[id] == nil && unread[id] == nil })
 }
 
-// refreshes marks a group as busy while an instance refresh changes it. While this is unknown, the last known refresh counts.
-func (t *troubles) refreshes(ctx context.Context, r *reading) error {
-	if r.Kind != string(AutoScaling) {
-		return nil
-	}
+// due returns the groups whose instance refreshes are requested now.
+func (t *troubles) due(readings map[string]*reading) map[string]bool {
 	t.mu.Lock()
-	last, known := t.refreshed[r.ID]
+	defer t.mu.Unlock()
+	var ids []string
+	for id, r := range readings {
+		last, known := t.refreshed[id]
+		if r.Kind == string(AutoScaling) && (!known || last.active != "" || t.now().Sub(last.asked) >= refreshEvery) {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b string) int {
+		return cmp.Or(t.refreshed[a].asked.Compare(t.refreshed[b].asked), strings.Compare(a, b))
+	})
+	out := map[string]bool{}
+	for _, id := range ids[:min(len(ids), maxRefreshes)] {
+		out[id] = true
+	}
+	return out
+}
+
+// refreshes marks a group as busy while an instance refresh changes it. While this is not due, or unknown, the last known refresh counts.
+func (t *troubles) refreshes(ctx context.Context, r *reading, due bool) (err error) {
+	t.mu.Lock()
+	last := t.refreshed[r.ID]
 	t.mu.Unlock()
-	if known && last.active == "" && t.now().Sub(last.asked) < refreshEvery {
-		return nil
+	if due {
+		if err = t.refreshing(ctx, r); err == nil {
+			return nil
+		}
 	}
-	err := t.refreshing(ctx, r)
-	if err != nil {
-		r.Busy = cmp.Or(r.Busy, last.active)
-	}
+	r.Busy = cmp.Or(r.Busy, last.active)
 	return err
 }
 

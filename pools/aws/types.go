@@ -3,7 +3,6 @@ package aws
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -23,7 +22,7 @@ const (
 	typesPage = 100 // instance types of one response
 	// typesRetry is the time between two requests for the sizes of instance types after an error that lasts, as without the
 	// permission.
-	typesRetry = 10 * time.Minute
+	typesRetry = time.Minute
 	// anyDisk is the disk of a new machine: EC2 does not show the volumes that it will get.
 	anyDisk = 1 << 40
 )
@@ -32,27 +31,27 @@ const (
 type typeSizes struct {
 	aws *clients
 	now func() time.Time
-	log *slog.Logger
 
 	mu     sync.Mutex
 	known  map[string]resource.Vector
 	failed time.Time // of the latest request
+	err    error     // of the latest request
 }
 
 // fill sets the sizes of the offers and of the instances of all groups. Without the sizes the groups are complete too: then the
-// size of a machine is known once its node has joined, and what a node reports has no bound.
-func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) {
+// size of a machine is known once its node has joined, and what a node reports has no bound. The error is why sizes are unknown.
+func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	missing := s.unread(readings)
 	ctx, cancel := part(ctx)
 	defer cancel()
-	if len(missing) > 0 && s.now().Sub(s.failed) >= typesRetry {
-		if err := s.request(ctx, missing); err != nil {
-			if !errors.Is(err, pools.ErrThrottled) && ctx.Err() == nil {
-				s.failed = s.now()
-			}
-			s.log.Warn("sizes of instance types not read", "err", err)
+	if len(missing) == 0 {
+		s.err = nil
+	} else if s.now().Sub(s.failed) >= typesRetry {
+		s.err = s.request(ctx, missing)
+		if s.err != nil && !errors.Is(s.err, pools.ErrThrottled) && ctx.Err() == nil {
+			s.failed = s.now()
 		}
 	}
 	for _, r := range readings {
@@ -63,6 +62,7 @@ func (s *typeSizes) fill(ctx context.Context, readings map[string]*reading) {
 			r.instances[i].Offers = s.known[r.instances[i].Market.InstanceType]
 		}
 	}
+	return s.err
 }
 
 // unread returns the types of all groups whose size was not read yet, sorted.

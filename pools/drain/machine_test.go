@@ -310,7 +310,7 @@ func TestInvalidRecordsAreNotChanged(t *testing.T) {
 	}
 }
 
-// A record that this version cannot read ends with its node, once two complete lists in a row lack the node. It is said once.
+// A record that this version cannot read ends with its node, once two complete lists in a row lack the node. It is reported once.
 func TestInvalidRecordEndsWithItsNode(t *testing.T) {
 	at := func(i int, p drain.Presence, left bool) drain.NodeSnapshot {
 		return drain.NodeSnapshot{Instance: p, At: start.Add(time.Duration(i) * time.Minute), Left: left}

@@ -123,7 +123,7 @@ func (p *machines) claim(c claim) {
 type listing struct {
 	groups  map[string]*found
 	missing error
-	notes   []error
+	notes   []pools.Note
 }
 
 // found is a group of a listing.
@@ -145,7 +145,11 @@ func (p *machines) Groups(ctx context.Context) (pools.Listing, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(l.groups) == 0 && len(p.groups) == 0 {
-		if err := errors.Join(append(l.notes, l.missing)...); err != nil {
+		var causes []error
+		for _, n := range l.notes {
+			causes = append(causes, n)
+		}
+		if err := errors.Join(append(causes, l.missing)...); err != nil {
 			return out, fmt.Errorf("read the groups of pool %s: %w", p.pool, err)
 		}
 	}
@@ -157,7 +161,7 @@ func (p *machines) Groups(ctx context.Context) (pools.Listing, error) {
 			p.groups[id] = g
 		}
 		g.store(f)
-		l.note(f.templateErr)
+		l.note("template of group "+id, f.templateErr)
 		out.Groups = append(out.Groups, g)
 	}
 	maps.DeleteFunc(p.groups, func(id string, g *group) bool { return l.missing == nil && l.groups[id] == nil && g.settled() })
@@ -183,9 +187,9 @@ func (g *group) store(f *found) {
 	g.update(f.reading, f.err)
 }
 
-func (l *listing) note(err error) {
+func (l *listing) note(part string, err error) {
 	if err != nil {
-		l.notes = append(l.notes, err)
+		l.notes = append(l.notes, pools.Note{Part: part, Err: err})
 	}
 }
 
@@ -217,7 +221,7 @@ func (p *machines) list(ctx context.Context) *listing {
 func (l *listing) add(s *source, g *externalgrpc.NodeGroup) {
 	id := g.GetId()
 	if !validGroup(id) {
-		l.note(fmt.Errorf("%s lists a group with the id %.80q, which is ignored: want at most %d printable characters", s.address, id, maxGroupID))
+		l.note(fmt.Sprintf("group %.80q of %s", id, s.address), fmt.Errorf("%s lists a group with the id %.80q, which is ignored: want at most %d printable characters", s.address, id, maxGroupID))
 		return
 	}
 	if !slices.ContainsFunc(s.selectors, func(s *selector) bool { return s.selects(id) }) {
@@ -247,7 +251,7 @@ func (l *listing) checkSelectors(s *source, answer []*externalgrpc.NodeGroup) {
 		case sel.named():
 			l.groups[sel.Group] = &found{from: s.server, err: fmt.Errorf("%s lists no group %s", s.address, sel.Group)}
 		default:
-			l.note(fmt.Errorf("%s lists no group that fits %q", s.address, sel.Group))
+			l.note(fmt.Sprintf("groups of %s that fit %q", s.address, sel.Group), fmt.Errorf("%s lists no group that fits %q", s.address, sel.Group))
 		}
 	}
 }

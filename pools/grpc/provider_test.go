@@ -131,7 +131,7 @@ func TestNotes(t *testing.T) {
 	f.groups = append(f.groups, &pb.NodeGroup{Id: "w\x1b[2J"}, &pb.NodeGroup{}, &pb.NodeGroup{Id: strings.Repeat("w", 200)})
 	known, unknown, l := snapshots(t, openPool(t,
 		selectorOf(t, fmt.Sprintf("{address: %q, group: w*}", f.address)), selectorOf(t, fmt.Sprintf("{address: %q, group: z*}", f.address))))
-	notes := errors.Join(l.Notes...).Error()
+	notes := fmt.Sprint(l.Notes)
 	if len(known) != 1 || len(unknown) != 0 || len(l.Notes) != 4 || !strings.Contains(notes, `"w\x1b[2J"`) || !strings.Contains(notes, `lists no group that fits "z*"`) {
 		t.Errorf("known %v, unknown %v, notes %v", known, unknown, notes)
 	}

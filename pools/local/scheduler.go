@@ -47,7 +47,7 @@ func (n *Nodes) ExpectScheduler(kind string) {
 	}
 }
 
-// Scheduler returns what is known of the scheduler that speaks for all nodes of the pool. Its state counts for two of its periods.
+// Scheduler returns the known state of the scheduler that speaks for all nodes of the pool. Its state counts for two of its periods.
 func (n *Nodes) Scheduler(now time.Time) pools.NodeScheduler {
 	w := &n.scheduler
 	w.mu.Lock()
@@ -57,10 +57,10 @@ func (n *Nodes) Scheduler(now time.Time) pools.NodeScheduler {
 	case w.kind == "":
 		return s
 	case w.at.IsZero():
-		s.Why = fmt.Sprintf("the scheduler (%s) has reported nothing since this process began at %s", w.kind, w.began.UTC().Format(time.TimeOnly))
+		s.Why = fmt.Sprintf("the scheduler (%s) has reported nothing since this process began at %s", w.kind, w.began.UTC().Format(time.RFC3339))
 		return s
 	case now.Sub(w.at) > 2*w.state.Period:
-		s.Why = fmt.Sprintf("the scheduler (%s) is silent since %s", w.kind, w.at.UTC().Format(time.TimeOnly))
+		s.Why = fmt.Sprintf("the scheduler (%s) is silent since %s", w.kind, w.at.UTC().Format(time.RFC3339))
 	case !w.state.Fresh:
 		s.Why = fmt.Sprintf("the scheduler (%s) has no current state of its nodes", w.kind)
 		if w.state.Why != "" {

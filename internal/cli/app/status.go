@@ -198,7 +198,7 @@ func (cli *commands) printIndices(e api.AppExplanation) {
 	now := time.Now()
 	var rows [][]string
 	for _, i := range e.Indices {
-		index, crashes, waits := fmt.Sprint(i.Index), fmt.Sprint(i.Crashes), waiting(now, i.Rule, i.Why, i.Until)
+		index, crashes, waits := fmt.Sprint(i.Index), fmt.Sprint(i.Crashes), startWait(now, i)
 		if len(i.Instances) == 0 {
 			rows = append(rows, []string{index, stateOf(i), "-", "-", explain.Ago(now, i.Missing), crashes, waits})
 		}
@@ -265,12 +265,31 @@ func stateOf(i api.IndexStatus) string {
 	return "missing"
 }
 
-// waiting returns the text of a cell: the rule that waits, its reason, and its remaining time.
-func waiting(now time.Time, rule api.AppRule, why api.AppReason, until time.Time) string {
+// startWait returns why no start of an index is sent now: "start requested 21s ago, again in 9s".
+func startWait(now time.Time, i api.IndexStatus) string {
+	request := "start"
+	if i.Last != nil && i.Last.Kind == api.AppFindingStart {
+		request = "start requested " + explain.Ago(now, i.LastAt) + " ago"
+	}
+	return waiting(now, request, i.Rule, i.Why, i.Until)
+}
+
+// waiting returns the text of a cell: the rule that waits, its reason, and its remaining time. request names the request that the
+// rule repeats.
+func waiting(now time.Time, request string, rule api.AppRule, why api.AppReason, until time.Time) string {
 	if rule == "" {
 		return ""
 	}
 	text := words(string(rule))
+	if why == api.WhyNudged {
+		if text = request; !strings.Contains(text, " ") {
+			text += " requested"
+		}
+		if until.After(now) {
+			text += ", again in " + explain.Ago(until, now)
+		}
+		return text
+	}
 	if why != "" {
 		text += ": " + cmp.Or(waitsFor[why], words(string(why)))
 	}
@@ -286,7 +305,6 @@ var waitsFor = map[api.AppReason]string{
 	api.WhyOtherMissing:    "an instance on another index of the app",
 	api.WhyReplacesMissing: "an instance on the index that this one replaces",
 	api.WhyJustChanged:     "the controller, which acts first after a change",
-	api.WhyNudged:          "an answer to the last request",
 	api.WhyNoRoom:          "a node that takes it (the placer has the request)",
 	api.WhyInTurn:          "its turn",
 	api.WhyIncomplete:      "a complete read of expected and known state",
@@ -340,10 +358,10 @@ func (cli *commands) printReasons(e api.AppExplanation) {
 				last += ": " + words(string(i.Last.Why))
 			}
 		}
-		rows = append(rows, []string{fmt.Sprint(i.Index), stateOfAny(i), last, when, rule, waiting(now, i.Rule, i.Why, i.Until)})
+		rows = append(rows, []string{fmt.Sprint(i.Index), stateOfAny(i), last, when, rule, startWait(now, i)})
 		for _, c := range i.Instances {
 			if c.Extra != "" {
-				rows = append(rows, []string{fmt.Sprint(i.Index), "extra " + c.ID, "", "", words(string(c.Extra)), waiting(now, c.Rule, c.Why, c.Until)})
+				rows = append(rows, []string{fmt.Sprint(i.Index), "extra " + c.ID, "", "", words(string(c.Extra)), waiting(now, "stop", c.Rule, c.Why, c.Until)})
 			}
 		}
 	}

@@ -53,3 +53,22 @@ func TestAppStatusOfASilentNode(t *testing.T) {
 		t.Errorf("printed\n%s\nwant nothing of a node without instances", out.String())
 	}
 }
+
+// A request that is repeated later has the time since it was sent, and the time until the next one.
+func TestStatusOfARepeatedRequest(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	i := api.IndexStatus{Rule: api.AppRuleKeepAlive, Why: api.WhyNudged, Until: now.Add(9 * time.Second), LastAt: now.Add(-21 * time.Second)}
+	if got := startWait(now, i); got != "start requested, again in 9s" {
+		t.Errorf("without the time of the request: %q", got)
+	}
+	i.Last = &api.AppFinding{Kind: api.AppFindingStart}
+	if got := startWait(now, i); got != "start requested 21s ago, again in 9s" {
+		t.Errorf("after a start: %q", got)
+	}
+	if got := waiting(now, "stop", i.Rule, i.Why, time.Time{}); got != "stop requested" {
+		t.Errorf("a stop: %q", got)
+	}
+	if got := waiting(now, "start", api.AppRuleKeepAlive, api.WhyNoRoom, now.Add(time.Second)); got != "keep alive: a node that takes it (the placer has the request), 1s more" {
+		t.Errorf("another reason: %q", got)
+	}
+}

@@ -44,12 +44,6 @@ func Bytes(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// LocalTime formats a time in the local zone.
-func LocalTime(t time.Time) string { return t.Local().Format(time.DateTime) }
-
-// Time returns a time for the first column of a table, without a blank. "--at" reads it.
-func Time(t time.Time) string { return t.Local().Format(time.RFC3339) }
-
 // Node are the columns node, group, state, tasks, cpus, mem MB and up.
 func Node(n api.Node) []string {
 	usage := func(k resource.Kind) string {
@@ -80,7 +74,7 @@ func Processes(list []api.Process, now time.Time) (header []string, rows [][]str
 func process(p api.Process, title string, now time.Time) []string {
 	why := p.Why
 	if why == "" && p.Trial != nil {
-		why = "shadow " + p.Trial.Shadow + " " + Trial(*p.Trial)
+		why = "shadow " + p.Trial.Shadow + " " + Trial(now, *p.Trial)
 	}
 	state := p.State
 	if p.Alive != nil && p.Alive.Overdue {
@@ -104,14 +98,14 @@ func pid(n int) string {
 }
 
 // Trial describes the state of a trial.
-func Trial(t api.TrialStatus) string {
+func Trial(now time.Time, t api.TrialStatus) string {
 	switch {
 	case t.Outcome == api.TrialUndecided && t.PromoteAfter > 0:
 		return fmt.Sprintf("agrees for %d of %d ticks", t.Agreeing, t.PromoteAfter)
 	case t.Outcome == api.TrialUndecided:
 		return fmt.Sprintf("agrees for %d ticks, of %d that were compared; never promoted", t.Agreeing, t.Compared)
 	case t.Why != "":
-		return fmt.Sprintf("%s at %s: %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime), t.Why)
+		return fmt.Sprintf("%s at %s: %s", strings.ReplaceAll(string(t.Outcome), "_", " "), explain.When(now, t.Since), t.Why)
 	}
-	return fmt.Sprintf("%s at %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime))
+	return fmt.Sprintf("%s at %s", strings.ReplaceAll(string(t.Outcome), "_", " "), explain.When(now, t.Since))
 }

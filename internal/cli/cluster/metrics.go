@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
@@ -335,7 +334,7 @@ func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries 
 func seriesRow(s metrics.Series) []string {
 	row := []string{metrics.Key(s.Name, s.Dimensions), fmt.Sprint(len(s.Times)), "-", "-", "-"}
 	if n := len(s.Times); n > 0 {
-		row[2], row[3] = cell.LocalTime(time.Unix(s.Times[0], 0)), cell.LocalTime(time.Unix(s.Times[n-1], 0))
+		row[2], row[3] = explain.Time(time.Unix(s.Times[0], 0)), explain.Time(time.Unix(s.Times[n-1], 0))
 		row[4] = explain.Number(s.Values[n-1])
 	}
 	return row

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
@@ -247,7 +248,7 @@ func (x *busExam) expiries(now time.Time) {
 		text := fmt.Sprintf("nats.%s %s ends in %.0f days", e.Key, e.Path, days)
 		switch {
 		case days < 0:
-			x.found(check, Failed, "renew it; no restart is needed", "nats.%s %s expired at %s", e.Key, e.Path, e.End.UTC().Format(time.RFC3339))
+			x.found(check, Failed, "renew it; no restart is needed", "nats.%s %s expired at %s", e.Key, e.Path, explain.When(now, e.End))
 		case days < maxDays:
 			x.found(check, Warned, "renew it; no restart is needed", "%s", text)
 		default:

@@ -267,7 +267,7 @@ func (w world) fixes(t *testing.T) {
 	}
 }
 
-// A pool whose account the servers lack, or have added by one reload only, is named, with what is to be done.
+// A pool whose account the servers lack, or have added by one reload only, is named, with the remedy.
 func (w world) newPool(t *testing.T) {
 	w.Change(t, func(site *natsconf.Site) {
 		site.Clusters[0].Pools = append(slices.Clone(site.Clusters[0].Pools), natsconf.Pool{Name: "night"})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
@@ -43,7 +44,7 @@ type recordKind struct {
 }
 
 // leftOvers searches records whose node, group or app is gone. Their owners end them: those that it finds are of an owner that does
-// not run or cannot read them, or have no owner that knows the end.
+// not run or cannot read them, or have no owner that has seen the end.
 type leftOvers struct {
 	site  *Site
 	exam  *busExam
@@ -199,7 +200,7 @@ func (k recordKind) text(records []integrity.Key) string {
 		more = fmt.Sprintf(" and %d more", n)
 	}
 	return fmt.Sprintf("%d %s %s: %s%s (keys %s* of bucket %s, the oldest of %s)", len(records), k.what, k.gone, strings.Join(shown, ", "), more,
-		k.prefix, k.bucket, records[0].At.UTC().Format(time.RFC3339))
+		k.prefix, k.bucket, explain.Time(records[0].At))
 }
 
 // delete deletes records that have not changed since they were read.

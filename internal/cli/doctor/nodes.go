@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
@@ -65,7 +66,7 @@ func ofNodes(report api.NodesReport) (all []Finding) {
 			slow = append(slow, fmt.Sprintf("%s by %v", r.Node, -r.Ahead.Round(time.Millisecond)))
 		}
 		if !r.Twins.IsZero() {
-			twins = append(twins, fmt.Sprintf("%s at %s", r.Node, r.Twins.UTC().Format(time.RFC3339)))
+			twins = append(twins, fmt.Sprintf("%s at %s", r.Node, explain.Time(r.Twins)))
 		}
 	}
 	add := func(result Result, names []string, detail, fix string) {

@@ -195,7 +195,7 @@ func (l *leftOvers) allPools(ctx context.Context) (listed, filed []string, err e
 	return listed, filed, nil
 }
 
-// pools returns a finding if pools with streams have no file, and no tick for a day. Only an operator can tell that they are gone.
+// pools returns a finding if pools with streams have no file, and no tick for a day. Only an operator can decide that they are gone.
 func (l *leftOvers) pools(ctx context.Context) []Finding {
 	listed, filed, err := l.allPools(ctx)
 	if err != nil {
@@ -217,7 +217,7 @@ func (l *leftOvers) pools(ctx context.Context) []Finding {
 			last = info.State.LastTime
 		}
 		if l.now.Sub(last) >= poolAge {
-			old = append(old, fmt.Sprintf("%s (since %s)", pool, last.UTC().Format(time.RFC3339)))
+			old = append(old, fmt.Sprintf("%s (since %s)", pool, explain.Time(last)))
 		}
 	}
 	if old == nil {

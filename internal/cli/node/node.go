@@ -149,7 +149,7 @@ func (cli *commands) printHistory(entries []api.HealthHistory) {
 	}
 	var rows [][]string
 	for _, e := range entries {
-		rows = append(rows, []string{cell.Time(e.At), cmp.Or(e.Node, "the pool"), cmp.Or(string(e.Action), string(e.Event)), cell.OrDash(e.Why), cell.OrDash(e.By), outcome(e)})
+		rows = append(rows, []string{explain.Time(e.At), cmp.Or(e.Node, "the pool"), cmp.Or(string(e.Action), string(e.Event)), cell.OrDash(e.Why), cell.OrDash(e.By), outcome(e)})
 	}
 	cli.PrintTable([]string{"time", "node", "action", "finding", "requested by", "result"}, rows)
 }

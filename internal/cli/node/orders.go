@@ -264,11 +264,11 @@ func (cli *commands) printAnswer(o api.RepairOrder, a api.RepairOrderResponse) {
 	case len(o.Nodes) > 0 || !a.OK:
 	case o.Op == api.OpRecover && a.Pool != nil:
 		fmt.Fprintf(cli.Stdout, "pool %s/%s: %s begun, %s until %s; \"weir node status\" shows how far it is\n", cli.Cluster, cli.Pool,
-			several(a.Pool.Begun, "repair"), machinesWait(a.Pool.Waiting), a.Pool.Until.Format(time.DateTime))
+			several(a.Pool.Begun, "repair"), machinesWait(a.Pool.Waiting), explain.When(time.Now(), a.Pool.Until))
 	case o.Op == api.OpRelease && o.All:
 		fmt.Fprintf(cli.Stdout, "all requests of pool %s/%s that waited are withdrawn\n", cli.Cluster, cli.Pool)
 	case o.Op == api.OpPause:
-		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir node resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
+		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir node resume\" ends that\n", cli.Cluster, cli.Pool, explain.Time(time.Now().Add(o.For)))
 	case o.Op == api.OpResume:
 		fmt.Fprintf(cli.Stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
 	case o.Op == api.OpRelease:

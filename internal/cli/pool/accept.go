@@ -3,11 +3,11 @@ package pool
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
@@ -58,7 +58,7 @@ func (cli *commands) accept(ctx context.Context, b *bus.Bus, note api.Note) erro
 		return err
 	}
 	fmt.Fprintf(cli.Stdout, "pool %s/%s may shrink from its next tick on: the configuration of %s is accepted\n",
-		cli.Cluster, cli.Pool, hold.At.Local().Format(time.DateTime))
+		cli.Cluster, cli.Pool, explain.Time(hold.At))
 	cli.waits(r)
 	return nil
 }

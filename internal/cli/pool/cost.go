@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
@@ -99,7 +98,7 @@ func (cli *tickCommands) cost(ctx context.Context, b *bus.Bus, since time.Durati
 		cli.printTotal(bill)
 	}
 	for _, g := range bill.Gaps[:min(len(bill.Gaps), shownGaps)] {
-		fmt.Fprintf(cli.Stdout, "! %s are not in the bill, from %s to %s: %s\n", seconds.Short(g.To.Sub(g.From).Round(time.Second)), cell.LocalTime(g.From), cell.LocalTime(g.To), g.Why)
+		fmt.Fprintf(cli.Stdout, "! %s are not in the bill, from %s to %s: %s\n", seconds.Short(g.To.Sub(g.From).Round(time.Second)), explain.Time(g.From), explain.Time(g.To), g.Why)
 	}
 	if more := len(bill.Gaps) - shownGaps; more > 0 {
 		fmt.Fprintf(cli.Stdout, "! and %d more such times; --output json has all\n", more)
@@ -117,7 +116,7 @@ func (cli *tickCommands) printTotal(bill api.Bill) {
 	if markets != nil {
 		least = "at least "
 	}
-	fmt.Fprintf(cli.Stdout, "%s%s %s for %s machine-hours, %s to %s\n", least, explain.Money(bill.Cost), bill.Currency, explain.Money(bill.Hours), cell.LocalTime(bill.From), cell.LocalTime(bill.To))
+	fmt.Fprintf(cli.Stdout, "%s%s %s for %s machine-hours, %s to %s\n", least, explain.Money(bill.Cost), bill.Currency, explain.Money(bill.Hours), explain.Time(bill.From), explain.Time(bill.To))
 	if markets != nil {
 		fmt.Fprintf(cli.Stdout, "! %s machine-hours are not in the sum: %s\n", explain.Money(hours), price.Missing(bill.Files, markets...))
 	}

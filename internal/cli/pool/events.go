@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -112,9 +112,7 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, r eventRange) e
 		defer in.Close()
 	}
 	each := r.all || cli.Output == command.FormJSON
-	show := func(events []api.Event) error {
-		return r.visit(events, func(e api.Event) error { return cli.printEvent(e, each) })
-	}
+	show := func(e api.Event) error { return cli.printEvent(e, each) }
 	if r.since > 0 {
 		if err := cli.pastEvents(ctx, b, feed, r, each, show); err != nil {
 			return err
@@ -133,7 +131,7 @@ func (cli *tickCommands) events(ctx context.Context, b *bus.Bus, r eventRange) e
 				fmt.Fprintf(cli.Stderr, "weir: an event is omitted: %v\n", err)
 				continue
 			}
-			if err := show(live.Events); err != nil {
+			if err := r.visit(live.Events, show); err != nil {
 				return err
 			}
 		}
@@ -156,26 +154,21 @@ func (r eventRange) visit(events []api.Event, do func(api.Event) error) error {
 }
 
 // pastEvents prints the events of the past: each as it is read, or folded at the end.
-func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *history.Feed, r eventRange, each bool, show func([]api.Event) error) error {
+func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *history.Feed, r eventRange, each bool, show func(api.Event) error) error {
 	var fold history.Fold
 	if !each {
-		show = func(events []api.Event) error {
-			return r.visit(events, func(e api.Event) error { fold.Add(e); return nil })
-		}
+		show = func(e api.Event) error { fold.Add(e); return nil }
 	}
 	patient, handle, cancel := patient(ctx, cli.Timeout)
-	now := time.Now()
+	now, found := time.Now(), false
 	skipped, err := feed.Events(patient, cli.history(b), now.Add(-r.since), now, func(_ time.Time, events []api.Event) error {
-		return handle(func() error { return show(events) })
+		return handle(func() error { return r.visit(events, func(e api.Event) error { found = true; return show(e) }) })
 	})
 	cancel()
 	for _, e := range fold.Rows() {
-		if err := cli.printFolded(*e); err != nil {
+		if err := cli.printFolded(fmt.Sprintf("%s (%s ago)", explain.Time(e.At), explain.Ago(now, e.At)), *e); err != nil {
 			return err
 		}
-	}
-	if object := cmp.Or(r.app, r.node); !each && object != "" && len(fold.Rows()) == 0 {
-		fmt.Fprintf(cli.Stderr, "weir: no event of %s in the last %s\n", object, condition.Duration(r.since))
 	}
 	cli.reportSkipped(skipped)
 	if err != nil {
@@ -184,7 +177,18 @@ func (cli *tickCommands) pastEvents(ctx context.Context, b *bus.Bus, feed *histo
 	if last, _ := feed.Last(cli.Pool); last.IsZero() && !r.follow {
 		return cli.noTickSince(ctx, b, r.since)
 	}
+	if !found {
+		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no event%s in the last %s\n", cli.Cluster, cli.Pool, r.chosen(), condition.Duration(r.since))
+	}
 	return nil
+}
+
+// chosen names the chosen events: " of kind order of app web".
+func (r eventRange) chosen() (text string) {
+	if len(r.kinds) > 0 {
+		text += " of kind " + strings.Join(r.kinds, " or ")
+	}
+	return text + cell.After(" of app ", r.app) + cell.After(" of node ", r.node)
 }
 
 // printEvent prints one event: a line, or a document. A full line has all fields of a finding.
@@ -193,15 +197,15 @@ func (cli *tickCommands) printEvent(e api.Event, full bool) error {
 	case cli.Output == command.FormJSON:
 		return cli.PrintNext(e)
 	case full:
-		return cli.printLine(e, e.Text)
+		return cli.printLine(explain.Time(e.At), e, e.Text)
 	}
 	var one history.Fold
 	one.Add(e)
-	return cli.printFolded(*one.Rows()[0])
+	return cli.printFolded(explain.Time(e.At), *one.Rows()[0])
 }
 
-// printFolded prints an event, and how often it happened.
-func (cli *tickCommands) printFolded(e history.FoldedEvent) error {
+// printFolded prints an event behind its time, and how often it happened.
+func (cli *tickCommands) printFolded(at string, e history.FoldedEvent) error {
 	text := e.Text
 	if e.Node != "" && !strings.Contains(text, e.Node) {
 		text = e.Node + ": " + text
@@ -209,10 +213,10 @@ func (cli *tickCommands) printFolded(e history.FoldedEvent) error {
 	if times := e.Times(); times != "" && !strings.Contains(text, times) {
 		text += " (" + times + ")"
 	}
-	return cli.printLine(e.Event, text)
+	return cli.printLine(at, e.Event, text)
 }
 
-func (cli *tickCommands) printLine(e api.Event, text string) error {
-	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", cell.LocalTime(e.At), e.Kind, e.Name, terminal.OneLine(text))
+func (cli *tickCommands) printLine(at string, e api.Event, text string) error {
+	_, err := fmt.Fprintf(cli.Stdout, "%s %s %s: %s\n", at, e.Kind, e.Name, terminal.OneLine(text))
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
@@ -239,7 +238,7 @@ func (cli *tickCommands) redecide(ctx context.Context, b *bus.Bus, since time.Du
 			if cli.Output == command.FormJSON {
 				return cli.PrintNext(one)
 			}
-			rows = append(rows, []string{cell.Time(one.At), explain.Number(one.Before), explain.Number(one.Target), explain.Number(one.Would),
+			rows = append(rows, []string{explain.Time(one.At), explain.Number(one.Before), explain.Number(one.Target), explain.Number(one.Would),
 				explain.Number(one.By), string(one.Rule), one.Why})
 			return nil
 		})

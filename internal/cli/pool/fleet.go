@@ -277,10 +277,10 @@ func (cli *commands) printRoll(states []rollState, f rollFlags) {
 		case f.dryRun:
 			fmt.Fprintf(cli.Stdout, "would replace %d of %d machines of %s\n", s.Left, s.Total, s.Group)
 		case f.stop:
-			fmt.Fprintf(cli.Stdout, "%s: the roll is stopped; %d of %d machines stay from before %s\n", s.Group, s.Left, s.Total, cell.LocalTime(s.Since))
+			fmt.Fprintf(cli.Stdout, "%s: the roll is stopped; %d of %d machines stay from before %s\n", s.Group, s.Left, s.Total, explain.Time(s.Since))
 		default:
 			fmt.Fprintf(cli.Stdout, "%s: %d of %d machines are from before %s and left, ordered by %s%s\n",
-				s.Group, s.Left, s.Total, cell.LocalTime(s.Since), s.By, cell.After(": ", s.Why))
+				s.Group, s.Left, s.Total, explain.Time(s.Since), s.By, cell.After(": ", s.Why))
 		}
 		if s.Waits != "" && s.Left > 0 && !f.stop {
 			fmt.Fprintf(cli.Stdout, "%s: %s\n", s.Group, s.Waits)

@@ -146,10 +146,10 @@ func (cli *commands) listGroups(ctx context.Context, b *bus.Bus) error {
 func (g groupState) note() string {
 	var notes []string
 	if g.Quarantined != "" {
-		notes = append(notes, fmt.Sprintf("left alone until %s: %s", g.Until.Local().Format(time.TimeOnly), g.Quarantined))
+		notes = append(notes, fmt.Sprintf("left alone until %s: %s", explain.When(time.Now(), g.Until), g.Quarantined))
 	}
 	if g.Unknown != nil {
-		notes = append(notes, fmt.Sprintf("could not be read since %s: %s", g.Unknown.Since.Local().Format(time.TimeOnly), g.Unknown.Why))
+		notes = append(notes, fmt.Sprintf("could not be read since %s: %s", explain.When(time.Now(), g.Unknown.Since), g.Unknown.Why))
 	}
 	if g.Busy != "" {
 		notes = append(notes, "left alone: "+g.Busy)
@@ -161,7 +161,7 @@ func (g groupState) note() string {
 		notes = append(notes, "rolled away")
 	}
 	if !g.StaleBefore.IsZero() {
-		notes = append(notes, "machines from before "+g.StaleBefore.Local().Format(time.DateTime)+" are replaced")
+		notes = append(notes, "machines from before "+explain.Time(g.StaleBefore)+" are replaced")
 	}
 	return strings.Join(notes, "; ")
 }

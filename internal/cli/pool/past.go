@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
@@ -115,9 +114,9 @@ func (cli *tickCommands) noTickSince(ctx context.Context, b *bus.Bus, since time
 	last, err := view.Last(ctx, b, cli.Cluster, cli.Pool)
 	switch {
 	case err == nil && time.Since(last.At) < since:
-		return fmt.Errorf("no server returned the ticks of the last %s of pool %s/%s, but its last tick was at %s: run the command again", seconds.Short(since), cli.Cluster, cli.Pool, cell.LocalTime(last.At))
+		return fmt.Errorf("no server returned the ticks of the last %s of pool %s/%s, but its last tick was at %s: run the command again", seconds.Short(since), cli.Cluster, cli.Pool, explain.When(time.Now(), last.At))
 	case err == nil:
-		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no tick in the last %s: its last tick was at %s\n", cli.Cluster, cli.Pool, seconds.Short(since), cell.LocalTime(last.At))
+		fmt.Fprintf(cli.Stderr, "weir: pool %s/%s has no tick in the last %s: its last tick was at %s\n", cli.Cluster, cli.Pool, seconds.Short(since), explain.When(time.Now(), last.At))
 	}
 	return err
 }
@@ -142,7 +141,7 @@ func tickRow(s api.Summary, changes []api.Change, changed bool) []string {
 	case s.DryRun:
 		reason = "dry run: " + reason
 	}
-	row := []string{cell.Time(s.At), need, target, joined, string(s.Rule), reason}
+	row := []string{explain.Time(s.At), need, target, joined, string(s.Rule), reason}
 	if changed {
 		var texts []string
 		for _, c := range changes {
@@ -218,7 +217,7 @@ func (cli *tickCommands) printHolds(t history.Tick, direction string) error {
 	if cli.Output == command.FormJSON {
 		return cli.PrintNext(h)
 	}
-	fmt.Fprintf(cli.Stdout, "pool %s/%s, tick of %s", cli.Cluster, cli.Pool, cell.LocalTime(t.At))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, tick of %s", cli.Cluster, cli.Pool, explain.When(time.Now(), t.At))
 	if before, after, ok := t.Ordered(); ok {
 		fmt.Fprintf(cli.Stdout, ": target %s -> %s by rule %s: %s", explain.Number(before), explain.Number(after), t.Rule, t.Why)
 	}
@@ -265,6 +264,7 @@ what held the pool. A tick is a time, which means the last tick that began by th
 
 func (cli *tickCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) error {
 	var both [2]history.Tick
+	now := time.Now()
 	for i, at := range ticks {
 		var err error
 		if both[i], err = cli.tick(ctx, b, at); err != nil {
@@ -280,7 +280,7 @@ func (cli *tickCommands) diff(ctx context.Context, b *bus.Bus, ticks []string) e
 			Changes []api.Change `json:"changes"`
 		}{cli.Pool, both[0].At, both[1].At, append([]api.Change{}, changes...)})
 	}
-	fmt.Fprintf(cli.Stdout, "pool %s/%s, ticks of %s and %s\n", cli.Cluster, cli.Pool, cell.LocalTime(both[0].At), cell.LocalTime(both[1].At))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, ticks of %s, and of %s\n", cli.Cluster, cli.Pool, explain.When(now, both[0].At), explain.When(now, both[1].At))
 	if len(changes) == 0 {
 		fmt.Fprintln(cli.Stdout, "no differences")
 		return nil

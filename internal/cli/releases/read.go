@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/progress"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
@@ -109,7 +111,7 @@ func (cli *commands) printShown(s release.Shown) {
 		fmt.Fprintf(cli.Stdout, "%-10s %s\n", key, fmt.Sprintf(format, args...))
 	}
 	line("release", "%s for %s", m.Ref, m.Platform)
-	line("created", "%s", cell.LocalTime(m.Created))
+	line("created", "%s", explain.When(time.Now(), m.Created))
 	if m.SDK != "" {
 		line("sdk", "%s", m.SDK)
 	}
@@ -124,7 +126,7 @@ func (cli *commands) printShown(s release.Shown) {
 	}
 	line("signature", "%s", signature)
 	if s.Yanked != nil {
-		line("yanked", "%s: %s", cell.LocalTime(s.Yanked.At), s.Yanked.Why)
+		line("yanked", "%s: %s", explain.When(time.Now(), s.Yanked.At), s.Yanked.Why)
 	}
 	line("archive", "%s, sha256 %s", cell.Bytes(m.Object.Size), m.Object.SHA256)
 	line("entry", "%s", m.Entry)

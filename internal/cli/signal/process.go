@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
@@ -53,7 +54,7 @@ func (cli *commands) psCommand() *cobra.Command {
 	return cmd
 }
 
-// signalArg wants the app of one signal: that of the default signal has a name of its own.
+// signalArg accepts the app of one signal: that of the default signal has a name of its own.
 func signalArg(cmd *cobra.Command, args []string) error {
 	if err := command.OneArg("app")(cmd, args); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (cli *commands) logs(ctx context.Context, b *bus.Bus, request api.ProcessLo
 			return fmt.Errorf("read the output of the signal of %s: %w", request.App, cli.noSignal(ctx, b, request.App, a.Error))
 		}
 		for _, l := range a.Lines {
-			fmt.Fprintf(cli.Stdout, "%s %s\n", l.At.Local().Format("15:04:05.000"), l.Text)
+			fmt.Fprintf(cli.Stdout, "%s %s\n", l.At.Local().Format("2006-01-02T15:04:05.000Z07:00"), l.Text)
 		}
 		if !follow && len(a.Lines) == 0 || !follow && !a.More {
 			return nil
@@ -285,7 +286,7 @@ func answerText(verdict, request, why string) string {
 
 func (cli *commands) printShadow(r shadowReport) {
 	for _, t := range r.Trials {
-		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, cell.Trial(t))
+		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, cell.Trial(time.Now(), t))
 	}
 	if len(r.Trials) == 0 && len(r.Ticks) == 0 {
 		fmt.Fprintln(cli.Stdout, `no shadow has received a request: give a signal of the pool file "shadow: {version: VERSION}"`)
@@ -300,7 +301,7 @@ func (cli *commands) printShadow(r shadowReport) {
 		case difference == "":
 			difference = "agrees"
 		}
-		rows = append(rows, []string{cell.Time(t.At), t.App, t.Version, t.Pinned,
+		rows = append(rows, []string{explain.Time(t.At), t.App, t.Version, t.Pinned,
 			answerText(string(t.Verdict), t.Request.String(), t.Why), difference})
 	}
 	if rows != nil {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -97,7 +97,7 @@ func (cli *commands) where(ctx context.Context, b *bus.Bus, wanted release.Ref) 
 	for _, u := range uses {
 		state := u.State
 		if !u.AsOf.IsZero() {
-			state += " at " + cell.LocalTime(u.AsOf)
+			state += " at " + explain.When(time.Now(), u.AsOf)
 		}
 		yanked := "-"
 		if u.Yanked != "" {

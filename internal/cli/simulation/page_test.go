@@ -43,7 +43,7 @@ func weir(t *testing.T, args ...string) string {
 	return out.String()
 }
 
-// The example of the guide prints what the guide says. SOAK compares all numbers, else the runs are of three hours, and the columns
+// The example of the guide prints the text of the guide. SOAK compares all numbers, else the runs are of three hours, and the columns
 // and the policies count.
 func TestNumbersOfTheGuide(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ func firstWords(table string) string {
 	return strings.Join(all, " ")
 }
 
-// Runs of a sweep are side by side and share the scenario: this is what the race detector sees of them, since larger sweeps run
+// Runs of a sweep are side by side and share the scenario: the race detector covers them here, since larger sweeps run
 // without it.
 func TestSweepSideBySide(t *testing.T) {
 	t.Parallel()

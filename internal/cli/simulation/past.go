@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
-	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -138,7 +137,7 @@ func (p *past) read(ctx context.Context, cli *connect.CLI, b *bus.Bus, since tim
 		if errLast != nil {
 			return errLast
 		}
-		return fmt.Errorf("pool %s/%s has no tick since then: its last tick was at %s", cli.Cluster, cli.Pool, cell.LocalTime(last.At))
+		return fmt.Errorf("pool %s/%s has no tick since then: its last tick was at %s", cli.Cluster, cli.Pool, explain.When(time.Now(), last.At))
 	}
 	return err
 }
@@ -154,7 +153,7 @@ func (cli *commands) replay(ctx context.Context, f flags) error {
 		if cli.Output == command.FormJSON {
 			return cli.PrintNext(one)
 		}
-		rows = append(rows, []string{cell.Time(one.At), explain.Number(one.Target), explain.Number(one.Replayed), targets(one.Groups), targets(one.ReplayedGroups), one.Cause})
+		rows = append(rows, []string{explain.Time(one.At), explain.Number(one.Target), explain.Number(one.Replayed), targets(one.Groups), targets(one.ReplayedGroups), one.Cause})
 		return nil
 	})
 	if err != nil {
@@ -169,7 +168,7 @@ func (cli *commands) replay(ctx context.Context, f flags) error {
 			cli.PrintTable([]string{"time", "target", "replayed", "groups", "replayed groups", "cause"}, rows)
 		}
 		fmt.Fprintf(cli.Stdout, "pool %s/%s, %s to %s: %d of %d ticks (%.2f %%) have the same target and the same targets of all groups\n",
-			sum.Cluster, sum.Pool, cell.LocalTime(sum.From), cell.LocalTime(sum.To), sum.Same, sum.Ticks, share)
+			sum.Cluster, sum.Pool, explain.Time(sum.From), explain.Time(sum.To), sum.Same, sum.Ticks, share)
 		for _, note := range notes(sum.Notes, sum.Skipped) {
 			fmt.Fprintln(cli.Stdout, note)
 		}

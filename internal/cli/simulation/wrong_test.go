@@ -59,7 +59,7 @@ func TestSignalThatHangs(t *testing.T) {
 	}
 }
 
-// Machines that fail are replaced as the health block of the pool's file says, and the row has how many.
+// Machines that fail are replaced by the health block of the pool's file, and the row has how many.
 func TestFailuresAreRepaired(t *testing.T) {
 	t.Parallel()
 	dir := inputs(t, "s.yaml", "    target: 1\n", "    target: 1\n    leave: 1m\n    failures: {per_hour: 2}\n")

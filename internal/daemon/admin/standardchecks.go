@@ -64,7 +64,7 @@ func Senders(losers func() []bus.LostOfSender, name func(sender string) string, 
 			return Result{State: OK, Detail: "no sender loses messages"}
 		}
 		r := Result{State: Degraded, Detail: fmt.Sprintf("%s sends more than its share, or too large messages, and loses them: %d since %s",
-			name(all[0].Sender), all[0].Lost, all[0].Since.UTC().Format(time.TimeOnly)), Remedy: remedy}
+			name(all[0].Sender), all[0].Lost, all[0].Since.UTC().Format(time.RFC3339)), Remedy: remedy}
 		if more := len(all) - 1; more > 0 {
 			r.Detail += fmt.Sprintf("; %d more senders do so too", more)
 		}

@@ -23,7 +23,7 @@ func TestLoudSenderIsDegraded(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	all = []bus.LostOfSender{{Sender: "web.i-1", Lost: 7, Since: at}, {Sender: "web.i-2", Lost: 1, Since: at}}
 	want := Result{State: Degraded, Remedy: "see the log of its agent, and replace its key if it is not yours",
-		Detail: "node web/i-1 sends more than its share, or too large messages, and loses them: 7 since 12:00:00; 1 more senders do so too"}
+		Detail: "node web/i-1 sends more than its share, or too large messages, and loses them: 7 since 2026-03-01T12:00:00Z; 1 more senders do so too"}
 	if got := check.Read(t.Context()); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

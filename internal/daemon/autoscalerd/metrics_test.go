@@ -47,9 +47,10 @@ func bigTick(nodes, apps int) api.TickRecord {
 	r := api.TickRecord{
 		At: at, Every: 10 * time.Second, Took: 300 * time.Millisecond,
 		Snapshot: api.Snapshot{
-			Groups: []api.GroupSnapshot{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true}},
+			Groups: []api.GroupSnapshot{{ID: "a", Target: nodes, Fulfilled: float64(nodes)}, {ID: "b", Stale: true, Unknown: &api.Unknown{Since: at, Why: "throttled"}}},
 			Nodes:  map[string]int{"running": nodes - 1, "pending": 1}, Target: float64(nodes), Fulfilled: float64(nodes), Joined: float64(nodes - 1),
 		},
+		Parts: []api.Part{{Kind: api.PartList, Name: "asg"}, {Kind: api.PartFact, Name: "marks of instances"}, {Kind: api.PartGroup, Name: "b"}},
 		Case: &api.Case{Disruption: new(3), Rotation: &api.Rotation{Left: 4, Replaced: 2, Halted: "a bad image"}, Markets: []api.GroupMarket{{Group: "a", PerHour: new(0.25), Interruptions: 0.01}, {Group: "b", Why: "no price"}}, Places: &api.CasePlaces{Places: api.Places{Headroom: []api.PlacesHeadroom{{Name: "spare", Wanted: 3, Free: 2, Ordered: 1}}}}, Input: api.DecisionInput{
 			Now: at, Policy: api.DecisionPolicy{Limits: api.TargetLimits{Min: 1, Max: api.Unlimited}},
 			Default: api.Opinion{Signal: "weir/default", Verdict: api.VerdictValue, Request: request, At: at},
@@ -99,7 +100,7 @@ func TestMetricsOfATick(t *testing.T) {
 		"signal_verdict{app-000,failed}": 1, "signal_verdict{app-000,value}": 0, "signal_verdict{(default),value}": 1, "fallback{app-000}": 1, "fallback{app-001}": 0,
 		"signal_verdict{app-001~calendar,no_opinion}": 1, "signal_verdict{app-001~calendar,failed}": 0,
 		"signal_latency_seconds{app-001}": 0.02, "signal_age_seconds{app-001}": 1,
-		"group_backoff{a}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
+		"group_backoff{a}": 1, "group_unknown{a}": 0, "group_unknown{b}": 1, "part_unknown{the list of asg groups}": 1, "part_unknown{marks of instances}": 1, "group_backoff{b}": 0, "group_target{a}": 10, "nodes{running}": 9, "nodes{silent}": 0,
 		"boot_seconds{a,all,50}": 90, "boot_seconds{a,m5.large eu-1a,95}": 120, "failed_boots{a}": 2, "failed_boots{b}": 0,
 		"group_price{a}": 0.25, "group_interruptions{a}": 0.01, "group_price_missing{a}": 0, "group_price_missing{b}": 1,
 		"rotation_machines{left}": 4, "rotation_machines{replaced}": 2, "rotation_machines{trial}": 0, "rotation_stopped{}": 1,

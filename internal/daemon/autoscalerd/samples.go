@@ -167,6 +167,13 @@ func (s *samples) snapshot(r api.TickRecord) {
 	s.each("group_fulfilled", fulfilled, sum)
 	s.each("group_backoff", backoff, sum)
 	s.each("group_unknown", unknown, sum)
+	parts := map[string]float64{}
+	for _, p := range r.Parts {
+		if p.Kind != api.PartGroup {
+			parts[p.Subject()] = 1
+		}
+	}
+	s.each("part_unknown", parts, larger)
 }
 
 // each adds the values of a bounded number of names.

@@ -8,9 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -73,6 +78,25 @@ func (s source) Output(ctx context.Context, pool web.Name, app string, nodes []s
 		return lines, fmt.Errorf("%w; try: weir app logs %s", errs[0], app)
 	}
 	return lines, nil
+}
+
+// Versions implements web.Details.
+func (s source) Versions(ctx context.Context, _ web.Name, app string) ([]api.AppVersion, error) {
+	if !names.Valid(app) {
+		return nil, nil
+	}
+	found, err := integrity.Read(ctx, s.bus.JetStream(), names.AppsBucket(s.cluster), app)
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, nil // another program has the expected state
+	}
+	if err != nil || len(found.Keys) == 0 || found.Keys[0].Deleted || found.Keys[0].Damaged {
+		return nil, err
+	}
+	row, err := message.DecodeApp(found.Keys[0].Value)
+	if err != nil {
+		return nil, err
+	}
+	return append([]api.AppVersion{row.Live()}, row.History...), nil
 }
 
 // Events implements web.Details.

@@ -7,10 +7,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +24,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/history"
@@ -29,8 +33,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/platform/call"
+	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
+	"github.com/weirkeeper/weirkeeper/internal/platform/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/ui/apiserver"
+	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 )
 
@@ -242,4 +249,128 @@ func TestOutputOfEndedInstances(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "i-2") || !strings.Contains(err.Error(), "weir app logs shop") || strings.Contains(err.Error(), "gone") {
 		t.Errorf("error %v, want node i-2 and the command", err)
 	}
+}
+
+// The versions of an application are those of its row. Without a bucket of applications, and without a row, the list is empty.
+func TestVersionsOfAnApp(t *testing.T) {
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	s := source{b, "here", t.TempDir(), slog.New(slog.DiscardHandler)}
+	versions := func(app string) (all []string) {
+		list, err := s.Versions(t.Context(), web.Name{Cluster: "here", Pool: "web"}, app)
+		if err != nil {
+			t.Errorf("versions of %s: %v", app, err)
+		}
+		for _, v := range list {
+			all = append(all, v.Version+" "+v.Command)
+		}
+		return all
+	}
+	if got := versions("shop"); got != nil {
+		t.Errorf("without a bucket: %q", got)
+	}
+	bustest.Streams(t, b.JetStream(), "here", 1, "web")
+	const row = `{"name":"shop","pool":"web","instances":0,"version":"v2","command":"true","cpus":0.1,"mem":64,"disk":0,
+		"history":[{"version":"v1","command":"false","cpus":0.1,"mem":64,"disk":0}]}`
+	if _, err := kvbucket.New(b.JetStream(), names.AppsBucket("here")).Put(t.Context(), "shop", []byte(row)); err != nil {
+		t.Fatal(err)
+	}
+	for app, want := range map[string][]string{"shop": {"v2 true", "v1 false"}, "other": nil, "a b": nil} {
+		if got := versions(app); !slices.Equal(got, want) {
+			t.Errorf("versions of %s: %q, want %q", app, got, want)
+		}
+	}
+}
+
+// One pool has one severity: "weir status", "weir pool list", GET /pools and its page list the same conditions.
+func TestOneSeverity(t *testing.T) {
+	data := t.TempDir()
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	now := time.Now()
+	ticks := map[string]api.TickRecord{
+		"paused": {At: now, Paused: &api.Note{By: "ann", Why: "a test"}}, "failed": {At: now, Failed: "read the groups: timeout"}, "late": {At: now.Add(-3 * time.Hour), Paused: &api.Note{By: "ann"}},
+	}
+	bustest.Streams(t, b.JetStream(), "here", 1, slices.Sorted(maps.Keys(ticks))...)
+	for pool, r := range ticks {
+		r.Schema, r.Cluster, r.Pool, r.Every = resolve.Schema, "here", pool, time.Hour
+		ledger, err := state.OpenLedger(t.Context(), b.JetStream(), "here", pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		summaries, err := state.OpenSummaries(t.Context(), b.JetStream(), "here", pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for value, add := range map[any]func(context.Context, []byte) error{&r: ledger.Append, new(history.SummaryOf(r)): summaries.Append} {
+			data, err := json.Marshal(value)
+			if err == nil {
+				err = add(t.Context(), data)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	listed := func(all []api.Condition) (out []string) {
+		for _, c := range all {
+			out = append(out, string(c.Severity)+" "+c.Word)
+		}
+		return out
+	}
+	rows, err := view.Fleet{Bus: b, Cluster: "here", Configs: t.TempDir(), Warn: t.Logf}.Rows(t.Context())
+	if err != nil || len(rows) != len(ticks) {
+		t.Fatalf("%d pools, %v", len(rows), err)
+	}
+	url := start(t, data)
+	var served []api.Pool
+	if err := json.Unmarshal([]byte(body(t, url+"/api/v1/pools")), &served); err != nil {
+		t.Fatal(err)
+	}
+	severities := map[string]api.Severity{"bad": api.SeverityError, "warn": api.SeverityWarning, "paused": api.SeverityInfo, "changing": api.SeverityInfo, "steady": api.SeverityInfo}
+	item := regexp.MustCompile(`(?s)<li class="(\w+)">.*?<span class="word">([^<]*)<`)
+	for _, row := range rows {
+		want := listed(row.Conditions)
+		if len(want) == 0 {
+			t.Errorf("pool %s has no condition", row.Pool)
+		}
+		i := slices.IndexFunc(served, func(p api.Pool) bool { return p.Pool == row.Pool })
+		if i < 0 || !slices.Equal(listed(served[i].Conditions), want) || served[i].State != row.State {
+			t.Errorf("pool %s: GET /pools has %+v, want %q", row.Pool, served, want)
+		}
+		s := view.Pool{Bus: b, Cluster: "here", Name: row.Pool}.Status(t.Context())
+		if !slices.Equal(listed(s.Conditions), want) || s.State != row.State {
+			t.Errorf("pool %s: the status is %s, %q, want %s, %q", row.Pool, s.State, listed(s.Conditions), row.State, want)
+		}
+		until(t, url+"/pools/here/"+row.Pool, `class="word"`)
+		_, states, _ := strings.Cut(body(t, url+"/pools/here/"+row.Pool), `<ul class="states"`)
+		states, _, _ = strings.Cut(states, "</ul>")
+		var onPage []string
+		for _, m := range item.FindAllStringSubmatch(states, -1) {
+			onPage = append(onPage, string(severities[m[1]])+" "+m[2])
+		}
+		if !slices.Equal(onPage, want) {
+			t.Errorf("pool %s: the page has %q, want %q", row.Pool, onPage, want)
+		}
+	}
+}
+
+func body(t *testing.T, url string) string {
+	t.Helper()
+	got, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	text, err := io.ReadAll(got.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }

@@ -212,8 +212,16 @@ func (c *list) tick(s api.Summary, f Facts) {
 		}
 	}
 	c.rotation(s.Rotation)
+	shown := map[string]bool{}
+	for _, p := range s.Parts {
+		why := decide.OneLine(p.String())
+		shown[why] = true
+		c.add(Condition{Rank: Degraded, Word: "Part " + string(p.State), Key: "part/" + p.Subject(), Why: why, Since: p.Since})
+	}
 	for i, p := range s.Problems {
-		c.add(Condition{Rank: Degraded, Word: "Problem", Key: fmt.Sprint("problem/", i), Why: p})
+		if !shown[p] {
+			c.add(Condition{Rank: Degraded, Word: "Problem", Key: fmt.Sprint("problem/", i), Why: p})
+		}
 	}
 	c.nodes(s, f)
 }

@@ -29,6 +29,7 @@ type Instances struct {
 	Expected, Running int
 	Missing, Flapping int
 	Why               string     // why the missing instances wait
+	Each              string     // what the first of them needs: "0.2 cpus"; empty: unknown
 	Crash             *CrashLoop // what the harmonizer reports of the flapping ones; nil: unknown
 	Update            string     // why the update to another version is halted; empty: it is not
 }

@@ -32,8 +32,14 @@ func Sentence(now time.Time, s *api.Summary, f Facts) string {
 		parts = append(parts, need)
 	}
 	parts = append(parts, waitingTexts(f)...)
-	if next := nextText(now, *s); next != "" {
-		parts = append(parts, next)
+	var next []string
+	for _, text := range []string{joinText(now, *s), changeText(now, *s), leaveText(now, *s)} {
+		if text != "" {
+			next = append(next, text)
+		}
+	}
+	if next != nil {
+		parts = append(parts, "Next: "+strings.Join(next, "; ")+".")
 	}
 	return strings.Join(parts, " ")
 }
@@ -56,12 +62,11 @@ func needText(s api.Summary) string {
 	if s.Leaving > 0 {
 		before = max(before, s.Exists) // machines that leave have no target any more
 	}
-	need, limited := *cmp.Or(s.Unlimited, s.Target), true
+	need, limited := needOf(s), true
 	unit := unitOf(s)
-	text := "Apps need " + unit(need)
+	text := "Apps need " + unit(*cmp.Or(s.Unlimited, s.Target))
 	if s.Pinned != nil {
 		text += ", an operator pinned " + number(*s.Pinned)
-		need = *s.Pinned
 	}
 	switch {
 	case s.Limits != nil && s.Limits.Max != nil && need > *s.Limits.Max+resource.Slack:
@@ -79,8 +84,8 @@ func needText(s api.Summary) string {
 	default:
 		text += ": stays " + number(after)
 	}
-	if why := heldBy(s, need, after); why != "" && !limited {
-		text += ", held: " + why
+	if h := heldBy(s, need, after); h != nil && !limited {
+		text += ", held: " + cut(h.Why, 140)
 	}
 	text = stop(text)
 	if s.Joined < after-resource.Slack {
@@ -88,6 +93,9 @@ func needText(s api.Summary) string {
 	}
 	return text
 }
+
+// needOf returns the target that a summary with a decision would have without limits: the pin, or the need.
+func needOf(s api.Summary) float64 { return *cmp.Or(s.Pinned, s.Unlimited, s.Target) }
 
 // unitOf returns how weights are printed: as machines if each machine of the pool has a weight of 1.
 func unitOf(s api.Summary) func(x float64) string {
@@ -108,22 +116,22 @@ func unitOf(s api.Summary) func(x float64) string {
 	}
 }
 
-// heldBy returns the first cause that keeps the target from the need, beside the limits that the sentence has; empty: none does.
-func heldBy(s api.Summary, need, after float64) string {
+// heldBy returns the first cause that keeps the target from the need, beside the limits that the sentence has; nil: none does.
+func heldBy(s api.Summary, need, after float64) *api.Hold {
 	direction := api.DirectionUp
 	switch whole := resource.Ceil(need); {
 	case whole == after:
-		return ""
+		return nil
 	case whole < after:
 		direction = api.DirectionDown
 	}
 	for _, h := range s.Holds {
 		limit := h.Kind == api.HoldLimit && (h.Name == "max_capacity" || h.Name == "min_capacity") || h.Kind == api.HoldOrder && h.Name == string(api.OrderPin)
 		if h.Direction == direction && !limit {
-			return cut(h.Why, 140)
+			return &h
 		}
 	}
-	return ""
+	return nil
 }
 
 // maxWaiting bounds the apps that a sentence names.
@@ -140,11 +148,14 @@ func waitingTexts(f Facts) (out []string) {
 		case a.Why == "":
 			out = append(out, fmt.Sprintf("%s of %s%s missing.", Count(a.Missing, "instance"), a.App, are(a.Missing)))
 		default:
-			verb := "wait"
+			text, each := " wait", " each"
 			if a.Missing == 1 {
-				verb = "waits"
+				text, each = " waits", ""
 			}
-			out = append(out, fmt.Sprintf("%s of %s %s: %s", Count(a.Missing, "instance"), a.App, verb, stop(cut(a.Why, 100))))
+			if a.Each != "" {
+				text += " for " + a.Each + each
+			}
+			out = append(out, fmt.Sprintf("%s of %s%s: %s", Count(a.Missing, "instance"), a.App, text, stop(cut(a.Why, 100))))
 		}
 	}
 	if more > 0 {
@@ -156,14 +167,58 @@ func waitingTexts(f Facts) (out []string) {
 // maxNamed bounds the nodes that a sentence names.
 const maxNamed = 3
 
-// nextText returns which machines leave, why, and when at the latest.
-func nextText(now time.Time, s api.Summary) string {
+// joinText returns when the ordered machines join, by the boot times of earlier ones; empty: all joined, or a group of them never boots.
+func joinText(now time.Time, s api.Summary) string {
+	_, after, ok := s.Ordered()
+	stuck := slices.ContainsFunc(s.Holds, func(h api.Hold) bool { return h.Kind == api.HoldBoot })
+	if !ok || stuck || s.DryRun || s.Joined >= after-resource.Slack {
+		return ""
+	}
+	if s.Boot == nil {
+		return "the missing machines join; no boot time is measured yet"
+	}
+	launched := s.At // of those that do not exist yet
+	if s.Exists >= after-resource.Slack {
+		for i, n := range s.Nodes {
+			if n.State == api.UnsteadyStarting && !n.Launched.IsZero() && (launched == s.At || n.Launched.After(launched)) {
+				launched = s.Nodes[i].Launched
+			}
+		}
+	}
+	atLeast := func(d time.Duration) string { return Duration(max(d, time.Second)) }
+	half, most := launched.Add(s.Boot.P50), launched.Add(s.Boot.P95+s.Every) // a tick finds that a machine joined
+	switch {
+	case !most.After(now):
+		return fmt.Sprintf("the missing machines join late: 95 %% of the earlier ones joined within %s", atLeast(s.Boot.P95))
+	case !half.After(now):
+		return fmt.Sprintf("the missing machines join within %s (p95 of the boot times)", atLeast(most.Sub(now)))
+	}
+	return fmt.Sprintf("the missing machines join in %s (p50 of the boot times) to %s (p95)", atLeast(half.Sub(now)), atLeast(most.Add(-s.Every).Sub(now)))
+}
+
+// changeText returns when a cooldown ends that keeps the target from the need; empty: none does.
+func changeText(now time.Time, s api.Summary) string {
+	_, after, ok := s.Ordered()
+	if !ok {
+		return ""
+	}
+	h := heldBy(s, needOf(s), after)
+	if h == nil || !h.Until.After(now) {
+		return ""
+	}
+	return fmt.Sprintf("the cooldown ends in %s, then it may %s", Duration(h.Until.Sub(now)), map[api.Direction]string{api.DirectionUp: "grow", api.DirectionDown: "shrink"}[h.Direction])
+}
+
+// leaveText returns which machines leave, why, what their instances do, and when at the latest; empty: none leaves.
+func leaveText(now time.Time, s api.Summary) string {
 	var ids []string
 	var why string
 	var until time.Time
+	tasks, placed := 0, true
 	for _, n := range s.Nodes {
 		if n.State == api.UnsteadyDraining {
 			ids, why = append(ids, n.ID), cmp.Or(why, n.Why)
+			tasks, placed = tasks+n.Tasks, placed && (n.Placed || n.Tasks == 0)
 			if until.Before(n.Until) {
 				until = n.Until
 			}
@@ -176,18 +231,30 @@ func nextText(now time.Time, s api.Summary) string {
 	if len(ids) == 1 {
 		verb = " leaves ("
 	}
-	text := "Next: " + Count(len(ids), "machine") + verb + strings.Join(ids[:min(len(ids), maxNamed)], ", ")
+	text := Count(len(ids), "machine") + verb + strings.Join(ids[:min(len(ids), maxNamed)], ", ")
 	if more := len(ids) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	if why != "" {
 		text += ": " + why
 	}
+	whose := "their"
+	if len(ids) == 1 {
+		whose = "its"
+	}
+	switch {
+	case tasks == 1 && placed:
+		text += "; " + whose + " 1 instance has a place"
+	case tasks > 0 && placed:
+		text += fmt.Sprintf("; %s %d instances have places", whose, tasks)
+	case tasks > 0:
+		text += fmt.Sprintf("; %s left", Count(tasks, "instance"))
+	}
 	text += ")"
 	if until.After(now) {
 		text += " in " + Duration(until.Sub(now)) + " at the latest"
 	}
-	return text + "."
+	return text
 }
 
 // cut returns a text with at most n characters, cut at a word.

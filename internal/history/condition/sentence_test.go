@@ -30,7 +30,19 @@ func TestSentence(t *testing.T) {
 			s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: id, State: api.UnsteadyDraining, Why: "scaling down", Until: now.Add(40 * time.Second)})
 		}
 	}
-	waits := Facts{Apps: []Instances{{App: "api", Expected: 15, Missing: 5, Why: "no node has so much room now"}}}
+	boot := func(exists float64, launched time.Time) func(*api.Summary) {
+		return func(s *api.Summary) {
+			s.Boot, s.Exists = &api.BootTimes{P50: 70 * time.Second, P95: 90 * time.Second}, exists
+			s.NodeCounts = map[string]int{"running": int(exists)}
+			s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: "i-8", State: api.UnsteadyStarting, Launched: launched})
+		}
+	}
+	busy := func(tasks int, placed bool) func(*api.Summary) {
+		return func(s *api.Summary) {
+			s.Nodes = append(s.Nodes, api.UnsteadyNode{ID: "i-1", State: api.UnsteadyDraining, Why: "scaling down", Tasks: tasks, Placed: placed})
+		}
+	}
+	waits := Facts{Apps: []Instances{{App: "api", Expected: 15, Missing: 5, Each: "0.2 cpus", Why: "no node has so much room now"}}}
 	for name, test := range map[string]struct {
 		s    *api.Summary
 		f    Facts
@@ -39,11 +51,22 @@ func TestSentence(t *testing.T) {
 		"no tick":      {nil, Facts{}, "The pool has no tick yet."},
 		"steady":       {tick(3.38, 4, 4, 4), Facts{}, "Apps need 3.38 machines: stays 4."},
 		"one machine":  {tick(1, 2, 2, 2), Facts{}, "Apps need 1 machine, min_capacity keeps 2: stays 2."},
-		"at maximum":   {tick(9.12, 6, 6, 6, hold(api.DirectionUp, api.HoldLimit, "max_capacity", "9.12 needed, max_capacity allows 6")), waits, "Apps need 9.12 machines, max_capacity allows 6: stays 6. 5 instances of api wait: no node has so much room now."},
-		"grows":        {tick(5.2, 4, 6, 4), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined."},
-		"from nothing": {tick(3, 0, 3, 2, func(s *api.Summary) { s.Groups = nil }), Facts{}, "Apps need 3 machines: grows from 0 to 3. 2 of 3 joined."},
+		"at maximum":   {tick(9.12, 6, 6, 6, hold(api.DirectionUp, api.HoldLimit, "max_capacity", "9.12 needed, max_capacity allows 6")), waits, "Apps need 9.12 machines, max_capacity allows 6: stays 6. 5 instances of api wait for 0.2 cpus each: no node has so much room now."},
+		"grows":        {tick(5.2, 4, 6, 4), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined. Next: the missing machines join; no boot time is measured yet."},
+		"from nothing": {tick(3, 0, 3, 2, func(s *api.Summary) { s.Groups = nil }), Facts{}, "Apps need 3 machines: grows from 0 to 3. 2 of 3 joined. Next: the missing machines join; no boot time is measured yet."},
 		"shrinks":      {tick(2.5, 6, 3, 6, leave), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 3. Next: 2 machines leave (i-1, i-2: scaling down) in 40 s at the latest."},
 		"cooldown":     {tick(2.5, 6, 6, 6, hold(api.DirectionDown, api.HoldCooldown, "down", "changed 20s ago, not lowered for 5m0s")), Facts{}, "Apps need 2.5 machines: stays 6, held: changed 20s ago, not lowered for 5m0s."},
+		"cooldown ends": {tick(2.5, 6, 6, 6, hold(api.DirectionDown, api.HoldCooldown, "down", "changed 20s ago, not lowered for 5m0s"), func(s *api.Summary) { s.Holds[0].Until = now.Add(280 * time.Second) }), Facts{},
+			"Apps need 2.5 machines: stays 6, held: changed 20s ago, not lowered for 5m0s. Next: the cooldown ends in 4 min, then it may shrink."},
+		"ordered now":  {tick(5.2, 4, 6, 4, boot(4, now.Add(-time.Hour))), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined. Next: the missing machines join in 70 s (p50 of the boot times) to 90 s (p95)."},
+		"launched":     {tick(5.2, 6, 6, 4, boot(6, now.Add(-75*time.Second))), Facts{}, "Apps need 5.2 machines: stays 6. 4 of 6 joined. Next: the missing machines join within 15 s (p95 of the boot times)."},
+		"late":         {tick(5.2, 6, 6, 4, boot(6, now.Add(-5*time.Minute))), Facts{}, "Apps need 5.2 machines: stays 6. 4 of 6 joined. Next: the missing machines join late: 95 % of the earlier ones joined within 90 s."},
+		"in a tick":    {tick(5.2, 6, 6, 4, boot(6, now.Add(-95*time.Second)), func(s *api.Summary) { s.Every = 10 * time.Second }), Facts{}, "Apps need 5.2 machines: stays 6. 4 of 6 joined. Next: the missing machines join within 5 s (p95 of the boot times)."},
+		"fast":         {tick(5.2, 4, 6, 4, boot(4, now), func(s *api.Summary) { s.Boot = &api.BootTimes{} }), Facts{}, "Apps need 5.2 machines: grows from 4 to 6. 4 of 6 joined. Next: the missing machines join late: 95 % of the earlier ones joined within 1 s."},
+		"never boots":  {tick(5.2, 6, 6, 4, boot(6, now), hold(api.DirectionUp, api.HoldBoot, "a", "3 machines never joined")), Facts{}, "Apps need 5.2 machines: stays 6. 4 of 6 joined."},
+		"with places":  {tick(2.5, 6, 3, 6, leave, busy(3, true)), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 3. Next: 3 machines leave (i-1, i-2, i-1: scaling down; their 3 instances have places) in 40 s at the latest."},
+		"one place":    {tick(2.5, 6, 5, 6, busy(1, true)), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 5. Next: 1 machine leaves (i-1: scaling down; its 1 instance has a place)."},
+		"no place":     {tick(2.5, 6, 5, 6, busy(2, false)), Facts{}, "Apps need 2.5 machines: shrinks from 6 to 5. Next: 1 machine leaves (i-1: scaling down; 2 instances left)."},
 		"some end":     {tick(3.38, 4, 4, 4, func(s *api.Summary) { s.NodeCounts["terminating"] = 2 }), Facts{}, "Apps need 3.38 machines: stays 4."},
 		"weights":      {tick(8.5, 9, 9, 9, func(s *api.Summary) { s.NodeCounts = map[string]int{"running": 3}; s.Limits.Max = nil }), Facts{}, "Apps need a weight of 8.5: stays 9."},
 		"pinned, held": {tick(5, 5, 5, 5, hold(api.DirectionDown, api.HoldInNodes, "nodes", "web/2 has no other place"), func(s *api.Summary) { s.Pinned = new(3.0) }), Facts{}, "Apps need 5 machines, an operator pinned 3: stays 5, held: web/2 has no other place."},

@@ -63,7 +63,7 @@ func TestTasksThatADrainCannotMove(t *testing.T) {
 	}
 	var out strings.Builder
 	writeActions(&out, api.TickRecord{At: now, Drains: []api.Drain{{Node: "n", Group: "g", State: api.DrainDraining, Since: now, Reason: api.DrainScaleIn}}, Blocked: map[string][]api.BlockedTask{"n": blocked[:1]}})
-	if !strings.Contains(out.String(), "  leaving: n of g, draining since 12:00:00 (scaling down)\n    waits for task shop/web-1 since 3m: 429: the budget allows no eviction\n") {
+	if !strings.Contains(out.String(), "  leaving: n of g, draining since "+Time(now)+", 0s ago (scaling down)\n    waits for task shop/web-1 since 3m: 429: the budget allows no eviction\n") {
 		t.Errorf("the actions:\n%s", out.String())
 	}
 }

@@ -88,9 +88,9 @@ func RotationLines(r api.TickRecord) []string {
 	return r.Case.Rotation.Lines()
 }
 
-// NeverJoin returns one line for each group whose machines never join, in order of group. It leaves out a group in backoff for
+// neverJoin returns one line for each group whose machines never join, in order of group. It leaves out a group in backoff for
 // that cause, because the line about the backoff has the cause.
-func NeverJoin(r api.TickRecord) (lines []string) {
+func neverJoin(r api.TickRecord) (lines []string) {
 	if r.Case == nil {
 		return nil
 	}

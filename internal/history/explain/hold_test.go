@@ -54,7 +54,7 @@ func TestOneLineForMachinesThatNeverJoin(t *testing.T) {
 		want    int
 	}{{"", noon, 1}, {why, noon.Add(time.Minute), 0}, {why, noon, 1}, {"no capacity", noon.Add(time.Minute), 1}} {
 		r.State.Backoffs = []api.GroupBackoff{{Group: "a", Why: c.backoff, Until: c.until, Failures: 1}}
-		if got := NeverJoin(r); len(got) != c.want {
+		if got := neverJoin(r); len(got) != c.want {
 			t.Errorf("backoff for %q until %v: %q, want %d lines", c.backoff, c.until, got, c.want)
 		}
 		var text bytes.Buffer

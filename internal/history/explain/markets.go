@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 )
@@ -35,8 +36,8 @@ func Market(r api.TickRecord, group string) (m api.GroupMarket, ok bool) {
 	return m, false
 }
 
-// OldMarkets returns one line for each group of such a pool whose price is unknown, or is not in the prices any more.
-func OldMarkets(r api.TickRecord) (lines []string) {
+// oldMarkets returns one line for each group of such a pool whose price is unknown, or is not in the prices any more.
+func oldMarkets(r api.TickRecord) (lines []string) {
 	if !byCost(r) {
 		return nil
 	}
@@ -47,7 +48,7 @@ func OldMarkets(r api.TickRecord) (lines []string) {
 			lines = append(lines, fmt.Sprintf("the price of group %s is unknown, so it is the last to grow: %s", m.Group, m.Why))
 		default:
 			lines = append(lines, fmt.Sprintf("the prices have no price of group %s since %s, so the last known one counts: %s",
-				m.Group, m.Gone.UTC().Format("2006-01-02 15:04"), m.Why))
+				m.Group, m.Gone.UTC().Format(time.RFC3339), m.Why))
 		}
 	}
 	return lines

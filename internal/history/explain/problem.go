@@ -54,18 +54,24 @@ func State(p api.Process) string {
 	return p.State
 }
 
-// Group describes a group in backoff.
-func Group(now time.Time, q api.GroupBackoff) string {
+// groupBackoff describes a group in backoff.
+func groupBackoff(now time.Time, q api.GroupBackoff) string {
 	follows := "other groups take its share until then"
 	if q.KeepsTarget {
 		follows = "its target stays as it is until then"
 	}
 	again := "with the next tick"
 	if q.Until.After(now) {
-		again = fmt.Sprintf("at %s, in %s", clock(q.Until), Ago(q.Until, now))
+		again = fmt.Sprintf("at %s", When(now, q.Until))
 	}
 	return fmt.Sprintf("group %s is in backoff%s, after %s in a row: %s; it is tried again %s, and %s",
 		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, again, follows)
+}
+
+// removalBackoff returns that nodes of a group are not terminated for a while, and why.
+func removalBackoff(now time.Time, q api.GroupBackoff) string {
+	return fmt.Sprintf("no node of group %s is terminated%s, after %s in a row: %s; the next one is tried at %s",
+		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, When(now, q.Until))
 }
 
 // maxCause bounds the cause of a crash, in bytes.
@@ -124,26 +130,26 @@ func MoreCrashes(names []string) string {
 
 // Fallback describes an app whose own signal gave no request at a tick.
 func Fallback(now, tick time.Time, app api.ResolvedRequest) string {
-	return fmt.Sprintf("app %s is served by %s since the tick of %s, %s ago, or before: %s; the pool does not shrink until its own signal responds; \"weir signal logs %s\" shows the output of the signal",
-		app.App, Source(app.Source), clock(tick), Ago(now, tick), app.Why, app.App)
+	return fmt.Sprintf("app %s is served by %s since the tick of %s, or before: %s; the pool does not shrink until its own signal responds; \"weir signal logs %s\" shows the output of the signal",
+		app.App, Source(app.Source), When(now, tick), app.Why, app.App)
 }
 
-// TickFailed describes a tick that ended early.
-func TickFailed(now, tick time.Time, why string) string {
-	return fmt.Sprintf("the last tick ended early at %s, %s ago: %s; targets stay as they are, and the next tick tries again; \"weir explain\" shows the tick",
-		clock(tick), Ago(now, tick), why)
+// tickFailed describes a tick that ended early.
+func tickFailed(now, tick time.Time, why string) string {
+	return fmt.Sprintf("the last tick ended early at %s: %s; targets stay as they are, and the next tick tries again; \"weir explain\" shows the tick",
+		When(now, tick), why)
 }
 
 // Drift describes a group whose target another program set.
 func Drift(now, tick time.Time, d api.Drift) string {
-	return fmt.Sprintf("another program set the target of %s to %d, after weir set %d, found at %s, %s ago; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program",
-		d.Group, d.Found, d.LastTarget, clock(tick), Ago(now, tick))
+	return fmt.Sprintf("another program set the target of %s to %d, after weir set %d, found at %s; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program",
+		d.Group, d.Found, d.LastTarget, When(now, tick))
 }
 
-// Action describes a call of a tick that failed.
-func Action(now, tick time.Time, a api.Action) string {
-	return fmt.Sprintf("%s failed at %s, %s ago: %s; a later tick tries again if it still needs the change; \"weir explain\" shows the tick",
-		a, clock(tick), Ago(now, tick), a.Error)
+// failedAction describes a call of a tick that failed.
+func failedAction(now, tick time.Time, a api.Action) string {
+	return fmt.Sprintf("%s failed at %s: %s; a later tick tries again if it still needs the change; \"weir explain\" shows the tick",
+		a, When(now, tick), a.Error)
 }
 
 // Waits describes an app instance that waits: since when, why, and what happens next. more is the number of further instances of the app that
@@ -224,12 +230,12 @@ func Breaker(now time.Time, b api.Breaker) string {
 		seconds.Short(time.Duration(b.CloseAfter)), plural(b.CloseAt, "node is", "nodes are"))
 }
 
-// since returns " since 15:04:05, 3m10s ago"; empty for an unknown time.
+// since returns " since 2026-11-29T07:03:18Z, 3m10s ago"; empty for an unknown time.
 func since(now, t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf(" since %s, %s ago", clock(t), Ago(now, t))
+	return fmt.Sprintf(" since %s", When(now, t))
 }
 
 func count(n int, what string) string { return plural(n, what, what+"s") }

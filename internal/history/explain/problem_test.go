@@ -1,11 +1,35 @@
 package explain
 
 import (
+	"regexp"
 	"testing"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
 )
+
+// dated replaces each time of the clock in a text by that time of the day of now, with date and zone.
+func dated(now time.Time, text string) string {
+	return regexp.MustCompile(`\b\d\d:\d\d:\d\d\b`).ReplaceAllStringFunc(text, func(clock string) string {
+		at, err := time.ParseInLocation(time.DateTime, now.Format(time.DateOnly)+" "+clock, now.Location())
+		if err != nil {
+			panic(err)
+		}
+		return at.Format(time.RFC3339)
+	})
+}
+
+// A time has its zone, and beside it how far it is from now.
+func TestTimes(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 5, 30, 0, time.Local)
+	for ago, want := range map[time.Duration]string{
+		90 * time.Second: "12:04:00, 1m30s ago", 0: "12:05:30, 0s ago", -30 * time.Second: "12:06:00, in 30s",
+	} {
+		if got := When(now, now.Add(-ago)); got != dated(now, want) {
+			t.Errorf("%v ago: %q, want %q", ago, got, dated(now, want))
+		}
+	}
+}
 
 func TestProblems(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 5, 30, 0, time.Local)
@@ -21,12 +45,14 @@ func TestProblems(t *testing.T) {
 			`signal of app web (shop/rps) is not fetched: no such release; bootstrap repeats the download until it succeeds; "weir signal logs web" shows its last output`},
 		"runs with a problem": {Process(now, api.Process{App: "web", Signal: "shop/rps", State: "running", Since: at, Why: "release is from the cache"}),
 			"signal of app web (shop/rps) is running since 12:04:00, 1m30s ago: release is from the cache"},
-		"group": {Group(now, api.GroupBackoff{Group: "blue", Why: "InsufficientInstanceCapacity", Since: at, Until: now.Add(5 * time.Minute), Failures: 2}),
+		"group": {groupBackoff(now, api.GroupBackoff{Group: "blue", Why: "InsufficientInstanceCapacity", Since: at, Until: now.Add(5 * time.Minute), Failures: 2}),
 			"group blue is in backoff since 12:04:00, 1m30s ago, after 2 failures in a row: InsufficientInstanceCapacity; it is tried again at 12:10:30, in 5m, and other groups take its share until then"},
-		"group, after its backoff": {Group(now, api.GroupBackoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(-11 * time.Second), Failures: 1}),
+		"group, after its backoff": {groupBackoff(now, api.GroupBackoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(-11 * time.Second), Failures: 1}),
 			"group blue is in backoff since 12:04:00, 1m30s ago, after 1 failure in a row: AccessDenied; it is tried again with the next tick, and other groups take its share until then"},
-		"group that keeps its target": {Group(now, api.GroupBackoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(5 * time.Minute), Failures: 1, KeepsTarget: true}),
+		"group that keeps its target": {groupBackoff(now, api.GroupBackoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(5 * time.Minute), Failures: 1, KeepsTarget: true}),
 			"group blue is in backoff since 12:04:00, 1m30s ago, after 1 failure in a row: AccessDenied; it is tried again at 12:10:30, in 5m, and its target stays as it is until then"},
+		"terminations in backoff": {removalBackoff(now, api.GroupBackoff{Group: "blue", Why: "AccessDenied", Since: at, Until: now.Add(5 * time.Minute), Failures: 1}),
+			"no node of group blue is terminated since 12:04:00, 1m30s ago, after 1 failure in a row: AccessDenied; the next one is tried at 12:10:30, in 5m"},
 		"crashes with a cause": {Crashes(now, "web", api.AppCount{Expected: 4, Flapping: 1}, 0,
 			[]api.AppCrash{{At: now, Description: "sh: run-web: not found"}, {At: at, Description: "killed"}}),
 			`application web: 1 of 4 instances crash repeatedly since 12:04:00, 1m30s ago: sh: run-web: not found; each restart waits longer; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
@@ -41,13 +67,13 @@ func TestProblems(t *testing.T) {
 			`application web: 2 of 4 instances crash repeatedly; 2 instances are given up and not started again: correct the cause, then run "weir app retry web"; "weir app crashes web" lists the crashes, "weir app logs web" shows the last output`},
 		"fallback": {Fallback(now, at, api.ResolvedRequest{App: "web", Source: api.FromDefault, Why: "no response"}),
 			`app web is served by the default signal since the tick of 12:04:00, 1m30s ago, or before: no response; the pool does not shrink until its own signal responds; "weir signal logs web" shows the output of the signal`},
-		"tick": {TickFailed(now, at, "read the groups: no answer"),
+		"tick": {tickFailed(now, at, "read the groups: no answer"),
 			`the last tick ended early at 12:04:00, 1m30s ago: read the groups: no answer; targets stay as they are, and the next tick tries again; "weir explain" shows the tick`},
 		"drift": {Drift(now, at, api.Drift{Group: "blue", Found: 5, LastTarget: 3}),
 			`another program set the target of blue to 5, after weir set 3, found at 12:04:00, 1m30s ago; autoscaling.drift decides what follows: weir accepts it (obey) or sets its own target again (correct); stop the other program, or exclude the group from that program`},
-		"action": {Action(now, at, api.Action{Op: "raise", Group: "blue", Error: "AccessDenied"}),
+		"action": {failedAction(now, at, api.Action{Op: "raise", Group: "blue", Error: "AccessDenied"}),
 			`raise blue failed at 12:04:00, 1m30s ago: AccessDenied; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
-		"action on a node": {Action(now, at, api.Action{Op: api.OpDrain, Group: "green", Node: "i-1", Error: "no agent responds"}),
+		"action on a node": {failedAction(now, at, api.Action{Op: api.OpDrain, Group: "green", Node: "i-1", Error: "no agent responds"}),
 			`drain green i-1 failed at 12:04:00, 1m30s ago: no agent responds; a later tick tries again if it still needs the change; "weir explain" shows the tick`},
 		"labels and zone": {
 			Waits(now, api.PendingCopy{App: "shop", Since: at, Why: "no node matches", Labels: map[string]string{"disk": "ssd", "arch": "arm64"}, Zone: "eu-1a"}, 0, "the next tick counts it"),
@@ -67,8 +93,8 @@ func TestProblems(t *testing.T) {
 			`the zone without a name is frozen: 3 of 3 nodes; repairs resume 1m after at most 0 nodes are unhealthy; "weir node release" resumes them now`},
 	}
 	for name, test := range tests {
-		if test.got != test.want {
-			t.Errorf("%s: %q, want %q", name, test.got, test.want)
+		if want := dated(now, test.want); test.got != want {
+			t.Errorf("%s: %q, want %q", name, test.got, want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 // Record prints one tick.
 func Record(w io.Writer, r api.TickRecord, now time.Time) {
 	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %s\n",
-		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), Ago(now, r.At), seconds.Short(r.Took.Round(time.Millisecond)))
+		r.Cluster, r.Pool, Time(r.At), Ago(now, r.At), seconds.Short(r.Took.Round(time.Millisecond)))
 	if r.DryRun {
 		fmt.Fprintln(w, "dry run: no request to the provider")
 	}
@@ -124,7 +124,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 	for _, line := range slices.Concat(RotationLines(r), WindowLines(r)) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	for _, line := range NeverJoin(r) {
+	for _, line := range neverJoin(r) {
 		fmt.Fprintf(w, "  ! %s\n", line)
 	}
 	if r.Detail.Refused != "" {
@@ -144,7 +144,7 @@ func writeGroups(w io.Writer, r api.TickRecord) {
 		fmt.Fprintln(w)
 	}
 	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
-		fmt.Fprintf(w, "  ! %s is in backoff until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
+		fmt.Fprintf(w, "  ! %s is in backoff until %s: %s\n", q.Group, Time(q.Until), q.Why)
 	}
 	for _, group := range slices.Sorted(maps.Keys(r.Case.Busy)) {
 		fmt.Fprintf(w, "  ! %s is not changed: %s\n", group, r.Case.Busy[group])
@@ -217,7 +217,7 @@ func writeActions(w io.Writer, r api.TickRecord) {
 		fmt.Fprintln(w, text)
 	}
 	for _, d := range r.Drains {
-		fmt.Fprintf(w, "  leaving: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, d.Since.Format(time.TimeOnly), d.Reason)
+		fmt.Fprintf(w, "  leaving: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, When(r.At, d.Since), d.Reason)
 		for _, b := range r.Blocked[d.Node] {
 			fmt.Fprintf(w, "    waits for %s\n", blockedText(r.At, b))
 		}

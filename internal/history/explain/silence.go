@@ -16,7 +16,7 @@ func Overdue(now time.Time, r api.TickRecord, p *api.Process) string {
 	if now.Sub(r.At) <= liveness.OverdueAfter(max(r.Every, r.Took)) {
 		return ""
 	}
-	text := fmt.Sprintf("no tick since %s, %s ago", clock(r.At), Ago(now, r.At))
+	text := fmt.Sprintf("no tick since %s", When(now, r.At))
 	if r.Every > 0 {
 		text += fmt.Sprintf(" (a tick is %s)", seconds.Short(r.Every))
 	}
@@ -40,11 +40,11 @@ func nextTick(now time.Time, p *api.Process) string {
 
 // Silence returns since when an overdue autoscaler has not reported, and what happens next.
 func Silence(now time.Time, a api.Alive) string {
-	text := fmt.Sprintf("the autoscaler has not reported since %s, %s ago", clock(a.At), Ago(now, a.At))
+	text := fmt.Sprintf("the autoscaler has not reported since %s", When(now, a.At))
 	switch {
 	case a.RestartAt.IsZero():
 	case a.RestartAt.After(now):
-		text += fmt.Sprintf("; bootstrap restarts it at %s, in %s", clock(a.RestartAt), Ago(a.RestartAt, now))
+		text += fmt.Sprintf("; bootstrap restarts it at %s", When(now, a.RestartAt))
 	default:
 		text += "; bootstrap is restarting it"
 	}
@@ -53,13 +53,13 @@ func Silence(now time.Time, a api.Alive) string {
 
 // silentNode returns since when a node is silent, and what happens next.
 func silentNode(now time.Time, n api.SilentNode) string {
-	text := fmt.Sprintf("node %s is silent since %s, %s ago: what it runs is unknown", n.Node, clock(n.Since), Ago(now, n.Since))
+	text := fmt.Sprintf("node %s is silent since %s: what it runs is unknown", n.Node, When(now, n.Since))
 	if n.Copies == 0 {
 		return text
 	}
 	text += fmt.Sprintf("; the %d instances that it listed start elsewhere", n.Copies)
 	if n.LostAt.After(now) {
-		text += fmt.Sprintf(" at %s, in %s", clock(n.LostAt), Ago(n.LostAt, now))
+		text += fmt.Sprintf(" at %s", When(now, n.LostAt))
 	}
 	return text
 }
@@ -87,12 +87,12 @@ func SilentNodes(now time.Time, nodes []api.SilentNode) string {
 			lost = n.LostAt
 		}
 	}
-	text := fmt.Sprintf("%d nodes are silent, the first since %s, %s ago: what they run is unknown", len(nodes), clock(first), Ago(now, first))
+	text := fmt.Sprintf("%d nodes are silent, the first since %s: what they run is unknown", len(nodes), When(now, first))
 	if copies > 0 {
 		text += fmt.Sprintf("; the %d instances that they listed start elsewhere", copies)
 	}
 	if !lost.IsZero() {
-		text += fmt.Sprintf(" from %s on, in %s", clock(lost), Ago(lost, now))
+		text += fmt.Sprintf(" from %s on, in %s", Time(lost), Ago(lost, now))
 	}
 	return text + ": " + List(names)
 }
@@ -104,5 +104,3 @@ func List(names []string) string {
 	}
 	return strings.Join(names, ", ")
 }
-
-func clock(t time.Time) string { return t.Local().Format(time.TimeOnly) }

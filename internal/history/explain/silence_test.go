@@ -31,7 +31,7 @@ func TestOverdue(t *testing.T) {
 		{"not running", api.TickRecord{At: ago(20), Every: time.Second}, &api.Process{State: "backoff"}, "the autoscaler is in backoff; bootstrap starts it"},
 		{"no bootstrap", api.TickRecord{At: ago(20), Every: time.Second}, nil, "bootstrap does not answer"},
 	} {
-		if got := Overdue(now, c.r, c.p); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+		if got := Overdue(now, c.r, c.p); (got == "") != (c.want == "") || !strings.Contains(got, dated(now, c.want)) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -41,12 +41,12 @@ func TestSilentNode(t *testing.T) {
 	now := time.Date(2026, 1, 2, 13, 0, 30, 0, time.Local)
 	n := api.SilentNode{Node: "i-1", Copies: 3, Since: now.Add(-3 * time.Second), LostAt: now.Add(2 * time.Second)}
 	want := "node i-1 is silent since 13:00:27, 3s ago: what it runs is unknown; the 3 instances that it listed start elsewhere at 13:00:32, in 2s"
-	if got := silentNode(now, n); got != want {
+	if got := silentNode(now, n); got != dated(now, want) {
 		t.Errorf("SilentNode = %q, want %q", got, want)
 	}
 	other := api.SilentNode{Node: "i-2", Copies: 1, Since: now.Add(-4 * time.Second), LostAt: now.Add(time.Second)}
 	want = "2 nodes are silent, the first since 13:00:26, 4s ago: what they run is unknown; the 4 instances that they listed start elsewhere from 13:00:31 on, in 1s: i-1, i-2"
-	if got := SilentNodes(now, []api.SilentNode{n, other}); got != want {
+	if got := SilentNodes(now, []api.SilentNode{n, other}); got != dated(now, want) {
 		t.Errorf("SilentNodes = %q, want %q", got, want)
 	}
 	if got := SilentNodes(now, []api.SilentNode{n}); got != silentNode(now, n) {

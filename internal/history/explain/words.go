@@ -25,6 +25,17 @@ func Ago(now, t time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
+// Time formats a time for people: RFC 3339 by the zone of this host, to the second. "--at" and "--since" read it.
+func Time(t time.Time) string { return t.Local().Format(time.RFC3339) }
+
+// When formats a time and its distance from now: "2026-11-29T07:03:18Z, 3m10s ago", or "..., in 24s".
+func When(now, t time.Time) string {
+	if t.After(now) {
+		return Time(t) + ", in " + Ago(t, now)
+	}
+	return Time(t) + ", " + Ago(now, t) + " ago"
+}
+
 // Note formats the author, the reason and the end of an order.
 func Note(n api.Note) string {
 	text := "by " + n.By
@@ -32,7 +43,7 @@ func Note(n api.Note) string {
 		text += ": " + n.Why
 	}
 	if !n.Until.IsZero() {
-		text += "; ends " + n.Until.Local().Format(time.DateTime)
+		text += "; ends " + Time(n.Until)
 	}
 	return text
 }

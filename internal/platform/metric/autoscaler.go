@@ -85,6 +85,7 @@ func autoscalerWork() []Metric {
 		{"weir_autoscaler_group_target", Gauge, weight, list("group"), "Target of a group, as read from the provider."},
 		{"weir_autoscaler_group_fulfilled", Gauge, weight, list("group"), "Weight of a group's existing instances."},
 		{"weir_autoscaler_group_unknown", Gauge, "groups", list("group"), "1: the group could not be read, so its last known size counts and nothing changes it."},
+		{"weir_autoscaler_part_unknown", Gauge, "", list("part"), "1: a list of groups, or a fact beside the groups, could not be read. Absent: all were read."},
 		{"weir_autoscaler_group_backoff", Gauge, "groups", list("group"), "1: the group is in backoff, because it was short, refused a change, or gave no result three times."},
 		{"weir_autoscaler_boot_seconds", Gauge, seconds, list("group", "market", "percentile"), "Time from the launch of a machine to the join of its node, by group and market (all: of the group): percentiles 50 and 95 of the last 50 machines of a market."},
 		{"weir_autoscaler_failed_boots", Gauge, nodes, list("group"), "Machines of the group in a row that never joined. From failed_boots of the configuration on, the group grows by one machine at a time."},

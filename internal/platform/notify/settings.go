@@ -21,7 +21,7 @@ type Settings struct {
 	SecretFile string   `yaml:"secret_file"` // signs the requests; empty: unsigned
 	Format     string   `yaml:"format"`      // json (default) or slack
 	Body       string   `yaml:"body"`        // template of the body, in place of a format
-	Kinds      []string `yaml:"kinds"`       // decision, order, health, harmonizer, configuration; default: all
+	Kinds      []string `yaml:"kinds"`       // decision, order, health, harmonizer, configuration, part; default: all
 	Events     []string `yaml:"events"`      // names or patterns such as repair.*; default: all
 	Pools      []string `yaml:"pools"`       // default: all pools of the cluster
 	Severity   string   `yaml:"severity"`    // the least: debug, info (default), warning, error

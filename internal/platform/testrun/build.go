@@ -90,7 +90,7 @@ func withoutGoroutines() (map[string]bool, error) {
 	return serial, nil
 }
 
-// build makes what the tests need: programs of other projects beside the test binaries, because most of the former are
+// build makes what the tests need: programs of other projects beside the test binaries, because most of those are
 // downloaded, and then those of this module.
 func build(ctx context.Context, all string, found []*pkg) (err error) {
 	needs := map[string]bool{}

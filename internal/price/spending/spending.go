@@ -187,7 +187,7 @@ func (b *spending) withoutRolled(stay []*pools.Node) []*pools.Node {
 
 // need is a part of the target.
 type need struct {
-	rule   string // that asks for it; empty: the requests of the signals; CostHeadroom: free places
+	rule   string // that requests it; empty: the requests of the signals; CostHeadroom: free places
 	weight float64
 }
 
@@ -280,7 +280,7 @@ func freeWeight(r *api.TickRecord) float64 {
 	return weight
 }
 
-// to moves the target: a rule that raises it adds a part, and one that lowers it takes back what was added last. No part of a unit can
+// to moves the target: a rule that raises it adds a part, and one that lowers it removes the latest part. No part of a unit can
 // be bought.
 func (n *needs) to(rule string, target float64) {
 	target = resource.Ceil(target)

@@ -33,12 +33,12 @@ func (a standingParts) facts(now time.Time) condition.Facts {
 // instances returns those of each app: why some wait for room, and what the harmonizer reports of those that crash.
 func (a standingParts) instances() []condition.Instances {
 	all := []condition.Instances{}
-	rooms := a.waits()
+	rooms, each := a.waits()
 	for _, name := range slices.Sorted(maps.Keys(a.counts.value.Apps)) {
 		n := a.counts.value.Apps[name]
 		one := condition.Instances{App: name, Expected: n.Expected, Running: n.Running, Missing: n.Missing, Flapping: n.Flapping}
 		if n.Missing > 0 {
-			one.Why = rooms[name]
+			one.Why, one.Each = rooms[name], each[name]
 		}
 		if h, ok := a.crashes[name]; ok && h.App != nil {
 			one.Crash = crashLoop(*h.App, h.Crashes)

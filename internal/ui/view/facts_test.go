@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // A crash loop has the times and the cause of the harmonizer: those of the copy that crashed last.
@@ -35,6 +36,16 @@ func TestHaltedUpdateIsOfItsPool(t *testing.T) {
 	halted := &api.AppUpdate{Halted: &api.HaltedUpdate{Version: "v2", Serves: "v1", Why: "copy 0 crashed"}}
 	addUpdates(&f, "web", []api.AppSummary{{Name: "cart", Pool: "web", Update: halted}, {Name: "mail", Pool: "batch", Update: halted}})
 	if f.Apps[0].Update != "update to v2 is halted: copy 0 crashed; v1 serves" || f.Apps[1].Update != "" {
+		t.Errorf("facts: %+v", f.Apps)
+	}
+}
+
+// The sentence about instances that wait has what the first of them needs.
+func TestWaitingInstancesHaveWhatTheyNeed(t *testing.T) {
+	var a standingParts
+	a.counts.value = api.InstanceCounts{Complete: true, Apps: map[string]api.AppCount{"api": {Expected: 5, Missing: 5}}}
+	a.pending.value = api.Pending{Total: 5, Copies: []api.PendingCopy{{App: "api", Why: "no node has room", Footprint: resource.Vector{resource.CPUs: 0.2, resource.Mem: 64}}}}
+	if f := a.facts(time.Now()); len(f.Apps) != 1 || f.Apps[0].Each != "0.2 cpus, 64 MB of mem" || f.Apps[0].Why != "no node has room" {
 		t.Errorf("facts: %+v", f.Apps)
 	}
 }

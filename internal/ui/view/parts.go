@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
@@ -76,7 +77,7 @@ func (p Pool) standingRequests(ctx context.Context, now time.Time, a *standingPa
 		},
 		func() {
 			if alarm, err := integrity.PoolReader(p.Cluster, p.Name).Alarm(ctx, js); err == nil && alarm != nil {
-				a.alarm = fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", alarm.At.Local().Format(time.DateTime))
+				a.alarm = fmt.Sprintf("stored data is damaged or lost since %s: \"weir state check\" lists it", explain.Time(alarm.At))
 			}
 		},
 		func() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 )
 
 // What holds starts and stops after a mass loss is shown with what an operator can do.
@@ -66,7 +67,7 @@ func TestWaitReasons(t *testing.T) {
 	r := &api.TickRecord{At: at(5), Every: 2 * time.Second, Case: &api.Case{}, Result: &api.CaseResult{Target: 20}, Snapshot: api.Snapshot{Joined: 20}}
 	r.Case.Input.Policy.Limits.Max = 20
 	since := func(s int) string {
-		return " waits since " + at(s).Local().Format(time.TimeOnly) + fmt.Sprintf(", %ds ago: ", s)
+		return " waits since " + explain.When(now, at(s)) + ": "
 	}
 	want := []string{
 		"api/7" + since(1) + "a node rejects its start: no space; the placer tries it again",

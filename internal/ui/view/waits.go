@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // MaxReasons bounds the lines of one kind before the tables.
@@ -170,24 +171,39 @@ func WaitReasons(now time.Time, p api.Pending, r *api.TickRecord) (all []Wait) {
 
 // takenLine returns why no instance with a fixed port goes to a node.
 func takenLine(t api.TakenPort) string {
-	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, t.Until.UTC().Format(time.TimeOnly))
+	return fmt.Sprintf("port %d of node %s is in use by another process: instances of %s go to other nodes if there are any, until %s", t.Port, t.Node, t.App, explain.Time(t.Until))
 }
 
-// waits returns why instances wait: the reason of the first one of each application. Without a response of the placer the
+// waits returns why instances wait, and what each needs: those of the first one of each application. Without a response of the placer the
 // reasons are unknown.
-func (a standingParts) waits() map[string]string {
+func (a standingParts) waits() (why, each map[string]string) {
 	if a.pending.err != nil {
-		return nil
+		return nil, nil
 	}
-	why := map[string]string{}
+	why, each = map[string]string{}, map[string]string{}
 	for _, c := range slices.Concat(a.pending.value.Rejected, a.pending.value.Copies) {
 		text := c.Why
 		if c.Never {
 			text = api.PlacesApp{App: c.App, Why: c.Why}.NeverText()
 		}
-		why[c.App] = cmp.Or(why[c.App], text)
+		why[c.App], each[c.App] = cmp.Or(why[c.App], text), cmp.Or(each[c.App], footprint(c.Footprint))
 	}
-	return why
+	return why, each
+}
+
+// footprint returns what an instance needs: "0.2 cpus, 64 MB of mem".
+func footprint(v resource.Vector) string {
+	var parts []string
+	for _, k := range resource.Kinds() {
+		switch {
+		case v[k] == 0:
+		case k == resource.Mem || k == resource.Disk:
+			parts = append(parts, explain.Number(v[k])+" MB of "+k.String())
+		default:
+			parts = append(parts, explain.Number(v[k])+" "+k.String())
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // NeverLine returns the line about an application whose instances no machine can hold.

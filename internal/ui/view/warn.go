@@ -13,7 +13,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // addHealth adds the status of node health, with a warning for unhealthy machines. A pool without a health policy does
@@ -36,7 +35,7 @@ func warn(s *api.PoolStatus, format string, args ...any) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
 }
 
-// maxCrashing bounds the applications of which one status shows why they crash.
+// maxCrashing bounds the applications whose crashes have a cause in one status.
 const maxCrashing = 10
 
 // crashing returns the applications with instances that crash repeatedly, in order: those with a cause, and the rest.
@@ -195,45 +194,9 @@ func warnOfNodes(s *api.PoolStatus, now time.Time, r api.TickRecord) {
 }
 
 func warnOfTick(s *api.PoolStatus, r api.TickRecord) {
-	add := func(format string, args ...any) { warn(s, format, args...) }
-	if r.Failed != "" {
-		add("%s", explain.TickFailed(time.Now(), r.At, r.Failed))
-	}
-	for _, p := range r.Problems {
-		add("last tick: %s", p)
-	}
-	if h := r.ConfigurationHold; h != nil && h.Left {
-		add("%s", h.Why)
-	}
-	for _, d := range r.Drift {
-		add("%s", explain.Drift(time.Now(), r.At, d))
-	}
-	for _, q := range plan.Held(r.State.Backoffs, r.State.Clock) {
-		add("%s", explain.Group(time.Now(), q))
-	}
-	for _, line := range explain.NeverJoin(r) {
-		add("%s", line)
-	}
-	if r.Cost != nil {
-		for _, line := range r.Cost.Aged {
-			add("%s", line)
-		}
-	}
-	for _, line := range explain.OldMarkets(r) {
-		add("%s", line)
-	}
-	if r.Case != nil {
-		for _, line := range r.Case.Rotation.Alarms() {
-			add("%s", line)
-		}
-	}
+	s.Warnings = append(s.Warnings, explain.Warnings(time.Now(), r)...)
 	if r.Detail != nil && r.Result != nil && r.Case != nil {
 		warnOfDecision(s, r.At, *r.Case, *r.Result, *r.Detail)
-	}
-	for _, action := range r.Actions {
-		if action.Error != "" {
-			add("%s", explain.Action(time.Now(), r.At, action))
-		}
 	}
 }
 

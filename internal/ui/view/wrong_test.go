@@ -15,9 +15,9 @@ func TestWrongLines(t *testing.T) {
 		{Pool: "web", Node: "i-1", Why: api.WhyNotPlaced, Since: at, Count: 7, Detail: "lists x of app shop, index 0"},
 		{Pool: "batch", Node: "i-1", Why: api.WhySendsTooMuch, Since: at, Count: 80_000},
 	}}
-	web := "node web/i-1 lists copies that were not placed there: 7 times since 12:00:00, and it changes nothing " +
+	web := "node web/i-1 lists copies that were not placed there: 7 times since 2026-03-01T12:00:00Z, and it changes nothing " +
 		"(lists x of app shop, index 0); see the log of its agent, and replace its key if it is not yours"
-	batch := "node batch/i-1 sends more than its share, or too large messages: 80000 times since 12:00:00, and it changes nothing; " +
+	batch := "node batch/i-1 sends more than its share, or too large messages: 80000 times since 2026-03-01T12:00:00Z, and it changes nothing; " +
 		"see the log of its agent, and replace its key if it is not yours"
 	for pool, want := range map[string][]string{"web": {web}, "batch": {batch}, "": {web, batch}, "other": nil} {
 		if got := WrongLines(s, pool); !slices.Equal(got, want) {

@@ -64,7 +64,7 @@ func updateText(u *api.AppUpdate) string {
 	return fmt.Sprintf("%s → %s, %s ready", dash(u.From), u.To, condition.Count(u.Ready, "index"))
 }
 
-// appPage fills the page of one application: its copies by node, its update, its crashes, and why copies wait.
+// appPage fills the page of one application: its copies by node, its versions, its update, its crashes, and why copies wait.
 func (s detailPages) appPage(ctx context.Context, r *http.Request, name Name, v *listView) error {
 	app := r.PathValue("app")
 	h, err := s.details.Apps(ctx, name, app)
@@ -93,6 +93,7 @@ func (s detailPages) appPage(ctx context.Context, r *http.Request, name Name, v 
 	}
 	v.Figures = []figure{{"", "running", fmt.Sprint(a.Count.Running), "of " + fmt.Sprint(a.Count.Expected)}, {"", "version", dash(a.Version), ""}}
 	v.copies(name, a, now)
+	s.versions(ctx, name, a, v)
 	s.crashes(ctx, name, app, h.Crashes, v)
 	v.Retry = &orderForm{Path: name.apiPath() + "/apps/" + escape(app) + "/retry", Title: "Start given-up instances again"}
 	return nil
@@ -127,6 +128,43 @@ func (v *listView) copies(name Name, a api.AppExplanation, now time.Time) {
 		}
 	}
 	v.Sections = append(v.Sections, t)
+}
+
+// versions adds the versions of an application, and how far its roll-out is. It leaves out commands, which can hold secrets.
+func (s detailPages) versions(ctx context.Context, name Name, a api.AppExplanation, v *listView) {
+	t := listSection{ID: "versions", Title: "Versions", Columns: []string{"Version", "State", "Copies", "Set", "Release", "Needs"}, Empty: "No version is stored: the application has no row in this cluster."}
+	all, err := s.details.Versions(ctx, name, a.Name)
+	if err != nil {
+		t.Note = "The versions cannot be read now: " + decide.OneLine(err.Error())
+	}
+	copies := map[string]int{}
+	for _, i := range a.Indices {
+		for _, c := range i.Instances {
+			copies[c.Version]++
+		}
+	}
+	for i, one := range all {
+		t.Rows = append(t.Rows, []cellView{text(one.Version), versionState(one.Version, i == 0, a.Update), text(fmt.Sprint(copies[one.Version])), momentCell(one.At, s.now()),
+			text(dash(one.Release)), text(fmt.Sprintf("%g cpus, %g MB", one.CPUs, one.Mem))})
+	}
+	v.Sections = append(v.Sections, t)
+}
+
+// versionState returns what an application does with one of its versions.
+func versionState(version string, latest bool, u *api.AppUpdate) cellView {
+	switch {
+	case u != nil && u.Halted != nil && version == u.Halted.Version:
+		return cellView{Text: "halted: " + u.Halted.Why, Class: "warn-text"}
+	case u != nil && u.Halted != nil && version == u.Halted.Serves:
+		return text("serves")
+	case u != nil && u.Halted == nil && version == u.To:
+		return text("rolls out, " + fmt.Sprintf("%d ready", u.Ready))
+	case u != nil && u.Halted == nil && version == u.From:
+		return text("is replaced")
+	case latest:
+		return text("current")
+	}
+	return text("earlier")
 }
 
 // age returns the time since unix seconds.

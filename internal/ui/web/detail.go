@@ -25,6 +25,8 @@ type Details interface {
 	// Output returns the last lines of the instances of an application that ended on these nodes, by instance. With an error it has
 	// those of the nodes that answered.
 	Output(ctx context.Context, pool Name, app string, nodes []string) (map[string][]string, error)
+	// Versions returns the version of the row of an application, and then the earlier ones, the latest first. Without a row the list is empty.
+	Versions(ctx context.Context, pool Name, app string) ([]api.AppVersion, error)
 	// Events calls visit with the events of a pool from from until to, oldest first.
 	Events(ctx context.Context, pool Name, from, to time.Time, visit func(api.Event) error) error
 }

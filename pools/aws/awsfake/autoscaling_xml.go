@@ -34,6 +34,7 @@ type groupAnswer struct {
 	TargetGroupARNs   []string    `xml:"TargetGroupARNs>member"`
 	VPCZoneIdentifier string
 	CapacityRebalance bool
+	Status            string `xml:",omitempty"`
 }
 
 type template struct {
@@ -86,7 +87,7 @@ func (r *request) groupAnswer(g *group, members bool) groupAnswer {
 	a := groupAnswer{
 		Name: g.Name, ARN: r.groupARN(g.Name), MinSize: g.Min, MaxSize: g.Max, DesiredCapacity: g.Desired,
 		DefaultCooldown: int(defaultCooldown / time.Second), Zones: g.Zones, HealthCheckType: "EC2", HealthCheckGrace: 300,
-		CreatedTime: timestamp(g.created), Policies: []string{"Default"}, NewProtected: g.ProtectNew,
+		CreatedTime: timestamp(g.created), Policies: []string{"Default"}, NewProtected: g.ProtectNew, Status: g.status,
 	}
 	if g.mixed() || g.Spot {
 		a.Mixed = g.mixedAnswer()

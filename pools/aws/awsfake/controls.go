@@ -2,6 +2,7 @@ package awsfake
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -89,6 +90,43 @@ func (s *groupControls) SetTarget(owner string, target int) {
 		} else {
 			c.scaling.desire(g, target, "explicitly set group desired capacity")
 		}
+	})
+}
+
+// Mark sets a tag of a group, or removes it if the value is empty. Instances have the tags of their launch.
+func (s *groupControls) Mark(name, key, value string) {
+	s.about(name, func(_ *cloud, g *group, _ *fleet) {
+		if g.Tags = maps.Clone(g.Tags); value == "" {
+			delete(g.Tags, key)
+		} else {
+			g.Tags[key] = value
+		}
+	})
+}
+
+// Rename gives the instances of a group to a new one with the same settings, as if they were attached to it, and deletes the old group.
+func (s *groupControls) Rename(name, to string) {
+	s.about(name, func(c *cloud, g *group, _ *fleet) {
+		for _, i := range c.members(name, (*instance).listed) {
+			i.owner, i.tags = to, maps.Clone(i.tags)
+			i.tags["aws:autoscaling:groupName"] = to
+		}
+		g.Name = to
+	})
+}
+
+// BeginDelete begins the deletion of a group: it has a status. EndDelete ends its instances and the group.
+func (s *groupControls) BeginDelete(name string) {
+	s.about(name, func(_ *cloud, g *group, _ *fleet) { g.status = "Delete in progress" })
+}
+
+// EndDelete ends the deletion of a group.
+func (s *groupControls) EndDelete(name string) {
+	s.about(name, func(c *cloud, g *group, _ *fleet) {
+		for _, i := range c.members(name, (*instance).alive) {
+			c.compute.end(i, ByCancel)
+		}
+		c.groups = slices.DeleteFunc(c.groups, func(other *group) bool { return other == g })
 	})
 }
 

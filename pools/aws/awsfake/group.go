@@ -15,6 +15,7 @@ type group struct {
 	version    int    // of the launch template
 	reason     string // the sentence that explains the desired capacity
 	cooldown   time.Time
+	status     string            // while it is deleted
 	suspended  []string          // processes; replaced, never modified
 	notes      map[string]string // tags that are not propagated; replaced, never modified
 	activities []activity        // oldest first

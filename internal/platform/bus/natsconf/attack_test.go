@@ -334,7 +334,7 @@ func (a *arena) try(t *testing.T, nc *nats.Conn, w way) {
 	}
 }
 
-// settle waits until what was sent has had its effects.
+// settle waits until the sent messages have had their effects.
 func (a *arena) settle(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	for range 2 { // to the servers, and back from responders and streams
@@ -386,7 +386,7 @@ func (a *arena) reaches(u roles.User, account, target string) bool {
 	})
 }
 
-// judgeStores reports what is stored that the user may not write, and streams and consumers that were made or are gone.
+// judgeStores reports stored values that the user may not write, and streams and consumers that were made or are gone.
 func (a *arena) judgeStores(t *testing.T, u roles.User) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)

@@ -10,6 +10,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 )
 
+// rolledOut is the app whose version is replaced.
+const rolledOut = "ads-eu1-api"
+
 // repaired is the node that is repaired in pools with the trouble "repair".
 const repaired = "i-2e9203"
 
@@ -68,8 +71,8 @@ func (w *World) Apps(_ context.Context, name web.Name, app string) (h api.Harmon
 	}
 	for _, one := range w.facts(name).Apps {
 		a := api.AppSummary{Name: one.App, Pool: name.Pool, Expected: true, Version: "v1.4.3" + w.Markup, Count: api.AppCount{Expected: one.Expected, Running: one.Running, Missing: one.Missing, Flapping: one.Flapping}}
-		if one.Update != "" {
-			a.Update = &api.AppUpdate{From: "v1.4.3", To: "v1.5.0", Halted: &api.HaltedUpdate{Version: "v1.5.0", Serves: "v1.4.3", Why: one.Update, At: Now().Add(-10 * time.Minute)}}
+		if one.App == rolledOut {
+			a.Update = &api.AppUpdate{From: "v1.4.2", To: "v1.4.3", Ready: 2}
 		}
 		if h.Apps = append(h.Apps, a); one.App != app {
 			continue
@@ -98,6 +101,15 @@ func (w *World) Output(_ context.Context, _ web.Name, app string, nodes []string
 		return nil, fmt.Errorf("the output of nodes %q was requested", nodes)
 	}
 	return map[string][]string{app + "0": {"opening the database", "panic: no such table: <" + app + ">"}}, w.Unread
+}
+
+// Versions implements web.Details.
+func (w *World) Versions(_ context.Context, _ web.Name, app string) (all []api.AppVersion, err error) {
+	if err := w.answers(); err != nil {
+		return nil, err
+	}
+	return append(all, api.AppVersion{Version: "v1.4.3" + w.Markup, At: Now().Add(-48 * time.Hour), CPUs: 0.2, Mem: 64, Command: "serve"},
+		api.AppVersion{Version: "v1.4.2", At: Now().Add(-72 * time.Hour), CPUs: 0.1, Mem: 32, Command: "serve", Release: "shop/" + app + "@v1.4.2"}), nil
 }
 
 // Events implements web.Details.

@@ -19,12 +19,12 @@ import (
 // The page sends an order with the reason and the token of the operator to the API, and shows its answer.
 func TestOrderFromThePage(t *testing.T) {
 	t.Parallel()
-	w := &webtest.World{Size: 2, Every: time.Minute}
+	w := &webtest.World{Size: 38, Every: time.Minute, Trouble: true}
 	pages := web.New(web.Config{Source: w, Details: w, Cluster: "prod", Now: webtest.Now, Retry: 50 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = pages.Run(ctx) }) // ends with the test
-	got := make(chan string, 4)
+	got := make(chan string, 6)
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/", func(out http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -60,7 +60,9 @@ func TestOrderFromThePage(t *testing.T) {
 	const pool = "/api/v1/pools/prod/checkout-eu1"
 	order("/pools/prod/checkout-eu1", `form[data-order$="pause"]`, "right", pool+`/pause {"reason":"a test","for":1800}`, "ordered")
 	order("/pools/prod/checkout-eu1", `form[data-order$="offset"]`, "right", pool+`/offset {"reason":"a test","for":1800,"weight":3}`, "ordered")
-	order("/pools/prod/checkout-eu1/apps/checkout-eu1-api", `form[data-order$="retry"]`, "wrong", pool+`/apps/checkout-eu1-api/retry {"reason":"a test"}`, "needs the token")
+	order("/pools/prod/media-us1", `form[data-order$="resume"]`, "right", `/api/v1/pools/prod/media-us1/resume {"reason":"a test"}`, "ordered")
+	order("/pools/prod/checkout-eu1/apps/receipts", `form[data-order$="retry"]`, "right", pool+`/apps/receipts/retry {"reason":"a test"}`, "ordered")
+	order("/pools/prod/checkout-eu1/apps/receipts", `form[data-order$="retry"]`, "wrong", pool+`/apps/receipts/retry {"reason":"a test"}`, "needs the token")
 	b.Forgive("403")
 	b.Run(chromedp.Navigate("about:blank")) // before its server ends
 }

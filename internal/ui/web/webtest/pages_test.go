@@ -150,6 +150,83 @@ panic: no such table: &lt;receipts&gt;</pre>`} {
 	}
 }
 
+// The events of a pool are filtered by kind, severity, app and node, and the form keeps the choice.
+func TestEventsAreFiltered(t *testing.T) {
+	t.Parallel()
+	url := large(t)
+	const decision, app, node = "set target on-demand to 14", "receipts: copy", "is repaired by the next action"
+	for query, wants := range map[string]struct{ has, lacks []string }{
+		"/checkout-eu1/events?range=1h":                                {[]string{decision, app}, []string{node}},
+		"/checkout-eu1/events?range=1h&kind=decision":                  {[]string{decision, `<option value="decision" selected`}, []string{app}},
+		"/checkout-eu1/events?range=1h&kind=harmonizer":                {[]string{app}, []string{decision}},
+		"/checkout-eu1/events?range=1h&severity=warning":               {[]string{app, `<option value="warning" selected`}, []string{decision}},
+		"/checkout-eu1/events?range=1h&severity=error":                 {[]string{"No event in this time"}, []string{decision, app}},
+		"/checkout-eu1/events?range=1h&app=receipts":                   {[]string{app, `value="receipts"`}, []string{decision}},
+		"/checkout-eu1/events?range=1h&app=cart":                       {[]string{"No event in this time"}, []string{decision, app}},
+		"/catalog-ap1/events?range=1h&node=i-2e9203":                   {[]string{node, `value="i-2e9203"`}, []string{decision}},
+		"/catalog-ap1/events?range=1h&node=i-none":                     {[]string{"No event in this time"}, []string{decision, node}},
+		"/catalog-ap1/events?range=1h&kind=health&severity=warning":    {[]string{node}, []string{decision}},
+		"/catalog-ap1/events?range=15m&kind=decision&severity=warning": {[]string{"No event in this time"}, []string{decision, node}},
+	} {
+		_, body := get(t, url+"/pools/prod"+query)
+		body = html.UnescapeString(body)
+		for _, want := range wants.has {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s is without %q:\n%s", query, want, body)
+			}
+		}
+		for _, wrong := range wants.lacks {
+			if strings.Contains(body, wrong) {
+				t.Errorf("%s has %q", query, wrong)
+			}
+		}
+	}
+}
+
+// The headline of a page of the past has its date, its time and its zone, and nothing of now. That of the present lacks them.
+func TestHeadlineOfAPageOfThePast(t *testing.T) {
+	t.Parallel()
+	url := large(t)
+	headline := func(query string) (h1, page string) {
+		_, page = get(t, url+"/pools/prod/checkout-eu1"+query)
+		_, h1, _ = strings.Cut(page, "<h1>")
+		h1, _, _ = strings.Cut(h1, "</h1>")
+		return h1, page
+	}
+	for query, want := range map[string]string{
+		"?at=2026-11-22T09:00:00Z": "Sun 22 Nov 2026, 09:00:00 UTC", "?from=2026-11-22T03:00:00Z&to=2026-11-22T04:00:00Z": "Sun 22 Nov 2026, 04:00:00 UTC",
+	} {
+		h1, page := headline(query)
+		if !strings.Contains(h1, want) || !strings.Contains(h1, "<time") {
+			t.Errorf("%s: the headline is %q, want %q", query, h1, want)
+		}
+		for _, now := range []string{`id="sentence"`, `id="deploy"`, "Crash-looping"} {
+			if strings.Contains(page, now) {
+				t.Errorf("%s: the page has %q", query, now)
+			}
+		}
+	}
+	if h1, page := headline(""); strings.Contains(h1, "2026") || !strings.Contains(page, `id="sentence"`) {
+		t.Errorf("the headline of the present is %q", h1)
+	}
+}
+
+// The page of an application has its versions, and how far the roll-out of the latest is.
+func TestAppHasItsVersions(t *testing.T) {
+	t.Parallel()
+	_, body := get(t, serve(t, &webtest.World{Size: 2, Every: time.Minute})+"/pools/prod/ads-eu1/apps/ads-eu1-api")
+	_, versions, _ := strings.Cut(body, `id="versions"`)
+	versions, _, _ = strings.Cut(versions, `id="crashes"`)
+	rows := strings.Split(versions, "<tr")
+	for i, wants := range map[int][]string{2: {"v1.4.3", "rolls out, 2 ready", "20 Nov 15:40:00", "0.2 cpus, 64 MB"}, 3: {"v1.4.2", "is replaced", "19 Nov 15:40:00", "shop/ads-eu1-api@v1.4.2"}} {
+		for _, want := range wants {
+			if len(rows) != 4 || !strings.Contains(rows[i], want) {
+				t.Errorf("row %d of the versions is without %q:\n%s", i-1, want, versions)
+			}
+		}
+	}
+}
+
 // A window that begins before the ticks in memory has the values of the ledger: those of pages with all ticks in memory.
 // Without the ledger the page reports that.
 func TestOlderWindow(t *testing.T) {

@@ -148,6 +148,9 @@ func (p pool) decide(s *api.Summary, target *float64, joined float64) {
 	*target = math.Ceil(math.Min(wanted, p.maximum))
 	s.Before, s.Target, s.Unlimited, s.Wanted = new(before), new(*target), new(math.Round(wanted*10)/10), new(*target)
 	s.Joined, s.Exists, s.Setpoint, s.Disruption, s.DisruptionLimit = joined, joined, 0.8, new(2), 3
+	if joined < *target {
+		s.Boot = &api.BootTimes{P50: 70 * time.Second, P95: 90 * time.Second}
+	}
 	s.Limits, s.Offered = &api.LimitsSummary{Min: math.Round(p.base * 0.3), Max: new(p.maximum)}, &api.RequestSummary{new(joined * 4)}
 	s.Request = &api.RequestSummary{new(math.Round(total*10) / 10)}
 }

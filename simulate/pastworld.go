@@ -154,8 +154,8 @@ func (w *world) twin(one *life) string {
 	return id
 }
 
-// lose lets the same part of the machines of a group disappear as in the recording: those that took the lost ones, and then those at
-// the same places by age. at is the time of the losses.
+// lose lets as many machines of a group disappear as in the recording, and under another policy the same part of them: those that took the
+// lost ones, and then those at the same places by age. at is the time of the losses.
 func (w *world) lose(g *group, t *recordedTick, at time.Time) {
 	var serving []string
 	for _, n := range w.machines.nodes {
@@ -191,8 +191,11 @@ func (w *world) lose(g *group, t *recordedTick, at time.Time) {
 	if lost == 0 {
 		return
 	}
-	had := max(t.before[g.ID], lost)
-	count := min(len(serving), int(math.Round(float64(lost)/float64(had)*float64(len(serving)))))
+	had, count := max(t.before[g.ID], lost), lost
+	if !w.scenario.past.recorded {
+		count = int(math.Round(float64(lost) / float64(had) * float64(len(serving))))
+	}
+	count = min(len(serving), count)
 	for i := 0; len(chosen) < count; i++ {
 		at := i
 		if i < len(places) {

@@ -170,6 +170,9 @@ func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, connected, clo
 		case <-ctx.Done():
 			return nil
 		case <-closed:
+			if why := a.nc.LastError(); why != nil {
+				return fmt.Errorf("agent %s: %w: %w", a.cfg.ID, nats.ErrConnectionClosed, why)
+			}
 			return fmt.Errorf("agent %s: %w", a.cfg.ID, nats.ErrConnectionClosed)
 		case <-connected: // again: others have received nothing of this node since the loss of its server
 			a.publish(time.Now())

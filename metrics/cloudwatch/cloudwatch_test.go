@@ -480,6 +480,77 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 	check("silent", open(t, silent.URL, "{region: eu-west-1, timeout: 300ms}"), "no answer within 300ms")
 }
 
+// faulty answers in place of CloudWatch, unless answer is nil.
+type faulty struct {
+	awstest.Client
+	answer func(r *http.Request) (*http.Response, error)
+}
+
+func (f *faulty) Do(r *http.Request) (*http.Response, error) {
+	if f.answer != nil {
+		return f.answer(r)
+	}
+	return f.Client.Do(r)
+}
+
+// Whatever CloudWatch answers in place of a window, it is unknown, with the cause, and never an empty one. A minute after the
+// fault it is known.
+func TestFailedCallIsAnUnknownWindow(t *testing.T) {
+	body := func(status int, code, text string) func(r *http.Request) (*http.Response, error) {
+		return func(r *http.Request) (*http.Response, error) {
+			header := http.Header{}
+			if status != http.StatusOK || strings.HasPrefix(text, "\xa1") {
+				header.Set("Smithy-Protocol", "rpc-v2-cbor")
+			}
+			if code != "" {
+				header.Set("X-Amzn-Query-Error", code+";Sender")
+			}
+			return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(text)), Request: r}, nil
+		}
+	}
+	const none = "\xa1\x66__type\x61x"
+	for name, fault := range map[string]struct {
+		answer func(r *http.Request) (*http.Response, error)
+		want   string
+	}{
+		"denied":             {body(http.StatusBadRequest, "AccessDenied", none), "allow the action cloudwatch:GetMetricData"},
+		"throttled":          {body(http.StatusBadRequest, "Throttling", none), "Throttling"},
+		"500":                {body(http.StatusInternalServerError, "InternalServiceFault", none), "InternalServiceFault"},
+		"500 without a body": {body(http.StatusInternalServerError, "", ""), "500"},
+		"empty":              {body(http.StatusOK, "", ""), "CloudWatch"},
+		"empty map":          {body(http.StatusOK, "", "\xa1\x61a\x61b"), "CloudWatch answers nothing about the metric"},
+		"garbage":            {body(http.StatusOK, "", "<html>502 Bad Gateway\x00"), "is not one of AWS"},
+		"page":               {body(http.StatusOK, "", "<html><body>502</body></html>"), "is not one of AWS"},
+		"a page without end": {body(http.StatusOK, "", "\xa1\x69NextToken\x65again"), "a page that names itself as the next one"},
+		"slow": {func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, context.Cause(r.Context())
+		}, "no answer within 5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			virtual(t, func(t *testing.T, server *awsfake.Server, s source.Source, now time.Time) {
+				client, _ := awstest.Direct(server)
+				between := &faulty{client, fault.answer}
+				cloudwatch.Direct(s, between)
+				m := orders()
+				server.Report(named(m), now.Add(-10*time.Minute), time.Minute, 1, 2, 3)
+				q := query(t, source.Form{Metric: &m}, now, 30*time.Minute)
+				for range 3 {
+					if got, err := s.Window(t.Context(), q); err == nil || len(got) > 0 || !strings.Contains(err.Error(), fault.want) {
+						t.Errorf("%v, %v; want an error with %q", got, err, fault.want)
+					}
+				}
+				between.answer = nil
+				<-time.After(time.Minute)
+				server.Advance(time.Minute)
+				if got, err := s.Window(t.Context(), q); err != nil || len(got) != 1 {
+					t.Errorf("after the fault: %v, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
 // If the caller whose tick sends the call gives up, the windows of the others are requested again.
 func TestCallerThatLeaves(t *testing.T) {
 	server, s, now := begin(t)

@@ -11,8 +11,8 @@ import (
 // maxAgents bounds the lines of Agents.
 const maxAgents = 10
 
-// Agents returns a line for each node whose agent has a problem of its own: a second agent with the same id, or a wrong
-// clock.
+// Agents returns a line for each node whose agent has a problem of its own: a second agent with the same id, a wrong
+// clock, or a condition without a current result.
 func Agents(facts []api.NodeFacts) (lines []string) {
 	for _, f := range facts {
 		if f.Rival != "" {
@@ -20,6 +20,11 @@ func Agents(facts []api.NodeFacts) (lines []string) {
 		}
 		if ahead := f.ClockAhead; ahead != 0 {
 			lines = append(lines, fmt.Sprintf("the clock of node %s is %s: correct it (time synchronization); its heartbeats count by their arrival, and nothing is stopped", f.ID, clockOffset(ahead)))
+		}
+		for _, c := range f.Conditions {
+			if c.Unknown {
+				lines = append(lines, fmt.Sprintf("node %s: %s is unknown: %s", f.ID, c.Type, c.Why))
+			}
 		}
 	}
 	if more := len(lines) - maxAgents; more > 0 {

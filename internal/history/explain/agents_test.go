@@ -13,11 +13,13 @@ import (
 
 func TestAgentsNamesEachProblem(t *testing.T) {
 	t.Parallel()
-	got := Agents([]api.NodeFacts{{ID: "n1"}, {ID: "n2", ClockAhead: time.Hour}, {ID: "n3", ClockAhead: -90 * time.Second, Rival: "process 7 on host b"}})
+	got := Agents([]api.NodeFacts{{ID: "n1"}, {ID: "n2", ClockAhead: time.Hour}, {ID: "n3", ClockAhead: -90 * time.Second, Rival: "process 7 on host b"},
+		{ID: "n4", Conditions: []api.NodeCondition{{Type: "DiskFull", Failed: true}, {Type: "InstancesNotListed", Unknown: true, Why: "3 app instances are not listed"}}}})
 	want := []string{
 		"the clock of node n2 is 1h0m0s fast: correct it (time synchronization); its heartbeats count by their arrival, and nothing is stopped",
 		"two agents have the id n3: the first one keeps it, and the other is refused: process 7 on host b; stop that one, or give its machine another id",
 		"the clock of node n3 is 1m30s slow: correct it (time synchronization); its heartbeats count by their arrival, and nothing is stopped",
+		"node n4: InstancesNotListed is unknown: 3 app instances are not listed",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

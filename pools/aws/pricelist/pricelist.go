@@ -53,6 +53,7 @@ func Get(ctx context.Context, account provider.Account, q Query) ([]Answer, erro
 	if err != nil {
 		return nil, err
 	}
+	cfg.HTTPClient = awssdk.Bounded{Client: cfg.HTTPClient}
 	list, err := products(ctx, cfg, account.Endpoint("pricing"), q)
 	if err != nil {
 		return nil, awssdk.Explain("request the price list", "pricing:GetProducts", err)
@@ -166,6 +167,9 @@ func pages(get func(token *string) (*string, error)) error {
 		next, err := get(token)
 		if err != nil || aws.ToString(next) == "" {
 			return err
+		}
+		if aws.ToString(token) == *next {
+			return errors.New("AWS returned a page that names itself as the next one")
 		}
 		token = next
 	}

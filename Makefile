@@ -79,8 +79,9 @@ SOAK   ?= 100000
 FAULTS ?= 1h
 HOSTS  ?= 20m
 RELEASES ?= 20m
+RECORD ?= 1h
 
-soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool, of two autoscalers, of places and of simulations; then the numbers of a guide, bad releases, and faults of one and of three hosts
+soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool, of two autoscalers, of places and of simulations; then the numbers of a guide, an hour that is replayed, bad releases, and faults of one and of three hosts
 	$(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAK)x ./harmonizer/apps
 	SOAK=$(SOAK) $(GO) test -run 'TestSoak$$' -v -timeout 0 ./nodehealth/judge
 	$(GO) test -run '^(TestDay|TestLongDay)$$' -v -timeout 0 ./autoscaler -rapid.checks=$(SOAK)
@@ -93,6 +94,7 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	RELEASES=$(RELEASES) $(GO) test -run '^(TestBadReleases|TestDamagedRows)$$' -v -timeout 0 ./cmd/weir
 	SOAK=$(SOAK) $(GO) test -run '^(TestConservation|TestSameSeedSameBytes|TestForecastInClosedLoop)$$' -v -timeout 0 ./simulate
 	SOAK=$(SOAK) $(GO) test -run '^TestNumbersOfTheGuide$$' -v -timeout 0 ./internal/cli/simulation
+	RECORD=$(RECORD) $(GO) test -run '^TestRecordedHour$$' -v -timeout 0 ./cmd/weir
 	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 	HOSTS=$(HOSTS) $(GO) test -run 'TestThreeHosts$$' -v -timeout 0 ./cmd/weir
 

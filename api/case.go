@@ -31,7 +31,9 @@ type Case struct {
 	Limits   PruneLimits `json:"limits"` // of prunes
 	// OrphansAfter is how long an instance may run before its node joins; 0: no limit.
 	OrphansAfter time.Duration `json:"orphans_after_ns,omitempty"`
-	State        PoolState     `json:"state,omitzero"`
+	// FailedBoots is how many machines in a row may fail to join before the growth of their group stops; 0: any number.
+	FailedBoots int       `json:"failed_boots,omitempty"`
+	State       PoolState `json:"state,omitzero"`
 	// Disruption is how many more nodes may be out of service; nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
 	// DisruptionLimit is how many nodes may be out of service at a time; 0: any number.

@@ -21,7 +21,7 @@ import (
 // caseOf returns the case of a reading, the opinions and the orders, with the account of the
 // groups. It changes nothing. The prices are multiplied by assumption.
 func (l *Loop) caseOf(now time.Time, r apply.Reading, orders api.Orders, prices []api.PriceFactor) (api.Case, resolve.Account) {
-	c := api.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable(r.Snapshot)}
+	c := api.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, FailedBoots: l.config.FailedBoots, Leaving: r.Records.Returnable(r.Snapshot)}
 	c.Closed = closed(l.config.Windows, now)
 	state := r.State
 	state.Groups = maps.Clone(state.Groups)

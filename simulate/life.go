@@ -17,20 +17,20 @@ type life struct {
 	joined    time.Time // the tick that found its node first; zero: none did
 	chosen    time.Time // when its drain began; zero: it did not
 	reason    api.DrainReason
-	idle      time.Time // when its work had ended; zero: it had not
-	refusals  []refusal // of its termination, in order of time
-	ended     time.Time // when its termination was accepted; zero: it was not
-	gone      time.Time // the tick that did not find it; zero: each did
-	taken     time.Time // when the provider ends it by itself, after a warning; zero: it does not
-	undone    []undone  // its drains that were taken back
+	idle      time.Time   // when its work had ended; zero: it had not
+	busy      time.Time   // the latest tick that found work during the drain
+	unstored  []time.Time // ticks that could not store the begin of its termination, or that it was accepted, if it ended then
+	refusals  []refusal   // of its termination, in order of time
+	ended     time.Time   // when its termination was accepted; zero: it was not
+	gone      time.Time   // the tick that did not find it; zero: each did
+	taken     time.Time   // when the provider ends it by itself, after a warning; zero: it does not
+	undone    []undone    // its drains that were taken back
 	seen      time.Time
+	drains    bool // the latest record lists its drain
 }
 
-// undone is a drain that was taken back.
-type undone struct {
-	chosen time.Time // when it began
-	idle   time.Time // when the work had ended; zero: it had not
-}
+// undone is a drain that was taken back, as in a life.
+type undone struct{ chosen, idle, busy time.Time }
 
 // refusal is a call that the provider refused.
 type refusal struct {
@@ -42,8 +42,8 @@ type refusal struct {
 // undo ends a drain that was taken back.
 func (l *life) undo() {
 	if !l.chosen.IsZero() {
-		l.undone = append(l.undone, undone{l.chosen, l.idle})
-		l.chosen, l.idle = time.Time{}, time.Time{}
+		l.undone = append(l.undone, undone{l.chosen, l.idle, l.busy})
+		l.chosen, l.idle, l.busy = time.Time{}, time.Time{}, time.Time{}
 	}
 }
 

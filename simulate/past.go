@@ -38,7 +38,8 @@ type past struct {
 	drains   map[string]*pairs
 	ends     map[string]cordonEnd      // of the work of cordoned machines
 	last     map[string]api.GroupState // after the latest tick of the replay
-	mu       sync.Mutex                // guards joins
+	mu       sync.Mutex                // guards joins and readings
+	readings int                       // of the nodes in this tick
 	joins    map[string]time.Time      // when the nodes of launched machines join, by the machine's id
 	removals map[string]string         // the machine for a removal, by the id of the order
 }
@@ -135,17 +136,17 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 		if !one.launched.Before(r.start.at) && !one.initial {
 			add(p.launches, one.group, pair{of: one, from: one.launched, to: one.joined})
 		}
-		drain := func(from, end time.Time) {
-			if !end.IsZero() {
-				end = maxTime(from, end.Add(-apply.TendEvery/2)) // the work ended before the tend that found it
+		drain := func(u undone) {
+			if !u.idle.IsZero() { // the work ended before the tend that found it, and after the tick that did not
+				u.idle = maxTime(u.chosen, u.idle.Add(-min(apply.TendEvery, max(0, u.idle.Sub(u.busy)))/2))
 			}
-			add(p.drains, one.group, pair{of: one, from: from, to: end})
+			add(p.drains, one.group, pair{of: one, from: u.chosen, to: u.idle})
 		}
 		for _, u := range one.undone {
-			drain(u.chosen, u.idle)
+			drain(u)
 		}
 		if !one.chosen.IsZero() {
-			drain(one.chosen, cmp.Or(one.idle, one.ended))
+			drain(undone{one.chosen, cmp.Or(one.idle, one.ended), one.busy})
 		}
 	}
 	for _, by := range []map[string]*pairs{p.launches, p.drains} {
@@ -204,7 +205,7 @@ func (p *past) config(k int) Policy {
 		return c
 	}
 	in := t.of.Input
-	c.Policy, c.Prune, c.OrphansAfter = in.Policy, t.of.Limits, t.of.OrphansAfter
+	c.Policy, c.Prune, c.OrphansAfter, c.FailedBoots = in.Policy, t.of.Limits, t.of.OrphansAfter, t.of.FailedBoots
 	c.IgnorePlaces = c.IgnorePlaces || t.of.Places == nil && t.of.NoPlaces == ""
 	c.Default = ask.Signal{App: sigproto.DefaultApp, Name: "recorded", Period: c.Tick}
 	c.Apps = nil
@@ -330,10 +331,17 @@ type leaving struct {
 
 func (l leaving) Load(context.Context) ([]api.Drain, error) { return l.all, nil }
 
-// Put fails where the recording shows that the outcome of a refused termination was not stored.
+// Put fails where the recording shows that the begin or the outcome of a termination was not stored.
 func (l leaving) Put(_ context.Context, d api.Drain) error {
-	if one := l.past.lifeOf(d.Node); one != nil && d.State != api.DrainTerminating && d.Why == drain.Rejected {
-		if r := one.refusal(d.Since.Add(l.past.now().every)); r != nil && r.unsaved {
+	one, now := l.past.lifeOf(d.Node), l.past.now()
+	switch {
+	case one == nil:
+	case d.State == api.DrainTerminating:
+		if slices.ContainsFunc(one.unstored, now.at.Equal) && d.EndAccepted.IsZero() != one.ended.Equal(now.at) {
+			return context.DeadlineExceeded
+		}
+	case d.Why == drain.Rejected:
+		if r := one.refusal(d.Since.Add(now.every)); r != nil && r.unsaved {
 			return context.DeadlineExceeded
 		}
 	}
@@ -450,13 +458,21 @@ func (p *past) end(n *Node) time.Time {
 // agentEnds is how long the node of a machine reports whose end the provider has begun.
 const agentEnds = 30 * time.Second
 
-// reports returns the reports of the nodes without those that were silent then, and with those of machines that are ending.
+// reports returns the reports of the nodes without those that were silent then, and with those of machines that are ending. From the second
+// reading of a tick on it has the nodes that joined after the first one.
 func (p *past) reports(all []api.NodeFacts, endings map[string]ending, now time.Time) []api.NodeFacts {
-	silent := p.now().silent
-	if len(endings) == 0 && len(silent) == 0 {
+	t := p.now()
+	p.mu.Lock()
+	p.readings++
+	late := t.late
+	if p.readings == 1 || !t.at.Equal(now) {
+		late = nil
+	}
+	p.mu.Unlock()
+	if len(endings)+len(t.silent)+len(late) == 0 {
 		return all
 	}
-	out := slices.DeleteFunc(slices.Clone(all), func(f api.NodeFacts) bool { return silent[f.ID] })
+	out := slices.DeleteFunc(slices.Clone(all), func(f api.NodeFacts) bool { return t.silent[f.ID] })
 	for _, id := range slices.Sorted(maps.Keys(endings)) {
 		if e := endings[id]; now.Sub(e.at) > agentEnds {
 			delete(endings, id)
@@ -464,6 +480,11 @@ func (p *past) reports(all []api.NodeFacts, endings map[string]ending, now time.
 			facts := e.node.facts()
 			facts.At = now
 			out = append(out, facts)
+		}
+	}
+	for _, one := range late {
+		if id := p.idOf(one); id != "" {
+			out = append(out, api.NodeFacts{ID: id, Group: one.group, BootID: id, At: now, SafeToEvict: true})
 		}
 	}
 	return out

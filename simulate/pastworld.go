@@ -154,8 +154,8 @@ func (w *world) twin(one *life) string {
 	return id
 }
 
-// lose lets the same part of the machines of a group disappear as in the recording: those that took the lost ones, and then those at
-// the same places by age. at is the time of the losses.
+// lose lets as many machines of a group disappear as in the recording, and under another policy the same part of them: those that took the
+// lost ones, and then those at the same places by age. at is the time of the losses.
 func (w *world) lose(g *group, t *recordedTick, at time.Time) {
 	var serving []string
 	for _, n := range w.machines.nodes {
@@ -172,8 +172,13 @@ func (w *world) lose(g *group, t *recordedTick, at time.Time) {
 		}
 		id := w.twin(l.of)
 		if l.place < 0 {
-			if id := w.scenario.past.idOf(l.of); id != "" && !slices.Contains(serving, id) {
+			id := w.scenario.past.idOf(l.of)
+			switch {
+			case id == "" || slices.Contains(serving, id):
+			case l.of.taken.IsZero():
 				g.cloud.Lose(id)
+			default: // the provider lists it for a while
+				g.cloud.Interrupt(id, w.now)
 			}
 			continue
 		}
@@ -186,8 +191,11 @@ func (w *world) lose(g *group, t *recordedTick, at time.Time) {
 	if lost == 0 {
 		return
 	}
-	had := max(t.before[g.ID], lost)
-	count := min(len(serving), int(math.Round(float64(lost)/float64(had)*float64(len(serving)))))
+	had, count := max(t.before[g.ID], lost), lost
+	if !w.scenario.past.recorded {
+		count = int(math.Round(float64(lost) / float64(had) * float64(len(serving))))
+	}
+	count = min(len(serving), count)
 	for i := 0; len(chosen) < count; i++ {
 		at := i
 		if i < len(places) {
@@ -235,6 +243,7 @@ func (w *world) restrict() {
 	if p == nil || p.now().of == nil {
 		return
 	}
+	p.readings = 0
 	t, next := p.now(), p.decided(p.k+1)
 	for _, g := range w.machines.groups {
 		g.cloud.Refuse(cloud.SetTarget, t.refused[g.ID])

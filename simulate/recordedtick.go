@@ -28,6 +28,7 @@ type recordedTick struct {
 	losses  []loss
 	before  map[string]int // machines that had joined before the losses, by group
 	warned  []warned
+	late    []*life          // machines whose nodes joined between the reading of the tick and its drains
 	silent  map[string]bool  // nodes that had joined and did not report, by the machine's id
 	refused map[string]error // the provider's refusal of a target, by group
 	drift   []api.Drift

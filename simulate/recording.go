@@ -267,8 +267,8 @@ func (r *Recording) groupsOf(t api.TickRecord) {
 func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 	joined, replaced, before := map[string]int{}, map[string][]time.Time{}, r.lastDecided()
 	for _, one := range r.alive {
-		if !one.joined.IsZero() && one.chosen.IsZero() {
-			joined[one.group]++
+		if n := len(one.unstored); n > 0 && one.unstored[n-1].Equal(before) && one.ended.IsZero() && !stays(t.Case, one.id) {
+			one.ended = before // its termination was accepted all the same
 		}
 	}
 	for i := range t.Case.Nodes {
@@ -306,15 +306,21 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 			tick.silent[id] = true
 		}
 	}
+	for _, one := range r.alive {
+		if !one.joined.IsZero() && one.joined.Before(t.At) && one.chosen.IsZero() {
+			joined[one.group]++
+		}
+	}
 	for group, all := range replaced {
 		slices.SortFunc(all, time.Time.Compare)
 		replaced[group] = slices.DeleteFunc(all, func(at time.Time) bool { // a warned machine was replaced
 			return slices.ContainsFunc(r.alive, func(one *life) bool { return !one.taken.IsZero() && one.taken.Sub(at).Abs() < time.Second })
 		})
 	}
-	r.followDrains(tick, t, before)
-	place, vanished := map[string]int{}, map[string]bool{}
+	taken := r.followDrains(tick, t, before)
+	place, vanished, drains := map[string]int{}, map[string]bool{}, map[string]bool{}
 	for _, d := range t.Drains {
+		drains[d.Node] = true
 		vanished[d.Node] = d.State == api.DrainGone && d.EndAccepted.IsZero() && !d.ProviderEnds
 	}
 	lost := func(one *life, place int) {
@@ -323,10 +329,21 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 			at, replaced[one.group] = next[0], next[1:]
 		}
 		tick.losses = append(tick.losses, loss{one, place, at})
+		if place < 0 && !one.taken.IsZero() {
+			one.taken = at
+		}
+	}
+	for _, one := range taken {
+		lost(one, -1)
 	}
 	r.alive = slices.DeleteFunc(r.alive, func(one *life) bool {
+		exists := one.seen.Equal(t.At)
+		if exists && one.drains && !drains[one.id] && one.ended.IsZero() {
+			one.undo() // by the actions of this tick
+		}
+		one.drains = drains[one.id]
 		serves := !one.joined.IsZero() && one.chosen.IsZero()
-		if one.seen.Equal(t.At) {
+		if exists {
 			if serves && one.joined.Before(t.At) {
 				place[one.group]++
 			}
@@ -357,8 +374,9 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 	r.out += len(t.Snapshot.Quarantined)
 }
 
-// followDrains follows the drains of a record, as they are after its actions. before is the time of the tick before it.
-func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before time.Time) {
+// followDrains follows the drains of a record, as they are after its actions. before is the time of the tick before it. It returns the
+// draining machines that the provider ended without a warning.
+func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before time.Time) (taken []*life) {
 	for _, d := range t.Drains {
 		one := r.byID[d.Node]
 		if one == nil {
@@ -390,6 +408,9 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		}
 		one.reason = d.Reason
 		if d.ProviderEnds {
+			if !announced && one.taken.IsZero() {
+				taken = append(taken, one)
+			}
 			one.taken = cmp.Or(one.taken, d.Deadline)
 			if ends := d.State == api.DrainTerminating || d.State == api.DrainGone; ends && d.Since.Before(one.taken) {
 				one.taken = d.Since
@@ -398,8 +419,16 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		if one.joined.IsZero() && !d.CordonSent.IsZero() {
 			one.joined = d.CordonSent // a case does not list it
 		}
-		if one.idle.IsZero() && (d.State == api.DrainDrained || d.State == api.DrainTerminating) {
+		if one.joined.IsZero() && d.State == api.DrainChosen && !d.Hold && stateOf(t.Case.Nodes, d.Node) == api.NodeOrphaned {
+			one.joined = t.At.Add(1) // a drain waits for the next reading if the node of an orphan reports
+			tick.late = append(tick.late, one)
+		}
+		switch {
+		case !one.idle.IsZero():
+		case d.State == api.DrainDrained, d.State == api.DrainTerminating:
 			one.idle = d.Since
+		default:
+			one.busy = t.At
 		}
 		if one.ended.IsZero() {
 			one.ended = d.EndAccepted
@@ -408,9 +437,11 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		failed := errorOf(t.Actions, d.Node)
 		switch {
 		case !one.ended.IsZero() || d.ProviderEnds:
+		case failed != "" && d.State == api.DrainTerminating && !backsOff(t.State.Removals, d.Group):
+			one.unstored = append(one.unstored, t.At)
 		case failed != "":
 			one.refusals = append(one.refusals, refusal{t.At, refused(t.State.Removals, d.Group, failed), d.State == api.DrainTerminating})
-		case d.State == api.DrainTerminating && len(one.refusals) == 0: // between two ticks
+		case d.State == api.DrainTerminating && len(one.refusals)+len(one.unstored) == 0: // between two ticks
 			one.refusals = append(one.refusals, refusal{d.Since, refused(t.State.Removals, d.Group, ""), true})
 		}
 	}
@@ -419,6 +450,25 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 			one.chosen, one.reason = t.At, api.DrainScaleIn
 		}
 	}
+	return taken
+}
+
+// backsOff reports whether a group is in a backoff.
+func backsOff(backoffs []api.GroupBackoff, group string) bool {
+	return slices.ContainsFunc(backoffs, func(b api.GroupBackoff) bool { return b.Group == group })
+}
+
+// stays reports whether the instance of a node is not terminating.
+func stays(c *api.Case, id string) bool {
+	return slices.ContainsFunc(c.Leaving, func(n api.Leaver) bool { return n.ID == id }) || stateOf(c.Nodes, id) != ""
+}
+
+// stateOf returns the state of a node; empty: it is not one of these.
+func stateOf(nodes []api.Candidate, id string) api.NodeState {
+	if i := slices.IndexFunc(nodes, func(n api.Candidate) bool { return n.ID == id }); i >= 0 {
+		return nodes[i].Node
+	}
+	return ""
 }
 
 // errorOf returns the error of the action of a node; empty: none failed.

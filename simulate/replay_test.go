@@ -205,9 +205,8 @@ func TestReplayShowsAnotherPolicy(t *testing.T) {
 	}
 }
 
-// A drain that was taken back does not end, and the next drain of the same machine goes as it went.
-func TestReplayOfADrainThatWasTakenBack(t *testing.T) {
-	t.Parallel()
+// returning is a pool whose drains are often taken back, and that loses nothing.
+func returning(t testing.TB) simulate.Scenario {
 	s := eventful(t, 60)
 	s.Events = nil
 	for i := range s.Groups {
@@ -216,8 +215,14 @@ func TestReplayOfADrainThatWasTakenBack(t *testing.T) {
 	work := demand(t, 30*time.Second, 60, 60, 30, 60, 60, 60, 30, 30, 30, 60, 30, 60, 60, 30)
 	work.Linger = 80 * time.Second
 	s.Work = work
+	return s
+}
+
+// A drain that was taken back does not end, and the next drain of the same machine goes as it went.
+func TestReplayOfADrainThatWasTakenBack(t *testing.T) {
+	t.Parallel()
 	taken := 0
-	r := recorded(t, s, func(r *api.TickRecord) {
+	r := recorded(t, returning(t), func(r *api.TickRecord) {
 		for _, a := range r.Actions {
 			if a.Op == api.OpTakeBack {
 				taken++
@@ -229,6 +234,28 @@ func TestReplayOfADrainThatWasTakenBack(t *testing.T) {
 	}
 	if got, differ := replay(t, r); got.Same != got.Ticks {
 		t.Errorf("%d of %d ticks are the same; the first other one is %+v", got.Same, got.Ticks, differ[0])
+	}
+}
+
+// A machine whose drain was taken back serves again at once: if it is lost before the next tick, that is a loss, and the other machines of
+// its group stay. The provider also ends machines that drain.
+func TestReplayOfLossesAmongDrainsThatWereTakenBack(t *testing.T) {
+	t.Parallel()
+	all, same, lost := 0, 0, 0
+	for _, seed := range []uint64{2, 3, 24, 39} { // in these, drains and losses meet
+		s := returning(t)
+		s.Seed = seed
+		for i := range s.Groups {
+			s.Groups[i].Interruptions, s.Groups[i].Warning = 20, 0
+		}
+		got, differ := replay(t, recorded(t, s, func(r *api.TickRecord) { lost += r.Case.Input.Lost }))
+		all, same = all+got.Ticks, same+got.Same
+		if len(differ) > 0 {
+			t.Errorf("seed %d: %d of %d ticks differ, the first: %+v", seed, len(differ), got.Ticks, differ[0])
+		}
+	}
+	if lost < 40 || same != all {
+		t.Errorf("%d of %d ticks are the same with %d lost machines, want all with at least 40", same, all, lost)
 	}
 }
 

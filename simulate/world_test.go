@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"runtime/debug"
 	"strconv"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -93,6 +95,36 @@ func noise(i int) float64 {
 	x := uint64(i+1) * 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	return float64((x^x>>27)>>11) / (1 << 53)
+}
+
+// What a run keeps grows for the first two weeks, with the metrics that the loop may read, and then only with launches. The test is not
+// parallel: the heap is that of the process.
+func TestMemoryDoesNotGrow(t *testing.T) {
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
+	const day = 24 * 6 // ticks
+	s := simulate.Scenario{
+		Seed: 1, Start: noon, Ticks: 40*day + 1, Pool: policy(0.8), Groups: []simulate.Group{machine("a", 20)}, Work: demand(t, 10*time.Minute, wave(40*day, 20, false)...), Delay: time.Minute,
+	}
+	s.Pool.Tick, s.Pool.Default.Period, s.Pool.Policy.Period = 10*time.Minute, 10*time.Minute, 10*time.Minute
+	var live []uint64 // bytes at each tenth day
+	ticks := 0
+	s.Sink = func(api.TickRecord) error {
+		if ticks%(10*day) == 0 {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			live = append(live, m.HeapAlloc)
+		}
+		ticks++
+		return nil
+	}
+	r := run(t, s)
+	t.Logf("live heap in bytes at each tenth day: %v; %d machines were launched", live, r.Launches)
+	if bound := live[2] + 50_000 + 100*uint64(r.Launches); live[4] > bound {
+		t.Errorf("the live heap in bytes at each tenth day is %v, with %d launches: want at most %d after day 20", live, r.Launches, bound)
+	}
 }
 
 // BenchmarkMonth measures the processor time of 30 days of ticks of a minute. goal is the bound of the design.

@@ -27,11 +27,11 @@ autoscale_signals:
 `
 
 // A real pool is recorded under changing load while machines are lost, its signal is killed, and operators pause it and add an offset. The
-// replay decides its ticks again, and names the cause of each tick that differs. RECORD=1h records an hour, of which 99 % of the ticks are to
-// be the same.
+// replay decides its ticks again, and names the cause of each tick that differs. RECORD=1h records an hour, and KEEP=hour.jsonl keeps its
+// records.
 func TestRecordedHour(t *testing.T) {
 	t.Parallel()
-	length, least := time.Duration(0), 0.0 // in a short recording one late machine is many percent
+	length, least := time.Duration(0), 95.0 // percent: a tick may be more than one of a short recording
 	if text := os.Getenv("RECORD"); text != "" {
 		var err error
 		if length, err = time.ParseDuration(text); err != nil {
@@ -76,10 +76,6 @@ func TestRecordedHour(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "web elsewhere", func() error { return runsElsewhere(u, victim, 12) })
-		tick("a pool at rest", func(r api.TickRecord) bool { // a record lacks losses that were not replaced during a pause
-			now := r.Snapshot
-			return r.Case != nil && now.Target == now.Fulfilled && now.Fulfilled == now.Joined && len(r.Drains) == 0
-		})
 		u.weir(t, "pause", "--for", "1h", "--why", "the test")
 		tick("a paused tick", func(r api.TickRecord) bool { return r.Paused != nil })
 		u.weir(t, "resume")
@@ -92,7 +88,13 @@ func TestRecordedHour(t *testing.T) {
 		tick("an answer after the death of the signal", func(r api.TickRecord) bool { return answeredIn(r) == nil && r.At.After(at) })
 	}
 	since := (time.Since(began) + time.Minute).Round(time.Second).String()
-	checkRecords(t, u.weir(t, "explain", "--since", since, "--output", "json"))
+	records := u.weir(t, "explain", "--since", since, "--output", "json")
+	if kept := os.Getenv("KEEP"); kept != "" {
+		if err := os.WriteFile(kept, []byte(records), 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	checkRecords(t, records)
 	lines := strings.Split(strings.TrimSpace(u.weir(t, "simulate", "--from", "default", "--since", since, "--at-least", "0", "--output", "json")), "\n")
 	var sum api.Replayed
 	if err := decodePrinted(lines[len(lines)-1], &sum); err != nil {

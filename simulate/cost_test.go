@@ -56,7 +56,7 @@ func checkCost(r api.TickRecord) error {
 // The sum over the causes is the total at each tick of random days, and no part is negative.
 func TestCostOfEachTick(t *testing.T) {
 	t.Parallel()
-	from, to := worlds(t, 10, 40)
+	from, to := worlds(t, 20, 40)
 	markets := &price.Prices{}
 	table := fmt.Sprintf("zone,spot,price\nz0,false,%v\nz1,false,%v\nz0,true,%v\nz1,true,%v\n",
 		hours["on-demand m5 in z0"], hours["on-demand m5 in z1"], hours["spot m5 in z0"], hours["spot m5 in z1"])

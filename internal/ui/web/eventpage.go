@@ -26,7 +26,7 @@ type eventFilter struct {
 const allPools = "*"
 
 // newEventFilter returns the filter of a query to the page of a pool, and the length of its range. Unknown values select nothing special.
-func (s *Server) newEventFilter(q url.Values, name Name) (*eventFilter, time.Duration) {
+func (s detailPages) newEventFilter(q url.Values, name Name) (*eventFilter, time.Duration) {
 	f := &eventFilter{
 		Kind: series.Cut(q.Get("kind"), 20), Severity: series.Cut(q.Get("severity"), 20), App: series.Cut(q.Get("app"), 128), Node: series.Cut(q.Get("node"), 256), Range: q.Get("range"),
 		Pool: name.Pool, Kinds: api.EventKinds(),
@@ -53,7 +53,7 @@ func (s *Server) newEventFilter(q url.Values, name Name) (*eventFilter, time.Dur
 }
 
 // toPool serves the events of a pool. It redirects a query for another pool to the page of that pool.
-func (s *Server) toPool(page http.HandlerFunc) http.HandlerFunc {
+func toPool(page http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		q, name := r.URL.Query(), Name{r.PathValue("cluster"), r.PathValue("pool")}
 		if other := q.Get("pool"); other != "" && other != allPools && other != name.Pool {

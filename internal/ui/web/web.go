@@ -97,7 +97,7 @@ func New(c Config) *Server {
 	} {
 		s.mux.HandleFunc("GET /pools/{cluster}/{pool}"+path, d.detail(make))
 	}
-	s.mux.HandleFunc("GET /pools/{cluster}/{pool}/events", s.toPool(d.detail(d.eventPage)))
+	s.mux.HandleFunc("GET /pools/{cluster}/{pool}/events", toPool(d.detail(d.eventPage)))
 	s.mux.HandleFunc("GET /events", s.serveEvents)
 	s.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.problem(w, r, http.StatusNotFound, "This page does not exist", "Open the fleet, and choose a pool.")

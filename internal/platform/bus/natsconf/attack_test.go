@@ -470,8 +470,8 @@ func (a *arena) judgeStores(t *testing.T, u roles.User) {
 	}
 }
 
-// storeOf returns the streams and buckets of a cluster, as "weir nats streams" creates them, but with all messages of a subject,
-// because they are counted, and in memory, because disks are not what is attacked.
+// storeOf returns the streams and buckets of a cluster, as "weir nats streams" creates them. They keep all messages of a subject,
+// because these are counted, and are in memory, because no disk is attacked.
 func storeOf(cluster string, pools []string) (all []jetstream.StreamConfig) {
 	c := streams.Cluster{Name: cluster, Replicas: 3}
 	for _, pool := range pools {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // Boot is a machine of a group in one reading.
@@ -56,6 +57,21 @@ func NextBoots(b api.Boots, machines []Boot, timed bool) (next api.Boots, failed
 		next.Failed, next.Last, failed = 0, "", false
 	}
 	return next, failed
+}
+
+// leaveByOrder returns b after these machines were chosen to leave. Those that have not joined end by order, so they are no failures.
+func leaveByOrder(b api.Boots, chosen []plan.Choice) api.Boots {
+	copied := false
+	for _, one := range chosen {
+		if counted, waits := b.Waiting[one.ID]; !waits || counted {
+			continue
+		}
+		if !copied {
+			b.Waiting, copied = maps.Clone(b.Waiting), true
+		}
+		b.Waiting[one.ID] = true
+	}
+	return b
 }
 
 // addBoot adds a boot time, in tenths of a second.

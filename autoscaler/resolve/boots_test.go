@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 func TestNextBoots(t *testing.T) {
@@ -46,6 +47,18 @@ func TestNextBoots(t *testing.T) {
 	}
 	if got, _ := NextBoots(api.Boots{}, []Boot{arrived}, false); got.Times != nil {
 		t.Errorf("a join after a time without ticks has the boot time %v", got.Times)
+	}
+}
+
+// A machine that is removed before it has joined, and is gone at the next reading, is no failure. One that ends by itself is.
+func TestRemovedMachineIsNoFailure(t *testing.T) {
+	c := api.Case{State: api.PoolState{Groups: map[string]api.GroupState{"g": {Boots: api.Boots{Waiting: map[string]bool{"i1": false, "i2": false}}}}}}
+	after := Conclude(c, Outcome{}, Done{Pruned: []plan.Choice{{ID: "i1", Group: "g"}}}).Groups["g"].Boots
+	if got, failed := NextBoots(after, nil, true); got.Failed != 1 || got.Last != "i2" || !failed {
+		t.Errorf("after the end of both: %+v, failed %v", got, failed)
+	}
+	if before := c.State.Groups["g"].Boots.Waiting; before["i1"] {
+		t.Errorf("the case has changed: %v", before)
 	}
 }
 

@@ -62,6 +62,7 @@ func Conclude(c api.Case, o Outcome, d Done) api.PoolState {
 	s.Groups = maps.Clone(s.Groups)
 	for group, of := range s.Groups {
 		of.Surge = d.Surge[group]
+		of.Boots = leaveByOrder(of.Boots, slices.Concat(d.Pruned, d.Replaced))
 		s.Groups[group] = of
 	}
 	s.Rotation = afterRotation(c, s, d)

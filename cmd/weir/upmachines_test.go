@@ -69,6 +69,7 @@ func TestPoolOfAServer(t *testing.T) {
 		}
 	}
 	agent("blue-1")
+	u.pool(t, "the first machine joined", sized(1))
 	app("3")
 	u.pool(t, "a machine for each copy, by the template of the server", target(3))
 	agent("blue-2")

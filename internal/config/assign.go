@@ -31,9 +31,10 @@ func ReadPoolWith(path, cluster, pool string, values []Assignment) (Pool, error)
 	if err != nil {
 		return p, err
 	}
-	with := path + " with"
+	var with strings.Builder
+	with.WriteString(path + " with")
 	for _, v := range values {
-		with += " " + v.Key + "=" + v.Value
+		with.WriteString(" " + v.Key + "=" + v.Value)
 		change, err := v.change()
 		if err != nil {
 			return p, err
@@ -43,7 +44,7 @@ func ReadPoolWith(path, cluster, pool string, values []Assignment) (Pool, error)
 	p, err = file.pool(cluster, pool, nil)
 	if problems, is := errors.AsType[Problems](err); is {
 		for _, one := range problems {
-			one.File, one.Line = with, 0 // the lines are those of the values
+			one.File, one.Line = with.String(), 0 // the lines are those of the values
 		}
 	}
 	return p, err

@@ -163,7 +163,7 @@ func (m nodeMigration) where(d document) (where string, ps Problems) {
 	}
 	each := func(term string) string {
 		var terms []string
-		for _, of := range strings.Split(c.Target, ",") {
+		for of := range strings.SplitSeq(c.Target, ",") {
 			terms = append(terms, term+strings.ToLower(strings.TrimSpace(of)))
 		}
 		return strings.Join(terms, ",")

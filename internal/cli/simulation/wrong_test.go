@@ -225,16 +225,17 @@ func TestWrongScenarios(t *testing.T) {
 func TestForecastOfAScenario(t *testing.T) {
 	t.Parallel()
 	dir := inputs(t, "s.yaml", "default.yaml}", "default.yaml, start: 2026-03-15T00:00:00Z}")
-	day := "time,cpus\n"
+	var day strings.Builder
+	day.WriteString("time,cpus\n")
 	for hour := range 16 * 24 {
 		cpus := 4
 		if of := hour % 24; of >= 9 && of < 17 {
 			cpus = 40 + of
 		}
-		day += fmt.Sprintf("%s,%d\n", time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC).Format(time.RFC3339), cpus)
+		day.WriteString(fmt.Sprintf("%s,%d\n", time.Date(2026, 3, 1, hour, 0, 0, 0, time.UTC).Format(time.RFC3339), cpus))
 	}
 	raise := "autoscale_signals: [{app: all, raise: [{name: forecast, kind: builtin, period: 1m, required_metrics: [{name: requests, type: app_metrics, range: 336h, resolution: 5m}], parameters: {unit: {cpus: 0.1}, launch: 15m, time_zone: UTC}}]}]\n"
-	for name, text := range map[string]string{"day.csv": day, "configs/local/forecast.yaml": goodPool + raise} {
+	for name, text := range map[string]string{"day.csv": day.String(), "configs/local/forecast.yaml": goodPool + raise} {
 		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(name)), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -482,7 +482,7 @@ func TestOverdueRepairsFollowEachOther(t *testing.T) {
 		for _, id := range []string{"n0", "n3", "n6"} {
 			c.markUnhealthy(id, "disk")
 		}
-		pass(open.Add(time.Hour - time.Minute).Sub(time.Now()))
+		pass(time.Until(open.Add(time.Hour - time.Minute)))
 		m.stop(t)
 		running, done := 0, 0
 		for _, f := range m.published {

@@ -474,9 +474,10 @@ func (w *partsWorld) recovers(row callRow, grows bool) {
 	}
 }
 
-// beside runs the work of a row.
+// beside runs the work of a row. It has more time than a call, so that a call without an answer ends by its own bound: an end of the
+// work is not a failure of the call.
 func (w *partsWorld) beside(row callRow) (bool, error) {
-	ctx, cancel := context.WithTimeout(w.Context(), partsTick)
+	ctx, cancel := context.WithTimeout(w.Context(), max(partsTick, queueTimeout)+time.Second)
 	defer cancel()
 	return row.step(ctx, w)
 }

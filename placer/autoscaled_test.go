@@ -200,7 +200,9 @@ func (s signalOf) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Respo
 	for _, n := range s.w.nodes {
 		sum = sum.Add(n.used())
 	}
-	for _, p := range s.w.c.pending().Copies {
+	waits := s.w.c.pending()
+	sum = sum.Sub(waits.NoMachine.Scale(s.w.pending))
+	for _, p := range waits.Copies {
 		if s.w.held(p.Footprint) {
 			sum = sum.Add(p.Footprint.Scale(s.w.pending))
 		}

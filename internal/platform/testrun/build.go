@@ -199,7 +199,7 @@ func compile(ctx context.Context, b batch, out string, packages []*pkg) error {
 	began, used := time.Now(), time.Duration(0)
 	run := func(args ...string) error {
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir, cmd.Env = b.module, append(os.Environ(), env, testprograms.CompilerMemory)
+		cmd.Dir, cmd.Env = b.module, append(os.Environ(), env, testprograms.CompilerMemory, testprograms.CompilerGC)
 		stop := progress(func(compiled int) {
 			fmt.Printf("building %s: %d packages compiled, %d of %d linked, %v\n", what, compiled, fresh(packages, began), len(packages), since(began))
 		}, cmd)

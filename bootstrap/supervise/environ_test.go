@@ -15,7 +15,7 @@ func TestKeeperHasNoSecrets(t *testing.T) {
 	l.mu.Lock()
 	pid := l.keeper.process.Pid
 	l.mu.Unlock()
-	environ, err := readEnviron(pid)
+	environ, err := readEnviron(pid, make([]byte, usualEnviron))
 	if err != nil {
 		t.Fatal(err)
 	}

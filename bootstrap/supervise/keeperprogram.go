@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"runtime/debug"
 	"syscall"
@@ -30,7 +31,10 @@ func Keep(in io.Reader, out io.Writer) error {
 	// An error means that the launcher has ended already, which a keeper must handle anyway.
 	_, _ = fmt.Fprintln(out, keepReady)
 	debug.FreeOSMemory() // it waits for as long as the launcher runs
+	// The launcher, or an ancestor if it has ended, started before all that it launched. 0 after an error: since the boot.
+	ancestor, _ := readEntry(os.Getppid())
 	q, err := readRegister(in)
+	q.since = ancestor.start
 	if q.tag == "" {
 		return errors.Join(err, errors.New("the launcher sent no tag"))
 	}

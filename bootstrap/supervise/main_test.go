@@ -264,11 +264,27 @@ func marked(t testing.TB, mark string) []int {
 		t.Fatal(err)
 	}
 	return slices.DeleteFunc(all, func(pid int) bool {
-		environ, err := os.ReadFile(procPath(pid, "environ")) // empty if dead
-		return err != nil || !slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(e []byte) bool {
+		return !slices.ContainsFunc(bytes.Split(environOf(pid), []byte{0}), func(e []byte) bool {
 			return string(e) == markVariable+"="+mark
 		})
 	})
+}
+
+// environOf returns the environment of a process, empty if it is dead. A process that executes another program has none for a
+// moment.
+func environOf(pid int) []byte {
+	for range settleTries {
+		environ, err := os.ReadFile(procPath(pid, "environ"))
+		if err != nil || len(environ) > 0 {
+			return environ
+		}
+		stat, err := os.ReadFile(procPath(pid, "stat"))
+		if err != nil || hasNoEnviron(stat) {
+			return nil
+		}
+		<-time.After(settlePause)
+	}
+	return nil
 }
 
 // lives reports whether a process is alive; a zombie is not.

@@ -13,7 +13,7 @@ import (
 // maxEnviron bounds how much of a process's environment is read.
 const maxEnviron = 8 << 20
 
-// usualEnviron is the buffer size of the first attempt to read an environment, in bytes.
+// usualEnviron is the size of the buffer for the files of a process, in bytes. Most environments fit.
 const usualEnviron = 16 << 10
 
 // entry holds fields of /proc/PID/stat.
@@ -26,8 +26,10 @@ type entry struct {
 }
 
 // readEntry reads the entry of a process.
-func readEntry(pid int) (entry, error) {
-	stat, err := readStat(pid)
+func readEntry(pid int) (entry, error) { return readEntryInto(pid, make([]byte, maxStat)) }
+
+func readEntryInto(pid int, buffer []byte) (entry, error) {
+	stat, err := readProc(pid, "stat", buffer[:maxStat])
 	if err != nil {
 		return entry{}, err
 	}
@@ -37,20 +39,16 @@ func readEntry(pid int) (entry, error) {
 // maxStat is more than the kernel writes into a stat file, in bytes: a name, and 51 numbers of at most 20 digits.
 const maxStat = 2 << 10
 
-// readStat reads the stat file of a process.
-func readStat(pid int) ([]byte, error) { return readProc(pid, "stat", maxStat) }
-
-// readProc reads a file of a process, and at most size bytes of it. A scan reads files of all processes of the machine, so
-// readProc makes three system calls. os.ReadFile makes ten.
-func readProc(pid int, name string, size int) ([]byte, error) {
+// readProc reads a file of a process into a buffer, as far as it fits. A scan reads files of all processes of the machine, so
+// readProc makes three system calls, and no garbage. os.ReadFile makes ten.
+func readProc(pid int, name string, buffer []byte) ([]byte, error) {
 	file, err := syscall.Open(procPath(pid, name), syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer syscall.Close(file)
-	data := make([]byte, size)
-	n, err := syscall.Read(file, data)
-	return data[:max(n, 0)], err
+	n, err := syscall.Read(file, buffer)
+	return buffer[:max(n, 0)], err
 }
 
 // userOf returns the real user id of a process; -1 if the process is gone.
@@ -92,21 +90,31 @@ func parseStat(stat []byte) (entry, error) {
 	if open < 0 || end < open {
 		return entry{}, errors.New("process entry without a command")
 	}
-	fields := bytes.Fields(stat[end+1:])
-	if len(fields) <= statStart {
-		return entry{}, fmt.Errorf("process entry of %d fields", len(fields))
-	}
 	var e entry
 	var errs [4]error
 	e.pid, errs[0] = strconv.Atoi(string(bytes.TrimSpace(stat[:open])))
-	e.group, errs[1] = strconv.Atoi(string(fields[statGroup]))
-	e.session, errs[2] = strconv.Atoi(string(fields[statSession]))
-	e.start, errs[3] = strconv.ParseUint(string(fields[statStart]), 10, 64)
+	i := 0
+	for field := range bytes.FieldsSeq(stat[end+1:]) {
+		switch i {
+		case statState:
+			e.dead = field[0] == 'Z' || field[0] == 'X'
+		case statGroup:
+			e.group, errs[1] = strconv.Atoi(string(field))
+		case statSession:
+			e.session, errs[2] = strconv.Atoi(string(field))
+		case statStart:
+			e.start, errs[3] = strconv.ParseUint(string(field), 10, 64)
+		}
+		if i++; i > statStart {
+			break
+		}
+	}
+	if i <= statStart {
+		return entry{}, fmt.Errorf("process entry of %d fields", i)
+	}
 	if err := errors.Join(errs[:]...); err != nil {
 		return entry{}, fmt.Errorf("process entry: %w", err)
 	}
-	state := fields[statState][0]
-	e.dead = state == 'Z' || state == 'X'
 	return e, nil
 }
 
@@ -120,13 +128,15 @@ const (
 // readTag returns the value of TagVariable in a process's initial environment. It returns "" if the variable is not set
 // or the process is gone or not readable. It waits while the process executes another program; known is false if that
 // takes too long.
-func readTag(pid int) (value string, known bool) {
+func readTag(pid int) (value string, known bool) { return readTagInto(pid, make([]byte, usualEnviron)) }
+
+func readTagInto(pid int, buffer []byte) (value string, known bool) {
 	for range settleTries {
-		environ, err := readEnviron(pid)
+		environ, err := readEnviron(pid, buffer)
 		if err != nil || len(environ) > 0 {
 			return tagIn(environ), true
 		}
-		stat, err := readStat(pid)
+		stat, err := readProc(pid, "stat", buffer[:maxStat])
 		if err != nil || hasNoEnviron(stat) {
 			return "", true
 		}
@@ -135,15 +145,16 @@ func readTag(pid int) (value string, known bool) {
 	return "", false
 }
 
-func readEnviron(pid int) ([]byte, error) {
+// readEnviron reads the environment of a process into a buffer, or into a larger one if it does not fit.
+func readEnviron(pid int, buffer []byte) ([]byte, error) {
 	// One call reads everything. Between two calls the process may execute another program; the second call would then
 	// return the end of the first program's environment.
-	for size := usualEnviron; ; size *= 4 {
-		bound := min(size, maxEnviron)
-		environ, err := readProc(pid, "environ", bound)
-		if len(environ) < bound || bound == maxEnviron || err != nil {
+	for {
+		environ, err := readProc(pid, "environ", buffer)
+		if len(environ) < len(buffer) || len(buffer) == maxEnviron || err != nil {
 			return environ, err
 		}
+		buffer = make([]byte, min(4*len(buffer), maxEnviron))
 	}
 }
 

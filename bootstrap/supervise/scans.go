@@ -63,15 +63,16 @@ func killFound(survivorSets []survivors) (found []int, err error) {
 		return nil, err
 	}
 	found = make([]int, len(survivorSets))
+	buffer := make([]byte, usualEnviron) // of one process after the other
 	for _, pid := range all {
 		if pid == os.Getpid() {
 			continue
 		}
-		e, err := readEntry(pid)
+		e, err := readEntryInto(pid, buffer)
 		if err != nil || e.dead {
 			continue // an error means that it is gone
 		}
-		tag := sync.OnceValues(func() (string, bool) { return readTag(pid) })
+		tag := sync.OnceValues(func() (string, bool) { return readTagInto(pid, buffer) })
 		for i, q := range survivorSets {
 			if q.killMember(e, tag) {
 				found[i]++

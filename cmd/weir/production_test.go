@@ -34,6 +34,8 @@ const productionPage = "production.md"
 //   - apt-get, scp, ssh and chown are scripts: files of the package, copies between the folders, commands on them, nothing.
 //   - Each instance of the Auto Scaling group has a copy of the folder of image, and metadata of its own.
 func TestProductionPage(t *testing.T) {
+	t.Parallel()
+	installations.Take(t)
 	p := newProduction(t)
 	text, err := os.ReadFile(filepath.Join(p.tree, "docs", productionPage))
 	if err != nil {
@@ -122,7 +124,7 @@ grep -rlI "$HOSTS/$HOST/" $HOSTS/$to/etc | xargs -r sed -i "s|$HOSTS/$HOST/|$HOS
 		}
 	}
 	t.Cleanup(func() { endBelow(p.hosts) }) // instances outlive their agents
-	bucket := s3test.Start(t, "weir-signals")
+	bucket := s3test.Serve(t, "weir-signals")
 	p.cloud = awstest.New(t, awsfake.Config{Region: "us-east-1", Start: time.Now(), Boot: time.Second, Leave: time.Second})
 	p.cloud.AddGroup(awsfake.ASG{
 		Name: productionGroup, Tags: map[string]string{"weir:pool": "prod/web"}, Min: 1, Max: 20, Desired: 2, ProtectNew: true,
@@ -253,7 +255,7 @@ func (p *production) shell(host, command string) *exec.Cmd {
 
 func (p *production) environment(host string) []string {
 	return append(os.Environ(), "PATH="+p.bin+":"+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1",
-		"HOSTS="+p.hosts, "HOST="+host, "WEIR_SOURCES="+p.tree)
+		"AWS_ACCESS_KEY_ID="+s3test.AccessKey, "AWS_SECRET_ACCESS_KEY="+s3test.SecretKey, "HOSTS="+p.hosts, "HOST="+host, "WEIR_SOURCES="+p.tree)
 }
 
 // startServer starts the servers when all three hosts have their files: they form a cluster.

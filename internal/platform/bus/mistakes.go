@@ -89,6 +89,8 @@ func (c Config) remedy(err error) string {
 		return "the server has no TLS: enable it there, or remove tls:// and nats.tls here"
 	case errors.Is(err, errControlLine):
 		return fmt.Sprintf("%s is too long for the server: shorten the credentials, or raise max_control_line of the servers", c.NATS.who())
+	case strings.Contains(err.Error(), "Maximum Payload Violation"):
+		return "the servers accept shorter messages since a reload: raise their max_payload; a new connection keeps to it"
 	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAccountAuthExpired):
 		return fmt.Sprintf("%s has expired: renew it", c.NATS.who())
 	case errors.Is(err, nats.ErrAuthRevoked):

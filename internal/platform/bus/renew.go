@@ -173,7 +173,7 @@ func (r *renewal) try(l *login) (*nats.Conn, error) {
 	}
 	o.Name += " (probe)"
 	o.AllowReconnect, o.RetryOnFailedConnect = false, false
-	o.ConnectedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB = nil, nil, nil, nil
+	o.ConnectedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB, o.ClosedCB = nil, nil, nil, nil, nil
 	o.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // Connect and LastError return the errors
 	return o.Connect()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
@@ -98,7 +99,7 @@ func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	if err != nil {
 		out.Data, out.Header = nil, nats.Header{headerError: {short(err.Error(), api.MaxWhy)}}
 	}
-	if err := b.nc.PublishMsg(out); err != nil {
+	if err := bus.PublishMsg(b.nc, out); err != nil {
 		b.warn("unanswered", "request not answered", err)
 	}
 }

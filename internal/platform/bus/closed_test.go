@@ -159,3 +159,46 @@ func (h hearing) Write(p []byte) (int, error) {
 	}
 	return h.Writer.Write(p)
 }
+
+// A message that is longer than the server accepts is not sent. It is named once in the log and in Denied. When the server accepts
+// it, the client connects anew, because no server reports that by itself.
+func TestTooLongMessageIsNamed(t *testing.T) {
+	o := server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: 300}
+	s, log := bustest.Serve(t, o), newEvents()
+	b := connectTo(t, bus.NATS{Servers: []string{s.ClientURL()}}, log)
+	long := make([]byte, 301)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	requests := bustest.SubscribeSync(t, b.Conn(), "answered")
+	if err := b.Conn().PublishRequest("answered", "x", nil); err != nil {
+		t.Fatal(err)
+	}
+	request, err := requests.NextMsg(patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, errRequest := bus.Request(ctx, b.Conn(), "request", long)
+	_, errStored := b.JetStream().Publish(ctx, "stored", long)
+	for subject, err := range map[string]error{
+		"published": bus.Publish(b.Conn(), "published", long), "request": errRequest, "stored": errStored,
+		"answered": bus.Respond(b.Conn(), request, long),
+	} {
+		want := "message of 301 bytes for " + subject + ": NATS accepts 300 with headers: raise max_payload"
+		if !errors.Is(err, nats.ErrMaxPayload) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if _, publishes := b.Denied(); len(publishes) != 4 {
+		t.Errorf("named are %v, want 4 subjects", publishes)
+	}
+	log.wait(t, "bus message too long")
+	o.MaxPayload = 1 << 20
+	if err := s.ReloadOptions(again(s, o)); err != nil {
+		t.Fatal(err)
+	}
+	log.wait(t, "bus accepts longer messages, connecting again")
+	log.wait(t, "bus reconnected")
+	if err := bus.Publish(b.Conn(), "published", long); err != nil {
+		t.Error(err)
+	}
+}

@@ -18,6 +18,7 @@ import (
 
 const (
 	answerTimeout = 50 * time.Second // maximum duration of an order or a status
+	travelTime    = 2 * time.Second  // of a response
 	// maxQuery is the maximum size of a request: MaxOrderNodes ids and some text.
 	maxQuery = api.MaxOrderNodes*(6*api.MaxNodeID+4) + 16<<10
 )

@@ -95,7 +95,7 @@ func TestPluginWithInvalidHandshake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan := planOf("noplugin", shipped("web", name))
 			plan.Signals[1].Kind = api.KindPlugin
-			p := startWith(t, plan, noReleases{}, func(c *bootstrap.Config) { c.ReadyTimeout = 2 * await.Patience })
+			p := start(t, plan, noReleases{}, time.Millisecond)
 			p.awaitProcess(t, "web", "down, and why", func(p api.Process) bool {
 				return p.State == "backoff" && p.Restarts > 1 && strings.Contains(p.Why, why)
 			})

@@ -196,7 +196,7 @@ func (b *Bus) Why() error {
 }
 
 // Denied returns the subscriptions that the servers reject since the last connect: their messages do not arrive. publishes
-// are messages of the last minute that they rejected, each a *Violation, or that were too long for them, each a *TooLongError.
+// are messages of the last minute that they rejected, each a *Violation, or that were too long for them.
 // Each list has at most 16 subjects.
 func (b *Bus) Denied() (subscriptions []*Violation, publishes []error) {
 	return b.client.denied.refused(time.Now())

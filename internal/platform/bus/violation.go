@@ -56,7 +56,7 @@ type denials struct {
 	subscriptions, publishes map[string]*denial
 }
 
-// denial is a *Violation or a *TooLongError, which may repeat.
+// denial is a *Violation or a *tooLongError, which may repeat.
 type denial struct {
 	error
 	last   time.Time
@@ -203,7 +203,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// Publish is nc.Publish whose error names a lost connection, or is a *TooLongError.
+// Publish is nc.Publish whose error names a lost connection, or the lengths of a message that is too long.
 func Publish(nc *nats.Conn, subject string, data []byte) error {
 	return PublishMsg(nc, &nats.Msg{Subject: subject, Data: data})
 }

@@ -69,7 +69,7 @@ func (w world) run(t *testing.T, keep bool) (end func(syscall.Signal)) {
 func (w world) pid(t *testing.T, index int) (pid int) {
 	t.Helper()
 	localtest.Until(t, "a process id", func() bool {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()
 		reply, err := w.Logs(ctx, "n1", wire.LogsRequest{App: "web", Index: &index})
 		if err != nil || len(reply.Copies) == 0 || len(reply.Copies[0].Lines) == 0 {

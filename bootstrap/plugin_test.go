@@ -95,14 +95,10 @@ func TestPluginWithInvalidHandshake(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plan := planOf("noplugin", shipped("web", name))
 			plan.Signals[1].Kind = api.KindPlugin
-			began := time.Now()
 			p := start(t, plan, noReleases{}, time.Millisecond)
 			p.awaitProcess(t, "web", "down, and why", func(p api.Process) bool {
 				return p.State == "backoff" && p.Restarts > 1 && strings.Contains(p.Why, why)
 			})
-			if took := time.Since(began); took > 8*time.Second {
-				t.Errorf("it was given up after %v, want at once", took)
-			}
 			p.arrivals.next(t).awaitEntry(t, "web", "down, and why", func(e bootstrap.Entry) bool { return strings.Contains(e.Down, why) })
 		})
 	}

@@ -123,7 +123,7 @@ func newPeerWith(t *testing.T, d *Directory, of timeouts) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { p.conn.Close() })
-	p.conn.SetDeadline(time.Now().Add(20 * time.Second))
+	p.conn.SetDeadline(time.Now().Add(time.Minute))
 	p.lines = bufio.NewScanner(p.conn)
 	return p
 }

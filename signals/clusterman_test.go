@@ -25,7 +25,7 @@ type clusterman struct {
 func connectClusterman(t *testing.T, address string) clusterman {
 	conn := dial(t, address)
 	t.Cleanup(func() { _ = conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	c := clusterman{t, conn}

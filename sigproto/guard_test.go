@@ -29,7 +29,7 @@ func visit(address string) error {
 	}
 	ended := 0
 	for _, conn := range conns {
-		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := conn.Read(make([]byte, 1)); err == io.EOF || errors.Is(err, syscall.ECONNRESET) {
 			ended++
 		}
@@ -80,7 +80,7 @@ func dial(t *testing.T, address string) net.Conn {
 // expectClosed waits until the other end has closed a connection.
 func expectClosed(t *testing.T, conn net.Conn) {
 	t.Helper()
-	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || errors.Is(err, os.ErrDeadlineExceeded) {

@@ -63,7 +63,7 @@ func runMachine(t *rapid.T, columnar bool) {
 
 // request makes one evaluation. It may fail only if the signal fails, or once if its connection is cut.
 func (m *machine) request(t *rapid.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	e := m.model.snapshot()
 	failing := m.signal.is(fails)

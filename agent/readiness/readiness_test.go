@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func port(t *testing.T, address string) int {
@@ -62,7 +63,7 @@ func TestHTTPCheck(t *testing.T) {
 					close(hangs)
 				}
 			}()
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 			if tt.want == "timeout" {
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
 			}

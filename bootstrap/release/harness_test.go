@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 )
 
@@ -200,7 +201,7 @@ func diff(t *testing.T, what string, got, want any) {
 
 func refusal(t *testing.T, c *release.Cache, b release.Bucket, ref release.Ref) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	in, err := c.Fetch(ctx, b, ref)
 	if err == nil {

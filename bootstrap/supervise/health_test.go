@@ -56,14 +56,13 @@ func TestFailRestartsUnderBudget(t *testing.T) {
 		if status.Restarts != i {
 			t.Errorf("%d restarts, want %d", status.Restarts, i)
 		}
-		began := time.Now()
 		p.Fail("no answer for 3 ticks")
 		if status := p.await(t, Stopping); status.Why != "reported: no answer for 3 ticks" {
 			t.Errorf("status %+v", status)
 		}
 		status = p.await(t, Backoff)
-		if took := time.Since(began); status.LastExit != "killed by SIGKILL" || took > 5*time.Second {
-			t.Errorf("status %+v after %s", status, took)
+		if status.LastExit != "killed by SIGKILL" {
+			t.Errorf("status %+v", status)
 		}
 	}
 	if status := p.await(t, Fatal); status.Why != "reported: no answer for 3 ticks" {

@@ -143,9 +143,6 @@ func TestProcessRestartsAfterKill(t *testing.T) {
 	if after.PID == before.PID || after.Restarts != 1 || after.LastExit != "killed by SIGKILL" || after.Why != "" {
 		t.Errorf("status %+v, before %+v", after, before)
 	}
-	if took := after.Since.Sub(pause.Since); took > 5*time.Second {
-		t.Errorf("restart took %s", took)
-	}
 }
 
 func TestProcessGivesUp(t *testing.T) {

@@ -336,7 +336,7 @@ func (w *ward) signalTo(s syscall.Signal, nodes ...string) {
 
 // health is the state of node health, as "weir node status --all" requests it.
 func (w *ward) health() (api.HealthStatus, error) {
-	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
 	defer cancel()
 	return events.NewClient(w.nc, w.cluster, "default").Status(ctx, api.HealthQuery{All: true})
 }

@@ -35,6 +35,7 @@ const (
 
 // responder answers requests with results of the handler.
 type responder struct {
+	nc      *nats.Conn
 	cfg     Config
 	tally   *tally
 	handler harmonizer.Handler
@@ -78,7 +79,7 @@ func (r *responder) answer(ctx context.Context, m *nats.Msg) error {
 	}
 	var errs []error // if one is too long, the others are still sent
 	for _, data := range answers {
-		if err := m.Respond(data); err != nil {
+		if err := bus.Respond(r.nc, m, data); err != nil {
 			errs = append(errs, fmt.Errorf("answer %s: %w", m.Subject, err))
 		}
 	}

@@ -40,7 +40,7 @@ func (b *Bus) Listen(ctx context.Context, handler harmonizer.Handler) error {
 		return err
 	}
 	defer received.Close()
-	r := responder{b.cfg, b.tally, handler}
+	r := responder{b.nc, b.cfg, b.tally, handler}
 	requests, err := bus.Receive(b.nc, bus.InboxConfig{
 		Requests: r.subjects(), Messages: requestMessages, Bytes: requestBytes, Lost: b.lost,
 	})

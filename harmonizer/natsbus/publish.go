@@ -93,7 +93,7 @@ func (b *Bus) send(subject string, data []byte, headers nats.Header) error {
 	if headers != nil && b.nc.HeadersSupported() { // with an old server we receive our own nudges, which is harmless
 		m.Header = headers
 	}
-	if err := b.nc.PublishMsg(m); err != nil {
+	if err := bus.PublishMsg(b.nc, m); err != nil {
 		return fmt.Errorf("publish %s: %w", subject, err)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/history"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -251,7 +251,7 @@ func TestEvents(t *testing.T) {
 		"part gone: group blue is gone", "decision target: ", "decision target: ", "part known: known again: marks of instances", "decision target: ",
 		"health node.unhealthy: node.unhealthy i-1: silent", "harmonizer missing: missing web/2", "error: read findings of the harmonizer",
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	for i := 0; i < len(want); {
 		select {
@@ -314,18 +314,13 @@ func TestEventsOfThePastHaveFindings(t *testing.T) {
 // flush waits until the stream of findings has that many messages.
 func (w *world) flush(messages uint64) {
 	w.t.Helper()
-	for began := time.Now(); ; runtime.Gosched() {
+	await.True(w.t, "the findings are stored", func() bool {
 		s, err := w.pool.JS.Stream(w.t.Context(), names.FindingsStream("here"))
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if s.CachedInfo().State.Msgs == messages {
-			return
-		}
-		if time.Since(began) > 30*time.Second {
-			w.t.Fatalf("%d findings are stored, want %d", s.CachedInfo().State.Msgs, messages)
-		}
-	}
+		return s.CachedInfo().State.Msgs == messages
+	})
 }
 
 func (w *world) publish(subject string, v any) {

@@ -273,7 +273,7 @@ func TestOrdersWithoutNATS(t *testing.T) {
 	refused("away")
 	open(t, data)
 	await.True(t, "NATS is back", func() bool {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		_, err := o.List(ctx)
 		return err == nil

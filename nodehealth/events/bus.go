@@ -175,7 +175,7 @@ func (b *Bus) send(subject string, data []byte) error {
 	if !b.nc.IsConnected() {
 		return fmt.Errorf("publish %s: %w", subject, errDisconnected)
 	}
-	if err := b.nc.Publish(subject, data); err != nil {
+	if err := bus.Publish(b.nc, subject, data); err != nil {
 		return fmt.Errorf("publish %s: %w", subject, err)
 	}
 	return nil

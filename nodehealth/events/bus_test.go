@@ -324,7 +324,7 @@ func TestStatusCountsDroppedMessages(t *testing.T) {
 	if err := c.nc.Publish(LifecycleSubject(cluster, pool), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	for {
 		s, err := c.Status(ctx, api.HealthQuery{})

@@ -44,9 +44,9 @@ func (c *Client) Status(ctx context.Context, q api.HealthQuery) (api.HealthStatu
 	return s, err
 }
 
-// request waits for a response until ctx ends, for at most answerTimeout.
+// request waits for a response until ctx ends, and for longer than answerTimeout, after which the responder gives its reason.
 func (c *Client) request(ctx context.Context, subject string, query, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout+travelTime)
 	defer cancel()
 	data, err := json.Marshal(query)
 	if err != nil {

@@ -11,12 +11,14 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
 const (
 	answerTimeout = 50 * time.Second // maximum duration of an order or a status
+	travelTime    = 2 * time.Second  // of a response
 	// maxQuery is the maximum size of a request: MaxOrderNodes ids and some text.
 	maxQuery = api.MaxOrderNodes*(6*api.MaxNodeID+4) + 16<<10
 )
@@ -98,7 +100,7 @@ func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	if err != nil {
 		out.Data, out.Header = nil, nats.Header{headerError: {short(err.Error(), api.MaxWhy)}}
 	}
-	if err := b.nc.PublishMsg(out); err != nil {
+	if err := bus.PublishMsg(b.nc, out); err != nil {
 		b.warn("unanswered", "request not answered", err)
 	}
 }

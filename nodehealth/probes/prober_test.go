@@ -297,18 +297,17 @@ func TestRoundThatIsTooLong(t *testing.T) {
 func TestRoundIsCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
-	p := newProber(t, configOf(func(o *judge.Options) { o.PollTimeout = new(judge.Duration(5 * time.Second)) }))
+	p := newProber(t, configOf(func(o *judge.Options) { o.PollTimeout = new(judge.Duration(25 * time.Second)) }))
 	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	black := mute(t)
-	begin := time.Now()
 	err := p.Probe(ctx, []nodehealth.Target{{Node: "a", URL: black}, {Node: "b", URL: server.URL}}, func(node string, _ api.HealthVerdict, _ string) {
 		if node != "b" {
 			t.Errorf("%s is told", node)
 		}
 		cancel(enough)
 	})
-	if !errors.Is(err, enough) || time.Since(begin) > 3*time.Second {
-		t.Errorf("Probe = %v after %v", err, time.Since(begin))
+	if !errors.Is(err, enough) { // a wait for the timeout would tell node a
+		t.Errorf("Probe = %v", err)
 	}
 	if err := p.Probe(t.Context(), nil, nil); err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
@@ -123,8 +124,8 @@ func TestOwnBudget(t *testing.T) {
 	s := awstest.New(t, awsfake.Config{})
 	s.AddGroup(awsfake.ASG{Name: "web", Max: 9, Desired: 3, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
-	cfg.Reads = 0.5
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	cfg.Reads = 0.001 // the next request waits longer than the deadline
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 	defer cancel()
 	p, err := Open(ctx, cfg, discard())
 	if err != nil {

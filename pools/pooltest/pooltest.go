@@ -36,7 +36,7 @@ type Harness struct {
 	Protect func(t *testing.T, id string, on bool)
 	// Deny rejects all writes. Throttle rejects all requests because of their rate.
 	Deny, Throttle func(t *testing.T, on bool)
-	// WaitLimit is the time limit of each wait. 0: ten seconds.
+	// WaitLimit is the time limit of each wait. 0: a minute, which is longer than the bound of a call.
 	WaitLimit time.Duration
 }
 
@@ -104,7 +104,7 @@ func (g *group) snapshot(t *testing.T) pools.GroupSnapshot {
 // await passes time until the snapshot is as wanted, and returns it.
 func (g *group) await(t *testing.T, what string, ok func(pools.GroupSnapshot) bool) pools.GroupSnapshot {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(g.WaitLimit, 10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(g.WaitLimit, time.Minute))
 	defer cancel()
 	for {
 		s := g.snapshot(t)

@@ -97,7 +97,7 @@ func (m *repairer) ready(t *testing.T, kind api.RepairKind) {
 // end repeats the repair until it is done or has failed.
 func (m *repairer) end(t *testing.T, what pools.InPlaceRepair) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(m.WaitLimit, 10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(m.WaitLimit, time.Minute))
 	defer cancel()
 	for {
 		done, err := m.can.RepairInPlace(t.Context(), what)

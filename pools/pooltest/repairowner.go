@@ -56,7 +56,7 @@ type repairOwner struct {
 // ownsRepair waits until the provider reports that it owns the repair, or that it does not.
 func (h *repairOwner) ownsRepair(t *testing.T, want bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(h.WaitLimit, 10*time.Second))
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(h.WaitLimit, time.Minute))
 	defer cancel()
 	for {
 		if _, err := h.of.Provider.Groups(t.Context()); err != nil {

@@ -5,14 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 )
 
 // otherVersion is a protocol version that does not exist.
 const otherVersion = 9999
-
-// lineLimit bounds the wait for a plugin's first line after it listens. A slower plugin counts as a plain signal.
-const lineLimit = 300 * time.Millisecond
 
 func checkPluginStart(ctx context.Context, t Target) error {
 	s, err := open(t, asPlugin(protocolVersion)...)
@@ -31,16 +27,10 @@ func checkPluginStart(ctx context.Context, t Target) error {
 	return err
 }
 
-// firstLine returns the first line of a listening signal, or the available part of it.
+// firstLine returns the first line of a listening signal, or the available part of it. One that rests without a line is a plain
+// signal: a plugin writes its line after it listens.
 func (s *session) firstLine(ctx context.Context) (line string, written bool) {
-	timer := time.NewTimer(lineLimit)
-	defer timer.Stop()
-	select {
-	case <-s.stdout.line:
-	case <-s.done:
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	s.rest(ctx, s.stdout.line)
 	text := s.stdout.String()
 	line, _, _ = strings.Cut(text, "\n")
 	return line, text != ""

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestProgram(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	name := fmt.Sprintf("InstanceCount_%d", os.Getpid())
 	program := exec.CommandContext(ctx, os.Args[0], "examples", name, "web")

@@ -72,13 +72,13 @@ func (cli *CLI) OnBus(ctx context.Context, f func(ctx context.Context, b *bus.Bu
 }
 
 // On runs f with a connection that it closes again.
-func (cli *CLI) On(ctx context.Context, c bus.Config, f func(ctx context.Context, b *bus.Bus) error) error {
+func (cli *CLI) On(ctx context.Context, c bus.Config, f func(ctx context.Context, b *bus.Bus) error) (err error) {
 	b, err := bus.Find(ctx, c)
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	err = f(ctx, b) // may change the pool: see TakePool
+	defer func() { err = b.End(err) }()
+	err = f(b.WhileOpen(ctx), b) // may change the pool: see TakePool
 	err = poolMistake(ctx, b, cli.Cluster, cli.Pool, err)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
 		return fmt.Errorf("%w; no response in time over the bus at %s: check NATS and its JetStream, or wait longer with --timeout (now %v)",

@@ -154,7 +154,7 @@ they share the requests. docs/identity.md has the configuration of the servers.`
 	return cmd
 }
 
-func (cli *commands) auth(ctx context.Context, adminAddr string) error {
+func (cli *commands) auth(ctx context.Context, adminAddr string) (err error) {
 	notify, err := sdnotify.Take()
 	if err != nil {
 		return err
@@ -184,9 +184,9 @@ func (cli *commands) auth(ctx context.Context, adminAddr string) error {
 	if err != nil {
 		return err
 	}
-	defer b.Close()
+	defer func() { err = b.End(err) }()
 	p := authd.Process{Bus: b, Config: service.Auth, Configs: settings.Configs, Cluster: settings.Cluster, Notify: notify, Log: log}
-	return p.Run(ctx, server)
+	return p.Run(b.WhileOpen(ctx), server)
 }
 
 func (cli *commands) placerCommand() *cobra.Command {

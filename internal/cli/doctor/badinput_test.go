@@ -162,7 +162,7 @@ func TestWrongBusIsNamed(t *testing.T) {
 			c := bus.Config{Name: "test", Log: slog.New(slog.DiscardHandler), NATS: tc.client}
 			want(t, examineBus(t, c, false), tc.check, tc.result, tc.doctor...)
 
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			err := start(ctx, c)
 			if (err == nil) != (tc.start == nil) {

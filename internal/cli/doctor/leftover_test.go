@@ -402,7 +402,7 @@ func TestFixOfADataFolderIsAnAdmin(t *testing.T) {
 		called := false
 		fixer(x).withBus(t.Context(), func(ctx context.Context, b *bus.Bus) {
 			called = true
-			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			ctx, cancel := context.WithTimeout(ctx, patience)
 			defer cancel()
 			if _, err := kvbucket.New(b.JetStream(), poolKeys).Put(ctx, "trial.x", []byte("{}")); (err == nil) != fix {
 				t.Errorf("fix %t: the write of a trial returned %v", fix, err)

@@ -36,7 +36,7 @@ import (
 )
 
 // ServeMetrics runs the embedded metrics store of a cluster until ctx ends. Applications write to it at o.Addr.
-func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOptions) error {
+func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOptions) (err error) {
 	notify, err := sdnotify.Take()
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	parts := daemon.NewServices(ctx)
+	defer func() { err = b.End(err) }()
+	parts := daemon.NewServices(b.WhileOpen(ctx))
 	at, err := startMetrics(parts, b, settings.Cluster, settings.Data, intake, log)
 	if err != nil {
 		return parts.Stop(err)

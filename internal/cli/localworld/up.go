@@ -191,11 +191,11 @@ func (u *up) run(ctx context.Context) (err error) {
 	if u.bus, err = bus.Open(ctx, connection); err != nil {
 		return err
 	}
-	defer u.closeBus()
+	defer func() { err = u.closeBus(err) }()
 	u.print("bus", "%s", u.bus.Conn().ConnectedUrlRedacted())
 	u.back = daemon.NewServices(context.WithoutCancel(ctx))
 	defer func() { err = u.back.Stop(err) }()
-	u.front = daemon.NewServices(ctx)
+	u.front = daemon.NewServices(u.bus.WhileOpen(ctx))
 	defer func() {
 		fmt.Fprintln(u.Stdout, "stopping ...")
 		err = u.front.Stop(err)
@@ -225,16 +225,18 @@ func (u *up) as(ctx context.Context, user roles.User) (*bus.Bus, error) {
 	b, err := bus.Find(ctx, u.connection(user))
 	if err == nil {
 		u.own = append(u.own, b)
+		open := b.WhileOpen(ctx)
+		context.AfterFunc(open, func() { u.front.End(context.Cause(open)) })
 	}
 	return b, err
 }
 
-// closeBus ends the connections, and then the server.
-func (u *up) closeBus() {
+// closeBus ends the connections, and then the server. It returns err, or why a server closed a connection for good.
+func (u *up) closeBus(err error) error {
 	for _, b := range u.own {
-		b.Close()
+		err = b.End(err)
 	}
-	u.bus.Close()
+	return u.bus.End(err)
 }
 
 // startBack starts metrics and bucket, publishes the signal, and writes the configuration.

@@ -58,7 +58,8 @@ func (s checkStatus) ready() bool { return s.State != Failed && s.State != Unkno
 
 const (
 	checkEvery   = 5 * time.Second  // between two readings without a request
-	checkTimeout = 2 * time.Second  // of one reading, and of a request that waits for it
+	checkTimeout = 2 * time.Second  // of one reading
+	checkWait    = 3 * time.Second  // of a request for it: a reading that ends by its own bound has a result
 	checkStuck   = 30 * time.Second // an older result counts as failed
 )
 
@@ -128,9 +129,9 @@ func (t *tracked) read(ctx context.Context) {
 	t.next = make(chan struct{})
 }
 
-// now returns the state of each check, in order. It requests readings, and waits at most checkTimeout for them.
+// now returns the state of each check, in order. It requests readings, and waits at most checkWait for them.
 func (c *checks) now(ctx context.Context) []checkStatus {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, checkWait)
 	defer cancel()
 	var waits []chan struct{}
 	for _, t := range c.all {

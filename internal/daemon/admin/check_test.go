@@ -31,3 +31,27 @@ func TestLoopThatHangsEndsHealth(t *testing.T) {
 		read(0, nil, OK, false)
 	})
 }
+
+// A request gets the result of a reading that ends by its own bound, and not that of the reading before.
+func TestRequestOutlastsAReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		silent := false
+		c := newChecks([]Check{{Name: "x", Read: func(ctx context.Context) Result {
+			if !silent {
+				return Result{State: OK}
+			}
+			<-ctx.Done()
+			return Result{State: Failed}
+		}}})
+		ended := make(chan error)
+		go func() { ended <- c.run(ctx) }()
+		synctest.Wait()
+		silent = true
+		if got := c.now(ctx)[0].State; got != Failed {
+			t.Errorf("state %v, want that of the reading without an answer", got)
+		}
+		cancel()
+		<-ended
+	})
+}

@@ -28,8 +28,8 @@ import (
 )
 
 const (
-	relayTimeout = 2 * time.Second
-	maxRelayed   = 8 << 20 // bytes of the metrics of a child
+	relayTimeout = 4 * time.Second // longer than one collector of the child
+	maxRelayed   = 8 << 20         // bytes of the metrics of a child
 	relayConns   = 4
 )
 

@@ -21,13 +21,14 @@ func Bus(b *bus.Bus) Check {
 		}
 		r := Result{State: OK, Detail: "connected to " + b.Conn().ConnectedUrlRedacted()}
 		subscriptions, publishes := b.Denied()
-		if denied := append(subscriptions, publishes...); len(denied) > 0 {
-			r.State, r.Detail = Degraded, denied[0].Error()
+		if n := len(subscriptions) + len(publishes); n > 0 {
 			if len(subscriptions) > 0 {
-				r.State = Failed
+				r.State, r.Detail = Failed, subscriptions[0].Error()
+			} else {
+				r.State, r.Detail = Degraded, publishes[0].Error()
 			}
-			if more := len(denied) - 1; more > 0 {
-				r.Detail += fmt.Sprintf("; %d more subjects are rejected", more)
+			if n > 1 {
+				r.Detail += fmt.Sprintf("; %d more subjects are rejected", n-1)
 			}
 			return r
 		}

@@ -54,7 +54,7 @@ func (p *Process) Choose(ctx context.Context, service config.Service, given func
 }
 
 // Run connects as the machine, and runs the agent until ctx ends.
-func (p *Process) Run(ctx context.Context, service config.Service) error {
+func (p *Process) Run(ctx context.Context, service config.Service) (err error) {
 	c := p.Machine
 	connection := p.Bus(service.NATS, "agent "+c.ID, p.Log)
 	connection.User = roles.User{Role: roles.Agent, Cluster: c.Cluster, Pool: c.Pool, Node: c.ID}
@@ -67,7 +67,6 @@ func (p *Process) Run(ctx context.Context, service config.Service) error {
 	}
 	connection.Wait = true
 	server := admin.Config{Daemon: config.DaemonAgent, Settings: service.Admin, Flag: p.AdminAddr, Out: p.Out, Log: p.Log}
-	var err error
 	if server.Opened, err = admin.Open(server, &connection); err != nil {
 		return err
 	}
@@ -76,7 +75,8 @@ func (p *Process) Run(ctx context.Context, service config.Service) error {
 	if err != nil {
 		return err
 	}
-	defer b.Close()
+	defer func() { err = b.End(err) }()
+	ctx = b.WhileOpen(ctx)
 	c.Releases = &Releases{Configs: p.Configs, Data: connection.Data, Owner: "agent." + c.Cluster + "." + c.ID, Log: p.Log}
 	return daemon.WithLauncher(ctx, p.Program, p.Log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		one, err := agent.New(c, b.Conn(), launcher, p.Log)

@@ -79,7 +79,7 @@ func (p Process) Run(ctx context.Context, service config.Service, pool config.Po
 	})
 }
 
-func (p Process) run(ctx context.Context, a autoscaling) error {
+func (p Process) run(ctx context.Context, a autoscaling) (err error) {
 	for _, w := range config.Warnings(a.service, a.pool) {
 		p.Log.Warn("ignored configuration key", "key", w.Key, "at", w.Error())
 	}
@@ -109,7 +109,8 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	if err != nil {
 		return err
 	}
-	defer b.Close()
+	defer func() { err = b.End(err) }()
+	ctx = b.WhileOpen(ctx)
 	var pulse admin.Pulse
 	parts := daemon.NewServices(ctx)
 	pool, err := openDependencies(parts, b, a, p.Log)

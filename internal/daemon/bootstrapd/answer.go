@@ -113,7 +113,7 @@ func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func(request
 		for m := range in.Messages() {
 			data, err := json.Marshal(of(m.Data))
 			if err == nil {
-				err = m.Respond(data)
+				err = bus.Respond(nc, m, data)
 			}
 			if err != nil {
 				log.Warn("request not answered", "subject", subject, "err", err)

@@ -91,7 +91,7 @@ func (p Process) Read(getenv func(string) string) (Desired, error) {
 }
 
 // Run runs the desired state, and applies later changes of the files, until ctx ends.
-func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watcher) error {
+func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watcher) (err error) {
 	if err := supervise.Hide(); err != nil {
 		return err
 	}
@@ -113,7 +113,8 @@ func (p Process) Run(ctx context.Context, desired Desired, watcher *config.Watch
 	if err != nil {
 		return err
 	}
-	defer nats.Close()
+	defer func() { err = nats.End(err) }()
+	ctx = nats.WhileOpen(ctx)
 	progress := p.Progress
 	if progress == nil {
 		progress = logProgress(p.Log)

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsserver"
@@ -58,7 +59,7 @@ func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) 
 			t.Error(err)
 		}
 	})
-	m, err := sub.NextMsg(20 * time.Second)
+	m, err := sub.NextMsg(await.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ type Process struct {
 }
 
 // Run sends events until ctx ends. It returns an error if the bus rejects it.
-func (p Process) Run(ctx context.Context, service config.Service) error {
+func (p Process) Run(ctx context.Context, service config.Service) (err error) {
 	started := time.Now()
 	connection := p.Bus(service.NATS, "weir notify", p.Log)
 	connection.User = roles.User{Role: roles.Notify, Cluster: p.Cluster}
@@ -54,7 +54,8 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 	if err != nil {
 		return err
 	}
-	defer b.Close()
+	defer func() { err = b.End(err) }()
+	ctx = b.WhileOpen(ctx)
 	n := &notices{js: b.JetStream(), cluster: p.Cluster, log: p.Log, started: started}
 	all := newSenders(service.Notify, n, p.Log)
 	f := newFeed(b, n, all, p.Log)

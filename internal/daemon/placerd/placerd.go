@@ -136,13 +136,13 @@ type Process struct {
 }
 
 // Run places the instances of the pools until ctx ends. It returns an error if a pool cannot be opened.
-func (p Process) Run(ctx context.Context, service config.Service, harmonizer config.Harmonizer) error {
+func (p Process) Run(ctx context.Context, service config.Service, harmonizer config.Harmonizer) (err error) {
 	var all placers
 	var buses []*bus.Bus
 	var locks []*flock.File
 	defer func() {
 		for _, b := range buses {
-			b.Close()
+			err = b.End(err)
 		}
 		for _, l := range locks {
 			l.Unlock()
@@ -170,6 +170,7 @@ func (p Process) Run(ctx context.Context, service config.Service, harmonizer con
 			return fmt.Errorf("placer of pool %s/%s: %w", p.Cluster, pool, err)
 		}
 		buses = append(buses, b)
+		ctx = b.WhileOpen(ctx)
 		one, err := p.wire(ctx, service, harmonizer, b, pool, server)
 		if err != nil {
 			return fmt.Errorf("placer of pool %s/%s: %w", p.Cluster, pool, err)

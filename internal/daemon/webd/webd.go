@@ -48,7 +48,7 @@ type Process struct {
 }
 
 // Run serves until ctx ends. It returns an error if the address cannot be used, or if the bus rejects it.
-func (p Process) Run(ctx context.Context, service config.Service) error {
+func (p Process) Run(ctx context.Context, service config.Service) (err error) {
 	settings := service.Web
 	if p.Addr != "" {
 		settings.Addr = p.Addr
@@ -80,8 +80,8 @@ func (p Process) Run(ctx context.Context, service config.Service) error {
 	if err != nil {
 		return err
 	}
-	defer b.Close()
-	return p.serve(ctx, b, settings, tokens, listener, adminConfig)
+	defer func() { err = b.End(err) }()
+	return p.serve(b.WhileOpen(ctx), b, settings, tokens, listener, adminConfig)
 }
 
 // serve runs the server and its parts until ctx ends.

@@ -156,8 +156,16 @@ func Find(ctx context.Context, c Config) (*Bus, error) {
 	return Open(ctx, c)
 }
 
-// Conn returns the connection. It reconnects forever.
+// Conn returns the connection. It reconnects until Close, unless a server sends an error that ends it for good; see WhileOpen.
 func (b *Bus) Conn() *nats.Conn { return b.conn }
+
+// WhileOpen returns a context that ends with ctx, and when the connection is closed. A daemon runs with it and calls End: it ends
+// when a server has closed the connection for good, and its service starts it again with the new limits of the server.
+func (b *Bus) WhileOpen(ctx context.Context) context.Context {
+	ctx, end := context.WithCancelCause(ctx)
+	context.AfterFunc(b.client.open, func() { end(context.Cause(b.client.open)) })
+	return ctx
+}
 
 // Replicas returns the number of copies of each new stream and bucket: the configured one, or else 3 on a cluster and
 // 1 on a single server.
@@ -188,8 +196,9 @@ func (b *Bus) Why() error {
 }
 
 // Denied returns the subscriptions that the servers reject since the last connect: their messages do not arrive. publishes
-// are messages of the last minute that they rejected. Each list has at most 16 subjects.
-func (b *Bus) Denied() (subscriptions, publishes []*Violation) {
+// are messages of the last minute that they rejected, each a *Violation, or that were too long for them.
+// Each list has at most 16 subjects.
+func (b *Bus) Denied() (subscriptions []*Violation, publishes []error) {
 	return b.client.denied.refused(time.Now())
 }
 
@@ -206,11 +215,29 @@ func (b *Bus) Close() {
 			// Unsent messages are lost with the connection either way.
 			_ = b.conn.FlushTimeout(flushTimeout)
 		}
+		b.client.close(nil)
 		b.conn.Close()
 		if b.server != nil {
 			b.server.stop()
 		}
 	})
+}
+
+// End is Close that returns err. If a server has closed the connection for good, it returns why and what to do, which wraps
+// nats.ErrConnectionClosed, before an err with another reason.
+func (b *Bus) End(err error) error {
+	if b.conn.IsClosed() && b.client.open.Err() == nil {
+		b.client.close(b.client.closed(b.conn)) // before the client library reports it
+	}
+	b.Close()
+	why := context.Cause(b.client.open)
+	switch {
+	case errors.Is(why, context.Canceled): // by Close
+		return err
+	case err == nil, errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, context.Canceled):
+		return why
+	}
+	return fmt.Errorf("%w; %w", why, err)
 }
 
 // dial connects to the configured NATS.

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -37,11 +38,15 @@ type client struct {
 	retried   rate.Sometimes
 	dialer    net.Dialer
 	undialed  atomic.Pointer[error] // why the last server was not reached; nil after a connect
+
+	open  context.Context // ends when the connection is closed, with the cause if the client library closed it
+	close context.CancelCauseFunc
 }
 
 // newClient reads the files of the block for the first time.
 func (c Config) newClient() (*client, error) {
 	out := &client{config: c, denied: &denials{watches: map[*watch]struct{}{}}, retried: rate.Sometimes{Interval: retryLogged}}
+	out.open, out.close = context.WithCancelCause(context.Background())
 	if c.NATS.files() {
 		first, err := c.NATS.read()
 		if err != nil {
@@ -123,6 +128,7 @@ func (c *client) options(servers []string, timeout time.Duration) nats.Options {
 	o.ReconnectedCB = func(nc *nats.Conn) { c.up(nc); c.config.Log.Info("bus reconnected") }
 	o.ReconnectErrCB = func(_ *nats.Conn, err error) { c.unreachable(err) }
 	o.AsyncErrorCB = c.asyncError
+	o.ClosedCB = func(nc *nats.Conn) { c.close(c.closed(nc)) }
 	if c.home != nil {
 		c.home.authenticate(&o)
 	} else {
@@ -197,6 +203,12 @@ func (c *client) why(nc *nats.Conn) error {
 		return errConnecting
 	}
 	return fmt.Errorf("%w; %s", err, c.config.remedy(err))
+}
+
+// closed returns why the client library closed the connection for good. It does so after an error of a server that is not about
+// the login, such as a message that is longer than the server accepts since a reload.
+func (c *client) closed(nc *nats.Conn) error {
+	return fmt.Errorf("%w for good: %w", nats.ErrConnectionClosed, c.why(nc))
 }
 
 // errConnecting is why a connection is lost whose first attempt has not ended.

@@ -107,7 +107,8 @@ func (s *streams) Publish(ctx context.Context, subject string, data []byte, opts
 
 func (s *streams) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
 	return call(ctx, s.denied, exactly(m.Subject), func(ctx context.Context) (*jetstream.PubAck, error) {
-		return s.JetStream.PublishMsg(ctx, m, opts...)
+		ack, err := s.JetStream.PublishMsg(ctx, m, opts...)
+		return ack, unsent(s.Conn(), m.Subject, m, err)
 	})
 }
 

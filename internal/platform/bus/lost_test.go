@@ -144,7 +144,7 @@ func TestRejectedMessagesAreKept(t *testing.T) {
 	if err := b.Conn().Publish("secret.one", nil); err != nil {
 		t.Fatal(err)
 	}
-	var denied []*bus.Violation
+	var denied []error
 	eventually(t, func() string { return fmt.Sprint("rejected: ", denied) }, func() bool { _, denied = b.Denied(); return len(denied) == 1 })
 	if got := denied[0].Error(); !strings.Contains(got, "publish to secret.one") {
 		t.Errorf("rejected: %s", got)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 )
@@ -89,6 +90,8 @@ func (c Config) remedy(err error) string {
 		return "the server has no TLS: enable it there, or remove tls:// and nats.tls here"
 	case errors.Is(err, errControlLine):
 		return fmt.Sprintf("%s is too long for the server: shorten the credentials, or raise max_control_line of the servers", c.NATS.who())
+	case strings.Contains(err.Error(), "Maximum Payload Violation"):
+		return "the servers accept shorter messages since a reload: raise their max_payload; a new connection keeps to it"
 	case errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAccountAuthExpired):
 		return fmt.Sprintf("%s has expired: renew it", c.NATS.who())
 	case errors.Is(err, nats.ErrAuthRevoked):
@@ -148,4 +151,46 @@ func (n NATS) certificateRemedy(err error) string {
 		return "set nats.tls.ca_file to the certificates of the authority that signs the servers' certificates"
 	}
 	return fmt.Sprintf("nats.tls.ca_file %s has another authority than the one that signs the server's certificate: replace it", n.TLS.CAFile)
+}
+
+// tooLongError is the error of a message that is longer than the connected server accepts. It wraps nats.ErrMaxPayload. The check
+// of the bus names it for a minute.
+type tooLongError struct {
+	Subject string // of the message, or of the request that it answers
+	Bytes   int    // without headers
+	Most    int64  // bytes that the server accepts
+}
+
+func (e *tooLongError) Error() string {
+	return fmt.Sprintf("message of %d bytes for %s: NATS accepts %d with headers: raise max_payload of its servers and accounts", e.Bytes, e.Subject, e.Most)
+}
+
+// Unwrap returns nats.ErrMaxPayload.
+func (e *tooLongError) Unwrap() error { return nats.ErrMaxPayload }
+
+// unsent returns the error of a message in words for an operator. It reports one that is too long.
+func unsent(nc *nats.Conn, subject string, m *nats.Msg, err error) error {
+	if !errors.Is(err, nats.ErrMaxPayload) {
+		return offline(err)
+	}
+	long := &tooLongError{subject, len(m.Data), nc.MaxPayload()}
+	if c, ok := nc.Opts.CustomDialer.(*client); ok {
+		c.denied.mu.Lock()
+		defer c.denied.mu.Unlock()
+		if n := c.denied.keepLocked(&c.denied.publishes, subject, long, time.Now()); n > 0 {
+			c.config.Log.Warn("bus message too long", "times", n, "err", long)
+		}
+	}
+	return long
+}
+
+// short reports whether messages of the last minute were too long, which a new connection may accept.
+func (d *denials) short(now time.Time) bool {
+	_, publishes := d.refused(now)
+	for _, err := range publishes {
+		if _, long := errors.AsType[*tooLongError](err); long {
+			return true
+		}
+	}
+	return false
 }

@@ -107,12 +107,13 @@ func (r *renewal) probe(ctx context.Context, m material) error {
 	return ctx.Err()
 }
 
-// resubscribe renews the connection when the servers accept a subscription that they rejected before. They never do so by
-// themselves. It first tries on a connection of its own, since each renewal interrupts the daemon. every is the mean
+// resubscribe renews the connection when the servers accept a subscription that they rejected before, or longer messages. They
+// never report that by themselves. It first tries on a connection of its own, since each renewal interrupts the daemon. every is the mean
 // interval between two attempts.
 func (r *renewal) resubscribe(now time.Time, every time.Duration) {
 	denied, _ := r.denied.refused(now)
-	if len(denied) == 0 {
+	short := r.denied.short(now)
+	if len(denied) == 0 && !short {
 		r.resubscription = time.Time{}
 		return
 	}
@@ -123,18 +124,23 @@ func (r *renewal) resubscribe(now time.Time, every time.Duration) {
 	if !due {
 		return
 	}
-	subject := r.granted(denied)
-	if subject == "" {
+	subject, longer := r.granted(denied)
+	switch {
+	case subject != "":
+		r.config.Log.Info("bus permission granted, subscribing again", "subject", subject)
+	case short && longer:
+		r.config.Log.Info("bus accepts longer messages, connecting again")
+	default:
 		return
 	}
-	r.config.Log.Info("bus permission granted, subscribing again", "subject", subject)
 	if err := r.conn.Load().ForceReconnect(); err != nil {
 		r.config.Log.Warn("bus connection not renewed", "err", err)
 	}
 }
 
-// granted returns the first of these subjects that the servers now accept.
-func (r *renewal) granted(denied []*Violation) (subject string) {
+// granted returns the first of these subjects that the servers now accept, and whether they accept longer messages than from the
+// process's connection.
+func (r *renewal) granted(denied []*Violation) (subject string, longer bool) {
 	var l *login
 	if r.login != nil {
 		m := r.login.now()
@@ -142,24 +148,25 @@ func (r *renewal) granted(denied []*Violation) (subject string) {
 	}
 	conn, err := r.try(l)
 	if err != nil {
-		return "" // the next attempt may succeed
+		return "", false // the next attempt may succeed
 	}
 	defer conn.Close()
+	longer = conn.MaxPayload() > r.conn.Load().MaxPayload()
 	subs := make([]*nats.Subscription, len(denied))
 	for i, v := range denied {
 		if subs[i], err = conn.SubscribeSync(v.Subject); err != nil {
-			return ""
+			return "", longer
 		}
 	}
 	if conn.FlushTimeout(connectTimeout) != nil {
-		return ""
+		return "", longer
 	}
 	for _, sub := range subs {
 		if _, err := sub.NextMsg(time.Nanosecond); !errors.Is(err, nats.ErrPermissionViolation) {
-			return sub.Subject
+			return sub.Subject, longer
 		}
 	}
-	return ""
+	return "", longer
 }
 
 // try makes one connection beside that of the process. The caller closes it.
@@ -173,7 +180,7 @@ func (r *renewal) try(l *login) (*nats.Conn, error) {
 	}
 	o.Name += " (probe)"
 	o.AllowReconnect, o.RetryOnFailedConnect = false, false
-	o.ConnectedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB = nil, nil, nil, nil
+	o.ConnectedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB, o.ClosedCB = nil, nil, nil, nil, nil
 	o.AsyncErrorCB = func(*nats.Conn, *nats.Subscription, error) {} // Connect and LastError return the errors
 	return o.Connect()
 }

@@ -51,13 +51,14 @@ type denials struct {
 	mu      sync.Mutex
 	watches map[*watch]struct{}
 	inbox   *Violation // the subscription for responses was rejected since the last connect; nil: it was not
-	// subscriptions are those that were rejected since the last connect, by subject. publishes are rejected messages.
+	// subscriptions are those that were rejected since the last connect, by subject. publishes are messages that were rejected, or
+	// not sent because they are too long.
 	subscriptions, publishes map[string]*denial
 }
 
-// denial is a violation, which may repeat.
+// denial is a *Violation or a *tooLongError, which may repeat.
 type denial struct {
-	*Violation
+	error
 	last   time.Time
 	logged time.Time
 	times  int
@@ -103,21 +104,7 @@ func (d *denials) report(v *Violation, inbox string, now time.Time) (logged int)
 	if v.Op == "subscribe" {
 		kept = &d.subscriptions
 	}
-	if *kept == nil {
-		*kept = map[string]*denial{}
-	}
-	maps.DeleteFunc(d.publishes, func(_ string, one *denial) bool { return now.Sub(one.last) >= deniedKept })
-	one := (*kept)[v.Subject]
-	if one == nil && len(*kept) < maxDenied {
-		one = &denial{}
-		(*kept)[v.Subject] = one
-	}
-	if one != nil {
-		one.Violation, one.last, one.times = v, now, one.times+1
-		if now.Sub(one.logged) >= deniedEvery {
-			one.logged, logged = now, one.times
-		}
-	}
+	logged = d.keepLocked(kept, v.Subject, v, now)
 	all := v.Op == "subscribe" && strings.HasPrefix(v.Subject, inbox)
 	if all {
 		d.inbox = v
@@ -130,6 +117,26 @@ func (d *denials) report(v *Violation, inbox string, now time.Time) (logged int)
 	return logged
 }
 
+// keepLocked keeps the error of a subject. It returns how often it came, if it is to be logged now, or else 0.
+func (d *denials) keepLocked(kept *map[string]*denial, subject string, err error, now time.Time) (logged int) {
+	if *kept == nil {
+		*kept = map[string]*denial{}
+	}
+	maps.DeleteFunc(d.publishes, func(_ string, one *denial) bool { return now.Sub(one.last) >= deniedKept })
+	one := (*kept)[subject]
+	if one == nil && len(*kept) < maxDenied {
+		one = &denial{}
+		(*kept)[subject] = one
+	}
+	if one != nil {
+		one.error, one.last, one.times = err, now, one.times+1
+		if now.Sub(one.logged) >= deniedEvery {
+			one.logged, logged = now, one.times
+		}
+	}
+	return logged
+}
+
 // forget is called after a connect: the server then has the newest permissions.
 func (d *denials) forget() {
 	d.mu.Lock()
@@ -137,16 +144,16 @@ func (d *denials) forget() {
 	d.inbox, d.subscriptions = nil, nil
 }
 
-// refused returns the rejected subscriptions, and the messages that were rejected within the last minute, by subject.
-func (d *denials) refused(now time.Time) (subscriptions, publishes []*Violation) {
+// refused returns the rejected subscriptions, and the messages that were rejected or too long within the last minute, by subject.
+func (d *denials) refused(now time.Time) (subscriptions []*Violation, publishes []error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, subject := range slices.Sorted(maps.Keys(d.subscriptions)) {
-		subscriptions = append(subscriptions, d.subscriptions[subject].Violation)
+		subscriptions = append(subscriptions, d.subscriptions[subject].error.(*Violation))
 	}
 	for _, subject := range slices.Sorted(maps.Keys(d.publishes)) {
 		if one := d.publishes[subject]; now.Sub(one.last) < deniedKept {
-			publishes = append(publishes, one.Violation)
+			publishes = append(publishes, one.error)
 		}
 	}
 	return subscriptions, publishes
@@ -163,7 +170,7 @@ func Rejected(nc *nats.Conn, subjects ...string) *Violation {
 	defer c.denied.mu.Unlock()
 	for _, subject := range subjects {
 		if one := c.denied.subscriptions[subject]; one != nil {
-			return one.Violation
+			return one.error.(*Violation)
 		}
 	}
 	return nil
@@ -196,9 +203,19 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// Publish is nc.Publish whose error names a lost connection.
+// Publish is nc.Publish whose error names a lost connection, or the lengths of a message that is too long.
 func Publish(nc *nats.Conn, subject string, data []byte) error {
-	return offline(nc.Publish(subject, data))
+	return PublishMsg(nc, &nats.Msg{Subject: subject, Data: data})
+}
+
+// PublishMsg is Publish with headers.
+func PublishMsg(nc *nats.Conn, m *nats.Msg) error {
+	return unsent(nc, m.Subject, m, nc.PublishMsg(m))
+}
+
+// Respond answers a request as m.Respond does, with the errors of Publish.
+func Respond(nc *nats.Conn, m *nats.Msg, data []byte) error {
+	return unsent(nc, m.Subject, &nats.Msg{Data: data}, m.Respond(data))
 }
 
 // Request is nc.RequestWithContext that returns a *Violation at once if the server rejects the request.
@@ -211,7 +228,7 @@ func RequestMsg(ctx context.Context, nc *nats.Conn, m *nats.Msg) (*nats.Msg, err
 	watching, done := watchViolations(ctx, nc, m.Subject)
 	defer done()
 	answer, err := nc.RequestMsgWithContext(watching, m)
-	return answer, offline(causeOf(watching, err))
+	return answer, unsent(nc, m.Subject, m, causeOf(watching, err))
 }
 
 // RequestKept is RequestMsg that also returns the subscription of the answers: another message there is the answer of another process.
@@ -230,7 +247,7 @@ func RequestKept(ctx context.Context, nc *nats.Conn, m *nats.Msg) (answer *nats.
 		err = nats.ErrNoResponders
 	}
 	if err != nil {
-		return nil, nil, errors.Join(offline(causeOf(watching, err)), answers.Unsubscribe())
+		return nil, nil, errors.Join(unsent(nc, m.Subject, m, causeOf(watching, err)), answers.Unsubscribe())
 	}
 	return answer, answers, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 )
@@ -44,7 +45,7 @@ func TestAnswersOfACluster(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
 			defer cancel()
 			if c.answer == "" {
 				ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -150,12 +150,8 @@ func TestRunStopsWithOpenConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	began := time.Now()
 	if err := stop(); err != nil {
 		t.Fatal(err)
-	}
-	if took := time.Since(began); took > time.Second {
-		t.Errorf("Run took %v to end, want at most a second", took)
 	}
 }
 

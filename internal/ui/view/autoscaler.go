@@ -24,7 +24,7 @@ func requestPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (api.Tic
 
 // RequestWhatIf requests the plan that would be next after a change.
 func RequestWhatIf(ctx context.Context, b *bus.Bus, cluster, pool string, w api.WhatIf) (api.TickRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, api.PlanTimeout)
+	ctx, cancel := context.WithTimeout(ctx, api.PlanTimeout+time.Second) // the autoscaler gives its reason after PlanTimeout
 	defer cancel()
 	fail := func(err error) (api.TickRecord, error) {
 		return api.TickRecord{}, fmt.Errorf("plan of pool %s/%s: %w", cluster, pool, err)

@@ -16,6 +16,8 @@ import (
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -297,12 +299,21 @@ func (p *program) answer(conn net.Conn) error {
 		if _, err := conn.Write([]byte{good}); err != nil {
 			return ignoreHangup(err)
 		}
-		<-time.After(5 * time.Millisecond)
+		awaitRead(conn)
 		_, err := io.WriteString(conn, response)
 		return ignoreHangup(err)
 	}
 	_, err := conn.Write(append([]byte{good}, response...))
 	return err
+}
+
+// awaitRead waits until the other end has read all bytes, or has closed the connection.
+func awaitRead(conn net.Conn) {
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	for unread := 1; err == nil && unread > 0; {
+		<-time.After(100 * time.Microsecond)
+		err = raw.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+	}
 }
 
 // ignoreHangup treats the autoscaler's end of a connection as a normal end.

@@ -192,7 +192,7 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 			one.unstored = append(one.unstored, t.At)
 		case failed != "":
 			one.refusals = append(one.refusals, refusal{at: t.At, why: refused(t.State.Removals, d.Group, failed), unsaved: d.State == api.DrainTerminating})
-		case d.State == api.DrainTerminating && len(one.refusals)+len(one.unstored) == 0: // between two ticks
+		case d.State == api.DrainTerminating && len(one.unstored) == 0 && (len(one.refusals) == 0 || d.Since.After(one.refusals[len(one.refusals)-1].at)): // between two ticks
 			one.refusals = append(one.refusals, refusal{at: d.Since, why: refused(t.State.Removals, d.Group, ""), unsaved: true})
 		}
 	}
@@ -207,13 +207,13 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 // followTargets finds the terminations that were refused after the target of their group was lowered for them: since the record before
 // the target fell, and the weight beyond it grew by theirs.
 func (r *Recording) followTargets(t api.TickRecord) {
+	targets := targetsAfter(t)
 	for _, g := range t.Snapshot.Groups {
 		if g.Unknown != nil {
 			continue
 		}
-		over := max(0, g.Fulfilled-float64(g.Target))
-		more, fell := over-r.over[g.ID], r.targets[g.ID]-g.Target
-		r.over[g.ID] = over
+		more, fell := max(0, g.Fulfilled-float64(g.Target))-r.over[g.ID], r.targets[g.ID]-g.Target
+		r.over[g.ID] = max(0, g.Fulfilled-float64(targets[g.ID]))
 		for _, one := range r.alive {
 			if one.group != g.ID || !one.ended.IsZero() || more < one.weight || float64(fell) < one.weight {
 				continue
@@ -224,7 +224,7 @@ func (r *Recording) followTargets(t api.TickRecord) {
 			}
 		}
 	}
-	r.targets = targetsAfter(t)
+	r.targets = targets
 }
 
 // backsOff reports whether a group is in a backoff.

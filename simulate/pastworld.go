@@ -93,7 +93,7 @@ func (w *world) arrive(ctx context.Context) error {
 			if err == nil {
 				known := d.Found - d.LastTarget
 				if last := p.last[g.ID].LastTarget; last != nil {
-					known -= s.Target - *last // the replay has this part of it
+					known -= s.Target - *last - t.moved[g.ID] // the replay has this part of it
 				}
 				err = g.cloud.SetTarget(ctx, s.Target+known)
 			}

@@ -95,6 +95,7 @@ soak: ## run 100,000 random worlds of the harmonizer, of node health, of a pool,
 	SOAK=$(SOAK) $(GO) test -run '^(TestConservation|TestSameSeedSameBytes|TestForecastInClosedLoop)$$' -v -timeout 0 ./simulate
 	SOAK=$(SOAK) $(GO) test -run '^TestNumbersOfTheGuide$$' -v -timeout 0 ./internal/cli/simulation
 	RECORD=$(RECORD) $(GO) test -run '^TestRecordedHour$$' -v -timeout 0 ./cmd/weir
+	RECORD=24h $(GO) test -run '^TestRecordedDayOnAWS$$' -v -timeout 0 ./simulate
 	FAULTS=$(FAULTS) $(GO) test -run 'TestFaults$$' -v -timeout 0 ./cmd/weir
 	HOSTS=$(HOSTS) $(GO) test -run 'TestThreeHosts$$' -v -timeout 0 ./cmd/weir
 

@@ -59,11 +59,13 @@ type book struct {
 	orders api.Orders
 	fail   error
 	struck []string
+	reads  int
 }
 
 func (b *book) Read(context.Context, time.Time) (api.Orders, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.reads++
 	return b.orders, b.fail
 }
 

@@ -65,6 +65,7 @@ func (r *Recording) follow(tick *recordedTick, t api.TickRecord) {
 		})
 	}
 	taken := r.followDrains(tick, t, before)
+	r.followTargets(t)
 	place, vanished, drains := map[string]int{}, map[string]bool{}, map[string]bool{}
 	for _, d := range t.Drains {
 		drains[d.Node] = true
@@ -144,11 +145,13 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 			at := t.At
 			if sent := d.CordonSent; one.chosen.IsZero() && sent.Before(t.At) && sent.After(before) {
 				at = sent
+			} else if !one.chosen.IsZero() && one.chosen.Before(t.At) {
+				at = before.Add(1) // it came before the end of the drain
 			}
 			tick.warned = append(tick.warned, warned{one, at})
 		}
 		if one.chosen.IsZero() {
-			one.chosen = t.At
+			one.chosen, one.announced = t.At, announced
 			if d.Reason == api.DrainScaleIn && d.Since.Equal(t.At) {
 				r.draining.Threshold = max(r.draining.Threshold, d.Deadline.Sub(d.Since))
 			}
@@ -170,12 +173,13 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 			one.joined = t.At.Add(1) // a drain waits for the next reading if the node of an orphan reports
 			tick.late = append(tick.late, one)
 		}
+		one.cordoned = cmp.Or(one.cordoned, d.CordonSent)
 		switch {
+		case d.State != api.DrainDrained && d.State != api.DrainTerminating && d.State != api.DrainGone:
+			one.idle, one.busy = time.Time{}, t.At // also after a termination that was refused until its node joined
 		case !one.idle.IsZero():
-		case d.State == api.DrainDrained, d.State == api.DrainTerminating:
+		case d.State != api.DrainGone:
 			one.idle = d.Since
-		default:
-			one.busy = t.At
 		}
 		if one.ended.IsZero() {
 			one.ended = d.EndAccepted
@@ -187,9 +191,9 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		case failed != "" && d.State == api.DrainTerminating && !backsOff(t.State.Removals, d.Group):
 			one.unstored = append(one.unstored, t.At)
 		case failed != "":
-			one.refusals = append(one.refusals, refusal{t.At, refused(t.State.Removals, d.Group, failed), d.State == api.DrainTerminating})
-		case d.State == api.DrainTerminating && len(one.refusals)+len(one.unstored) == 0: // between two ticks
-			one.refusals = append(one.refusals, refusal{d.Since, refused(t.State.Removals, d.Group, ""), true})
+			one.refusals = append(one.refusals, refusal{at: t.At, why: refused(t.State.Removals, d.Group, failed), unsaved: d.State == api.DrainTerminating})
+		case d.State == api.DrainTerminating && len(one.unstored) == 0 && (len(one.refusals) == 0 || d.Since.After(one.refusals[len(one.refusals)-1].at)): // between two ticks
+			one.refusals = append(one.refusals, refusal{at: d.Since, why: refused(t.State.Removals, d.Group, ""), unsaved: true})
 		}
 	}
 	for _, a := range t.Actions {
@@ -198,6 +202,29 @@ func (r *Recording) followDrains(tick *recordedTick, t api.TickRecord, before ti
 		}
 	}
 	return taken
+}
+
+// followTargets finds the terminations that were refused after the target of their group was lowered for them: since the record before
+// the target fell, and the weight beyond it grew by theirs.
+func (r *Recording) followTargets(t api.TickRecord) {
+	targets := targetsAfter(t)
+	for _, g := range t.Snapshot.Groups {
+		if g.Unknown != nil {
+			continue
+		}
+		more, fell := max(0, g.Fulfilled-float64(g.Target))-r.over[g.ID], r.targets[g.ID]-g.Target
+		r.over[g.ID] = max(0, g.Fulfilled-float64(targets[g.ID]))
+		for _, one := range r.alive {
+			if one.group != g.ID || !one.ended.IsZero() || more < one.weight || float64(fell) < one.weight {
+				continue
+			}
+			if of := one.refusal(t.At.Add(-1)); of != nil && !of.lowered {
+				of.lowered = true
+				more -= one.weight
+			}
+		}
+	}
+	r.targets = targets
 }
 
 // backsOff reports whether a group is in a backoff.

@@ -16,7 +16,9 @@ type life struct {
 	ran       time.Time // the tick that found it running first; zero: none did
 	joined    time.Time // the tick that found its node first; zero: none did
 	chosen    time.Time // when its drain began; zero: it did not
+	cordoned  time.Time // when its node was told; zero: it was not
 	reason    api.DrainReason
+	announced bool        // its drain began with a warning
 	idle      time.Time   // when its work had ended; zero: it had not
 	busy      time.Time   // the latest tick that found work during the drain
 	unstored  []time.Time // ticks that could not store the begin of its termination, or that it was accepted, if it ended then
@@ -30,20 +32,21 @@ type life struct {
 }
 
 // undone is a drain that was taken back, as in a life.
-type undone struct{ chosen, idle, busy time.Time }
+type undone struct{ chosen, cordoned, idle, busy time.Time }
 
 // refusal is a call that the provider refused.
 type refusal struct {
 	at      time.Time
 	why     error
 	unsaved bool // it was not stored: the time of the tick had ended
+	lowered bool // the target of its group was lowered all the same
 }
 
 // undo ends a drain that was taken back.
 func (l *life) undo() {
 	if !l.chosen.IsZero() {
-		l.undone = append(l.undone, undone{l.chosen, l.idle, l.busy})
-		l.chosen, l.idle, l.busy = time.Time{}, time.Time{}, time.Time{}
+		l.undone = append(l.undone, undone{l.chosen, l.cordoned, l.idle, l.busy})
+		l.chosen, l.cordoned, l.idle, l.busy = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	}
 }
 

@@ -20,8 +20,11 @@ type pair struct {
 	used     bool
 }
 
-// providerLag is how late a provider may launch what a target wants: a Spot Fleet does seconds later.
-const providerLag = 10 * time.Second
+// How late a provider may launch: what a target wants, as a Spot Fleet does seconds later, and another machine for one that ended by itself.
+const (
+	providerLag = 10 * time.Second
+	replacedLag = 3 * time.Minute
+)
 
 // take returns the recorded launch or drain that begins now, and uses it; nil: none does. every is the time between two ticks. twin
 // returns the machine of the world for a recorded one; empty: none. Of several at the same time a machine takes its own, or one without
@@ -58,7 +61,23 @@ func (p *pairs) take(id string, now time.Time, every time.Duration, twin func(*l
 	if best < 0 {
 		return nil
 	}
-	one := &p.all[best]
+	return p.use(best, id)
+}
+
+// next returns the first recorded launch that begins from now on until then, and uses it; nil: none does.
+func (p *pairs) next(now, until time.Time) *pair {
+	if p == nil {
+		return nil
+	}
+	i := slices.IndexFunc(p.all, func(one pair) bool { return !one.used && !one.from.Before(now) })
+	if i < 0 || p.all[i].from.After(until) {
+		return nil
+	}
+	return p.use(i, "")
+}
+
+func (p *pairs) use(i int, id string) *pair {
+	one := &p.all[i]
 	one.used, p.ids[one.of] = true, cmp.Or(id, one.of.id)
 	return one
 }

@@ -36,9 +36,11 @@ type past struct {
 	drains   map[string]*pairs
 	ends     map[string]cordonEnd      // of the work of cordoned machines
 	last     map[string]api.GroupState // after the latest tick of the replay
-	mu       sync.Mutex                // guards joins and readings
+	mu       sync.Mutex                // guards joins, readings, lowered and lower
 	readings int                       // of the nodes in this tick
 	joins    map[string]time.Time      // when the nodes of launched machines join, by the machine's id
+	lowered  map[*life]bool            // their group has a lower target, and their termination was refused
+	lower    map[string]int            // by how much the target of a group is to be lowered
 	removals map[string]string         // the machine for a removal, by the id of the order
 }
 
@@ -124,7 +126,8 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 	if err != nil {
 		return Scenario{}, err
 	}
-	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}, joins: map[string]time.Time{}}
+	p := &past{of: r, recorded: recorded, base: policy, seed: 1, launches: map[string]*pairs{}, drains: map[string]*pairs{}, ends: map[string]cordonEnd{}, removals: map[string]string{}, joins: map[string]time.Time{},
+		lowered: map[*life]bool{}, lower: map[string]int{}}
 	if recorded {
 		p.base = Policy{Cluster: r.cluster, Pool: r.pool, Drain: r.draining}
 		p.base.Drain.EndSpot, p.base.Drain.Threshold = r.endsSpot(), cmp.Or(r.draining.Threshold, 30*24*time.Hour)
@@ -138,13 +141,13 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 			if !u.idle.IsZero() { // the work ended before the tend that found it, and after the tick that did not
 				u.idle = maxTime(u.chosen, u.idle.Add(-min(apply.TendEvery, max(0, u.idle.Sub(u.busy)))/2))
 			}
-			add(p.drains, one.group, pair{of: one, from: u.chosen, to: u.idle})
+			add(p.drains, one.group, pair{of: one, from: cmp.Or(u.cordoned, u.chosen), to: u.idle})
 		}
 		for _, u := range one.undone {
 			drain(u)
 		}
 		if !one.chosen.IsZero() {
-			drain(undone{one.chosen, cmp.Or(one.idle, one.ended), one.busy})
+			drain(undone{one.chosen, one.cordoned, cmp.Or(one.idle, one.ended), one.busy})
 		}
 	}
 	for _, by := range []map[string]*pairs{p.launches, p.drains} {
@@ -169,7 +172,9 @@ func (r *Recording) scenario(policy Policy, recorded bool) (Scenario, error) {
 
 // endsSpot reports whether drained machines with a warning were terminated.
 func (r *Recording) endsSpot() bool {
-	return slices.ContainsFunc(r.lives, func(one *life) bool { return one.reason == api.DrainSpot && one.taken.IsZero() && !one.ended.IsZero() })
+	return slices.ContainsFunc(r.lives, func(one *life) bool {
+		return one.announced && one.reason == api.DrainSpot && one.taken.IsZero() && !one.ended.IsZero()
+	})
 }
 
 // at returns the time of a tick; after the last one, the end.
@@ -354,7 +359,11 @@ func (p *past) launch(g Group, now time.Time, number int, start bool) cloud.Laun
 	case start:
 		return p.launched(of[number-1], now, of[number-1].joined)
 	default:
-		if one := all.take("", now, p.now().every, func(*life) string { return "" }); one != nil {
+		one := all.take("", now, p.now().every, func(*life) string { return "" })
+		if one == nil && p.recorded {
+			one = all.next(now, now.Add(replacedLag))
+		}
+		if one != nil {
 			return p.launched(one.of, now, one.to)
 		}
 		next.Join = all.drawn(now, draw(p.seed, "launch", next.ID)).Sub(now)
@@ -451,9 +460,17 @@ func (p *past) admit(w *cloud.Write) error {
 		if w.Op != cloud.Terminate || one == nil || !one.ended.IsZero() && !w.At.Before(one.ended) {
 			continue
 		}
-		if r := one.refusal(w.At.Add(p.now().every)); r != nil {
-			return r.why
+		r := one.refusal(w.At.Add(p.now().every))
+		if early := !one.ended.IsZero() && !w.At.Before(one.ended.Add(-apply.TendEvery)); r == nil || early && r.at.Before(w.At.Add(-apply.TendEvery)) {
+			continue
 		}
+		p.mu.Lock()
+		if r.lowered && !p.lowered[one] {
+			p.lowered[one] = true
+			p.lower[one.group] += int(one.weight)
+		}
+		p.mu.Unlock()
+		return r.why
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (w *world) arrive(ctx context.Context) error {
 			if err == nil {
 				known := d.Found - d.LastTarget
 				if last := p.last[g.ID].LastTarget; last != nil {
-					known -= s.Target - *last // the replay has this part of it
+					known -= s.Target - *last - t.moved[g.ID] // the replay has this part of it
 				}
 				err = g.cloud.SetTarget(ctx, s.Target+known)
 			}
@@ -122,7 +122,7 @@ func (w *world) announce(one *life) warning {
 	if !w.machines.exists(due.node) {
 		due.node = ""
 	}
-	if n := w.serving(one.group, 0); due.node == "" && n != nil {
+	if n := w.serving(one.group, 0); due.node == "" && n != nil && one.announced {
 		due.node = n.ID
 	}
 	if one.reason == api.DrainRebalance {
@@ -276,6 +276,27 @@ func (w *world) release() {
 		}
 	}
 	p.k++
+}
+
+// lower lowers the targets for which a termination was refused only afterwards.
+func (w *world) lower(ctx context.Context) error {
+	p := w.scenario.past
+	if p == nil || len(p.lower) == 0 {
+		return nil
+	}
+	for _, g := range w.machines.groups {
+		if by := p.lower[g.ID]; by > 0 {
+			s, err := g.cloud.Snapshot(ctx)
+			if err == nil {
+				err = g.cloud.SetTarget(ctx, max(s.Min, s.Target-by))
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	clear(p.lower)
+	return nil
 }
 
 // configure adopts the policy of a recorded tick.

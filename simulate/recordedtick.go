@@ -32,6 +32,7 @@ type recordedTick struct {
 	silent  map[string]bool  // nodes that had joined and did not report, by the machine's id
 	refused map[string]error // the provider's refusal of a target, by group
 	drift   []api.Drift
+	moved   map[string]int      // by how much the own target of a group with a drift changed since the tick before
 	tasks   map[string]int      // of the nodes that stay, by id
 	oldest  map[string][]string // these nodes by group, the oldest first
 	leave   map[string]int      // candidates that the scheduler can empty, by group
@@ -73,6 +74,15 @@ func (r *Recording) tickOf(t api.TickRecord) recordedTick {
 		groups: t.Snapshot.Groups, drift: t.Drift, refused: refusals(t), silent: map[string]bool{},
 		orders: ordersOf(t, func(node string) string { return r.groupOf(node, c.Nodes) }),
 	}
+	for _, d := range t.Drift {
+		if before := r.own[d.Group].LastTarget; before != nil {
+			if tick.moved == nil {
+				tick.moved = map[string]int{}
+			}
+			tick.moved[d.Group] = d.LastTarget - *before
+		}
+	}
+	r.own = t.State.Groups
 	tick.need, tick.request = needs(t)
 	tick.tasks, tick.oldest = tasksByAge(c.Nodes)
 	for _, a := range c.Input.Apps {

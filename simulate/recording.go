@@ -24,9 +24,12 @@ type Recording struct {
 	alive         []*life
 	groups        map[string]*recordedGroup
 	apps          map[string]bool
-	draining      drain.Config // as the drains show it
-	out           int          // nodes out of service after the last record
-	older         summaries    // of the ticks before the records
+	draining      drain.Config              // as the drains show it
+	out           int                       // nodes out of service after the last record
+	over          map[string]float64        // weight beyond the target in the last record, by group
+	own           map[string]api.GroupState // after the last record, by group
+	targets       map[string]int            // after the actions of the last record, by group
+	older         summaries                 // of the ticks before the records
 
 	skipped   int // records without a decision
 	old       int // records of an older schema
@@ -57,7 +60,7 @@ func (r *Recording) Add(where string, t api.TickRecord) error {
 		name += " (" + where + ")"
 	}
 	if r.byID == nil {
-		r.byID, r.groups, r.apps = map[string]*life{}, map[string]*recordedGroup{}, map[string]bool{}
+		r.byID, r.groups, r.apps, r.over = map[string]*life{}, map[string]*recordedGroup{}, map[string]bool{}, map[string]float64{}
 		r.cluster, r.pool = t.Cluster, cmp.Or(r.pool, t.Pool)
 	}
 	switch {

@@ -104,6 +104,32 @@ func TestReplayOfAnEventfulHour(t *testing.T) {
 	}
 }
 
+// Machines that are lost during a pause are lost in the replay too, also where the provider has none in their place.
+func TestReplayOfLossesDuringAPause(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		s := eventful(t, 180)
+		s.Seed = seed
+		s.Events = []simulate.Event{
+			{At: 14 * time.Minute, For: 6 * time.Minute, Group: "b", Stock: new(1.0)},
+			{At: 15 * time.Minute, For: 3 * time.Minute, Orders: &api.Orders{Pause: &api.Note{By: "ann", At: noon, Until: noon.Add(18 * time.Minute)}}},
+			{At: 16 * time.Minute, Zone: "zb", Lost: true, For: 5 * time.Second},
+		}
+		lost := 0
+		got, differ := replay(t, recorded(t, s, func(r *api.TickRecord) {
+			if r.Case != nil && r.At.Sub(noon) == 18*time.Minute {
+				lost = r.Case.Input.Lost
+			}
+		}))
+		for _, one := range differ {
+			t.Logf("%s: target %v, replayed %v; %v, %v: %s", one.At.Format(time.TimeOnly), one.Target, one.Replayed, one.Groups, one.ReplayedGroups, one.Cause)
+		}
+		if lost == 0 || got.Same != got.Ticks {
+			t.Errorf("seed %d: %d machines were lost, and %d of %d ticks are the same: want all", seed, lost, got.Same, got.Ticks)
+		}
+	}
+}
+
 // A takeover of the lease is counted, and the ticks of the next holder are decided again too. Some are missing before it begins.
 func TestReplayOfATakeover(t *testing.T) {
 	t.Parallel()

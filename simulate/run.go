@@ -374,6 +374,9 @@ func (w *world) count(column *Column) {
 
 // settle adopts all changes of now. It places the work on the nodes if anything changed, or if it must.
 func (w *world) settle(ctx context.Context, must bool) error {
+	if err := w.lower(ctx); err != nil {
+		return err
+	}
 	changed, err := w.machines.settle(ctx, w.now)
 	if due := !w.works.IsZero() && !w.now.Before(w.works); err == nil && (changed || must || due) {
 		w.meter.load = w.scenario.Work.Step(w.now, w.machines.nodes)

@@ -377,10 +377,16 @@ func (c *cloud) nextLocked() Launch {
 
 // weightLocked returns the weight of the instances that are not terminating.
 func (c *cloud) weightLocked() float64 {
-	var sum float64
+	sum := c.begunLocked()
 	for _, i := range c.ordered {
 		sum += i.Weight
 	}
+	return sum
+}
+
+// begunLocked is weightLocked without the launches that have not begun.
+func (c *cloud) begunLocked() float64 {
+	var sum float64
 	for _, i := range c.instances {
 		if i.State != api.InstanceTerminating {
 			sum += i.Weight

@@ -112,7 +112,7 @@ func (c *cloud) terminateLocked(w *Write) error {
 		if i := c.findLocked(id); i != nil && i.State != api.InstanceTerminating {
 			left := float64(c.target) - i.Weight
 			if c.config.SurplusFirst {
-				left = max(left, min(float64(c.target), c.weightLocked()-i.Weight))
+				left = max(left, min(float64(c.target), c.begunLocked()-i.Weight))
 			}
 			c.endLocked(i, false)
 			w.Ended = append(w.Ended, id)

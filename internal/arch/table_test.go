@@ -53,7 +53,7 @@ var house = []room{
 	{"sigproto", floors{types: "."}},
 	{"internal/platform", floors{ground: "...", services: "awssdk bus/... call changes diskspace identity/... integrity kvbucket netguard notify s3gateway streams telemetry webhook",
 		support: "bus/bustest identity/identitytest metric/metrictest promtest s3gateway/s3test telemetry/otlptest", tools: "await children jsonfault smalldisk testprograms testrun testsize turns"}},
-	{"metrics", floors{vocabulary: ".", rules: "record", machinery: "windows lineprotocol backfill", contracts: "store source", adapter: "...", support: "metricstest influx/influxtest source/sourcetest"}},
+	{"metrics", floors{vocabulary: ".", rules: "record", machinery: "windows lineprotocol backfill", contracts: "store source", adapter: "...", support: "metricstest source/sourcetest"}},
 	{"pools", floors{vocabulary: ". disruption liveness", rules: "plan fit rotate", machinery: "drain", contracts: "provider", adapter: "...", support: "pooltest/... aws/awstest local/localtest"}},
 	{"nodehealth", floors{rules: "judge", machinery: "replay senlin", loop: ".", adapter: "events probes workflow"}},
 	{"harmonizer", floors{vocabulary: "message", rules: "wheel queue known apps cloudfoundry cloudfoundry/shadow cloudfoundry/report", machinery: "replay", loop: ".", adapter: "cloudfoundry/bulkapi cloudfoundry/varz natsbus rowfile", support: "cloudfoundry/bulkapi/bulktest"}},

@@ -52,7 +52,7 @@ var house = []room{
 	{"api", floors{types: "."}},
 	{"sigproto", floors{types: "."}},
 	{"internal/platform", floors{ground: "...", services: "awssdk bus/... call changes diskspace identity/... integrity kvbucket netguard notify s3gateway streams telemetry webhook",
-		support: "bus/bustest identity/identitytest metric/metrictest promtest s3gateway/s3test telemetry/otlptest", tools: "await children jsonfault smalldisk testprograms testrun testsize turns"}},
+		support: "bus/bustest identity/identitytest metric/metrictest promtest s3gateway/s3test telemetry/otlptest", tools: "await children jsonfault smalldisk testprograms testrun testsize"}},
 	{"metrics", floors{vocabulary: ".", rules: "record", machinery: "windows lineprotocol backfill", contracts: "store source", adapter: "...", support: "metricstest source/sourcetest"}},
 	{"pools", floors{vocabulary: ". disruption liveness", rules: "plan fit rotate", machinery: "drain", contracts: "provider", adapter: "...", support: "pooltest/... aws/awstest local/localtest"}},
 	{"nodehealth", floors{rules: "judge", machinery: "replay senlin", loop: ".", adapter: "events probes workflow"}},

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -30,29 +28,16 @@ const (
 	defaultMem  = 64 // MB
 )
 
-// fileName returns the name of a file of applications in errors.
-func fileName(path string) string {
-	if path == "-" {
-		return "stdin"
-	}
-	return path
-}
-
 // readFile reads the applications of a file, or of standard input for "-". The error has all mistakes of the file.
 func (cli files) readFile(path string) (rows []rowfile.Row, err error) {
-	var text []byte
-	if path == "-" {
-		text, err = io.ReadAll(io.LimitReader(cli.Stdin, rowfile.MaxFile+1))
-	} else {
-		text, err = inputfile.Read(path, rowfile.MaxFile)
-	}
+	name, text, err := cli.ReadInput(path, rowfile.MaxFile)
 	if err != nil {
 		return nil, err
 	}
-	rows, err = rowfile.Decode(fileName(path), text)
+	rows, err = rowfile.Decode(name, text)
 	problems, _ := errors.AsType[strictyaml.Problems](err)
 	for i := range rows {
-		problems = append(problems, complete(fileName(path), &rows[i])...)
+		problems = append(problems, complete(name, &rows[i])...)
 	}
 	if err := problems.OrNil(); err != nil {
 		return nil, usage.New(err)

@@ -134,15 +134,11 @@ func decodeParameter(text string) (value any, err error) {
 // evaluation reads the recorded windows, as the signal would be given them at the
 // time of the newest point.
 func (a *requestFlags) evaluation(cli *commands) (e sigproto.Evaluation, err error) {
-	in := cli.Stdin
-	if a.metrics != "-" {
-		f, err := inputfile.Open(a.metrics)
-		if err != nil {
-			return e, usage.New(err)
-		}
-		defer f.Close()
-		in = f
+	in, err := cli.Input(a.metrics)
+	if err != nil {
+		return e, err
 	}
+	defer in.Close() // only read
 	for w, err := range record.Read(in) {
 		if _, unread := errors.AsType[*inputfile.Error](err); unread {
 			return e, err

@@ -80,7 +80,7 @@ var house = []room{
 // pure lists the packages with rules alone: only the standard packages in pureImports, without a clock.
 var pure = []string{
 	"api", "autoscaler/decide", "autoscaler/resolve", "autoscaler/shadow", "harmonizer/apps", "harmonizer/known", "harmonizer/queue", "harmonizer/cloudfoundry/report",
-	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/price", "internal/price/spending", "internal/ui/web/plot",
+	"harmonizer/cloudfoundry/shadow", "harmonizer/wheel", "internal/platform/bus/natsconf", "internal/platform/bus/roles", "internal/platform/names", "internal/platform/prose", "internal/price", "internal/price/spending", "internal/ui/web/plot",
 	"internal/ui/web/series", "internal/history/condition", "nodehealth/judge", "pools/disruption", "pools/fit", "pools/liveness", "pools/plan",
 	"pools/rotate", "signals/calendar", "signals/forecast",
 }
@@ -98,7 +98,7 @@ var limits = []limit{
 		"internal/platform/strictyaml"}, why: "an example imports what its reader may import"},
 	{from: []string{"autoscaler/...", "harmonizer", "nodehealth", "placer", "pools/plan", "pools/drain"}, only: []string{
 		"resource", "api", "sigproto", "metrics", "pools", "pools/disruption", "pools/liveness", "pools/drain", "pools/fit", "pools/plan", "pools/rotate", "nodehealth/judge", "harmonizer/...", "autoscaler/...",
-		"signals/calendar", "internal/platform/metric", "internal/platform/names", "internal/platform/retry", "internal/platform/trace"}, why: "a loop reaches the world through its ports"},
+		"signals/calendar", "internal/platform/metric", "internal/platform/names", "internal/platform/prose", "internal/platform/retry", "internal/platform/trace"}, why: "a loop reaches the world through its ports"},
 	{to: []string{"internal/platform/bus/natsserver", "metrics/embedded/tsdbstore", "internal/platform/s3gateway"},
 		by: []string{"internal/cli/localworld/...", "internal/platform/s3gateway/s3test", "pools/local/localtest"}, why: "the program weir has no server of its own: only weir-local has"},
 	{from: []string{"cmd/..."}, only: []string{"internal/cli", "internal/cli/localworld"}, why: "a program calls one function"},

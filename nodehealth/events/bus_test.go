@@ -43,7 +43,7 @@ func TestHints(t *testing.T) {
 	tell(fmt.Sprintf(`{"instance_id": "old", "timestamp": %d}`, now.Add(-time.Hour).Unix()))
 	tell(fmt.Sprintf(`{"event": "SHUTDOWN", "state": "shutoff", "instance_id": "i-1", "timestamp": "%s", "publisher": "nova\u001b", "operation": "x"}`,
 		now.UTC().Format("2006-01-02 15:04:05.000000")))
-	want := judge.Hint{Node: "i-1", Why: "event SHUTDOWN, state shutoff, published by nova "}
+	want := judge.Hint{Node: "i-1", Why: "event SHUTDOWN, state shutoff, published by nova"}
 	if got := next(t, "the hint", e.hints); got != want {
 		t.Errorf("hint %+v, want %+v", got, want)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
@@ -39,7 +40,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 		a, err = handler.Order(ctx, o)
 	}
 	if err != nil {
-		a = api.RepairOrderResponse{Error: short(err.Error(), api.MaxWhy)}
+		a = api.RepairOrderResponse{Error: prose.Line(err.Error(), api.MaxWhy)}
 	}
 	data, err := json.Marshal(a)
 	if err == nil && int64(len(data)) > b.nc.MaxPayload() {
@@ -96,7 +97,7 @@ func fitting(s api.HealthStatus, paged bool, most int64) ([]byte, error) {
 func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	out := &nats.Msg{Subject: m.Reply, Data: data}
 	if err != nil {
-		out.Data, out.Header = nil, nats.Header{headerError: {short(err.Error(), api.MaxWhy)}}
+		out.Data, out.Header = nil, nats.Header{headerError: {prose.Line(err.Error(), api.MaxWhy)}}
 	}
 	if err := b.nc.PublishMsg(out); err != nil {
 		b.warn("unanswered", "request not answered", err)

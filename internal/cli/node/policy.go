@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -309,31 +309,21 @@ func (cli *commands) loadEvidence(ctx context.Context, b *bus.Bus, node string) 
 
 // printEvidence prints evidence as lines.
 func (cli *commands) printEvidence(e savedEvidence) {
-	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, cell.After(": ", printable(e.Reason)))
+	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, cell.After(": ", prose.Printable(e.Reason)))
 	for _, mode := range e.Modes {
-		fmt.Fprintf(cli.Stdout, "  %s\n", printable(mode))
+		fmt.Fprintf(cli.Stdout, "  %s\n", prose.Printable(mode))
 	}
 	for _, c := range e.Conditions {
 		verdict := "ok"
 		if c.Failed {
 			verdict = "fail"
 		}
-		fmt.Fprintf(cli.Stdout, "  condition %s: %s%s\n", printable(c.Type), verdict, cell.After(": ", printable(c.Why)))
+		fmt.Fprintf(cli.Stdout, "  condition %s: %s%s\n", prose.Printable(c.Type), verdict, cell.After(": ", prose.Printable(c.Why)))
 	}
 	if e.ConsoleError != "" {
-		fmt.Fprintf(cli.Stdout, "  no console output: %s\n", printable(e.ConsoleError))
+		fmt.Fprintf(cli.Stdout, "  no console output: %s\n", prose.Printable(e.ConsoleError))
 	}
 	for line := range strings.Lines(e.Console) {
-		fmt.Fprintf(cli.Stdout, "  | %s\n", printable(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(cli.Stdout, "  | %s\n", prose.Printable(strings.TrimRight(line, "\r\n")))
 	}
-}
-
-// printable returns a text without what a terminal would act on.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
-	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
@@ -233,7 +233,7 @@ func counts(all []appChange) string {
 		applications(len(all)), n[changeCreated], n[changeChanged], n[changeNone], n[changeDeleted])
 }
 
-func applications(n int) string { return condition.Count(n, "application") }
+func applications(n int) string { return prose.Count(n, "application") }
 
 // line describes the change of an application.
 func (c appChange) line() string {
@@ -253,7 +253,7 @@ func (c appChange) line() string {
 // instancesLine returns "2 instances of version 1a9c03f2 in pool default", or that the application is stopped.
 func instancesLine(row api.App) string {
 	if row.State == api.AppStopped {
-		return fmt.Sprintf("stopped (%s of version %s in pool %s when started)", condition.Count(row.Instances, "instance"), row.Version, row.Pool)
+		return fmt.Sprintf("stopped (%s of version %s in pool %s when started)", prose.Count(row.Instances, "instance"), row.Version, row.Pool)
 	}
-	return fmt.Sprintf("%s of version %s in pool %s", condition.Count(row.Instances, "instance"), row.Version, row.Pool)
+	return fmt.Sprintf("%s of version %s in pool %s", prose.Count(row.Instances, "instance"), row.Version, row.Pool)
 }

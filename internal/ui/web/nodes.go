@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -60,7 +60,7 @@ func (d drawer) nodes() (out []lane) {
 			l.Others = "weight " + plot.Number(float64(b.Last)) + " without an event"
 		}
 		text := weight(value, known)
-		l.Name = fmt.Sprintf("Nodes of group %s: weight %s, %s with an event", group, text, condition.Count(len(l.Nodes), "node"))
+		l.Name = fmt.Sprintf("Nodes of group %s: weight %s, %s with an event", group, text, prose.Count(len(l.Nodes), "node"))
 		name := group
 		if name == "" {
 			name = "group unknown"

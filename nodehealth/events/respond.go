@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -30,7 +29,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 	defer cancel()
 	var o api.RepairOrder
 	var a api.RepairOrderResponse
-	err := decodeQuery(m.Data, &o)
+	err := strictjson.Request(m.Data, maxQuery, &o)
 	if err == nil {
 		err = api.ValidateOrder(o)
 	}
@@ -53,7 +52,7 @@ func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var q api.HealthQuery
-	err := decodeQuery(m.Data, &q)
+	err := strictjson.Request(m.Data, maxQuery, &q)
 	if err == nil {
 		err = api.ValidateQuery(q)
 	}
@@ -102,15 +101,4 @@ func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	if err := b.nc.PublishMsg(out); err != nil {
 		b.warn("unanswered", "request not answered", err)
 	}
-}
-
-// decodeQuery reads one JSON object. Empty data is the zero query.
-func decodeQuery(data []byte, into any) error {
-	if len(data) == 0 {
-		return nil
-	}
-	if err := strictjson.Within(data, maxQuery, into); err != nil {
-		return fmt.Errorf("decode request: %w", err)
-	}
-	return nil
 }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -45,15 +46,7 @@ func (d drawer) nodes() (out []lane) {
 		for id, spans := range events[group] {
 			l.Nodes = append(l.Nodes, d.node(id, spans))
 		}
-		slices.SortFunc(l.Nodes, func(a, b plot.Node) int {
-			switch {
-			case a.ID < b.ID:
-				return -1
-			case a.ID > b.ID:
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(l.Nodes, func(a, b plot.Node) int { return cmp.Compare(a.ID, b.ID) })
 		value, known := d.ring.At(key, d.at)
 		l.Steady = d.steady(key, l.Nodes)
 		if b := l.Steady[min(max(d.w.Column(d.at), 0), d.w.Columns-1)]; b.OK && b.Last >= 1 {

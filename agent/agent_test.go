@@ -352,8 +352,8 @@ func TestHeartbeatAfterAReconnect(t *testing.T) {
 // An agent without a connection logs the loss with what to do.
 func TestUnpublishedMessageNamesTheLoss(t *testing.T) {
 	address := newServer(t)
-	proxy := localtest.NewProxy(t, address)
-	e, own := observe(t, dial(t, "nats://"+address)), dial(t, proxy.URL)
+	path := bustest.NewWire(t, address)
+	e, own := observe(t, dial(t, "nats://"+address)), dial(t, "nats://"+path.Address())
 	var log lines
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: 50 * time.Millisecond, DataDir: t.TempDir(),
@@ -363,9 +363,9 @@ func TestUnpublishedMessageNamesTheLoss(t *testing.T) {
 	}
 	localtest.Run(t, a.Run)
 	localtest.Until(t, "joined", func() bool { return e.lastFacts().ID == "n1" })
-	proxy.Cut(true)
+	path.Shut()
 	localtest.Until(t, "a lost message", func() bool { return strings.Contains(log.String(), "message not published") })
-	proxy.Cut(false)
+	path.Mend()
 	localtest.Until(t, "the connection is back", own.IsConnected)
 	if text := log.String(); strings.Contains(text, "outbound buffer") || !strings.Contains(text, "the connection to NATS is lost: check NATS and the network") {
 		t.Errorf("logged %s, want the loss and what to do", text)

@@ -152,11 +152,11 @@ func dial(t *testing.T, url string) *nats.Conn {
 	return bustest.Connect(t, url, nats.ReconnectBufSize(-1))
 }
 
-// selfFencing returns an agent behind a proxy, with one running copy.
-func selfFencing(t *testing.T, after time.Duration) (rig, *localtest.Proxy) {
+// selfFencing returns an agent behind a wire, with one running copy.
+func selfFencing(t *testing.T, after time.Duration) (rig, *bustest.Wire) {
 	address := newServer(t)
-	proxy := localtest.NewProxy(t, address)
-	direct, theirs := dial(t, "nats://"+address), dial(t, proxy.URL)
+	path := bustest.NewWire(t, address)
+	direct, theirs := dial(t, "nats://"+address), dial(t, "nats://"+path.Address())
 	r := rig{observer: observe(t, direct), Client: wire.NewClient(direct, "c", "p"), dir: t.TempDir()}
 	a, err := agent.New(agent.Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Resources: resource.Vector{2, 1000, 1000, 0},
@@ -169,22 +169,22 @@ func selfFencing(t *testing.T, after time.Duration) (rig, *localtest.Proxy) {
 	localtest.Until(t, "first facts", func() bool { return r.lastFacts().ID == "n1" })
 	r.start(t, "a", "touch here; exec sleep 60")
 	r.until(t, "a=RUNNING")
-	return r, proxy
+	return r, path
 }
 
 func TestSelfFence(t *testing.T) {
 	const after = 3 * time.Second
 	for _, test := range []struct {
 		name string
-		lose func(p *localtest.Proxy, on bool)
+		lose func(*bustest.Wire)
 	}{
-		{"black hole", func(p *localtest.Proxy, on bool) { p.Swallow(on) }},
-		{"connection cut", func(p *localtest.Proxy, on bool) { p.Cut(on) }},
+		{"black hole", (*bustest.Wire).Cut},
+		{"connection cut", (*bustest.Wire).Shut},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, proxy := selfFencing(t, after)
+			r, path := selfFencing(t, after)
 			began := time.Now()
-			test.lose(proxy, true)
+			test.lose(path)
 			// The copy's folder is removed with its process. Without the bus it is the only visible
 			// effect.
 			localtest.Until(t, "the copy is gone", func() bool {
@@ -197,7 +197,7 @@ func TestSelfFence(t *testing.T) {
 			if _, reported := r.exit("a"); reported {
 				t.Error("the exit was received without a connection")
 			}
-			test.lose(proxy, false)
+			path.Mend()
 			if e := r.awaitExit(t, "a"); e.Reason != api.ExitEvacuation {
 				t.Errorf("reason %s, want %s", e.Reason, api.ExitEvacuation)
 			}
@@ -218,14 +218,14 @@ func TestNoSelfFence(t *testing.T) {
 		after time.Duration
 	}{{"off", 0}, {"contact is back in time", time.Minute}} {
 		t.Run(test.name, func(t *testing.T) {
-			r, proxy := selfFencing(t, test.after)
+			r, path := selfFencing(t, test.after)
 			heard := r.lastFacts().At
-			proxy.Swallow(true)
+			path.Cut()
 			select {
 			case <-time.After(time.Second):
 			case <-t.Context().Done():
 			}
-			proxy.Swallow(false)
+			path.Mend()
 			localtest.Until(t, "received again", func() bool { return r.lastFacts().At.After(heard.Add(time.Second)) })
 			r.until(t, "a=RUNNING")
 			if e, ok := r.exit("a"); ok {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // away is a Fetcher whose bucket is unavailable.
@@ -213,9 +214,9 @@ func TestRequestConfigOfShadow(t *testing.T) {
 // The largest directory fits into a line.
 func TestDirectoryFitsItsLine(t *testing.T) {
 	long := strings.Repeat("\x01", 3*maxRemark)
-	endpoint := Endpoint{Address: long[:maxAddress], Group: 1 << 22, Version: long[:128], Down: clip(long)}
+	endpoint := Endpoint{Address: long[:maxAddress], Group: 1 << 22, Version: long[:128], Down: prose.Marked(long, maxRemark)}
 	yanked := endpoint
-	yanked.Yanked = clip(long)
+	yanked.Yanked = prose.Marked(long, maxRemark)
 	d := Directory{Revision: 1 << 40, Config: make([]byte, MaxPlanConfig)}
 	for range maxSignals {
 		d.Signals = append(d.Signals, Entry{App: long[:maxAddress], Endpoint: yanked, Candidate: &Candidate{Endpoint: endpoint, Tolerance: 1e-100}})

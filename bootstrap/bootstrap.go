@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // Bootstrap runs the processes of one pool.
@@ -192,7 +193,7 @@ func (b *Bootstrap) directory() Directory {
 	d := Directory{Config: b.plan.Config, Signals: make([]Entry, len(b.appProcesses))}
 	for i, s := range b.appProcesses {
 		d.Signals[i] = s.entry()
-		d.Signals[i].Yanked = clip(b.yanked[s.running(d.Signals[i].Version)])
+		d.Signals[i].Yanked = prose.Marked(b.yanked[s.running(d.Signals[i].Version)], maxRemark)
 	}
 	return d
 }

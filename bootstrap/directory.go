@@ -7,7 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // Bounds of the stream between bootstrap and its autoscaler.
@@ -124,16 +125,8 @@ func decodeReport(line []byte) (Report, error) {
 
 // clipped returns the answer with its texts cut to the maximum length.
 func (a Answer) clipped() Answer {
-	a.Why, a.Difference = clip(a.Why), clip(a.Difference)
+	a.Why, a.Difference = prose.Marked(a.Why, maxRemark), prose.Marked(a.Difference, maxRemark)
 	return a
-}
-
-// clip shortens a text to maxRemark bytes of valid UTF-8.
-func clip(text string) string {
-	if len(text) <= maxRemark {
-		return strings.ToValidUTF8(text, "?")
-	}
-	return strings.ToValidUTF8(text[:maxRemark-len("...")], "") + "..."
 }
 
 // eachLine calls take for each line of a stream, until the stream or take fails. At the end of the stream it returns

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
@@ -218,7 +219,7 @@ func (sig *signal) endpoint(requestConfig string) Endpoint {
 	if p.State != supervise.Running.String() {
 		e.Down = "the signal is " + p.State
 		if p.Why != "" {
-			e.Down = clip(e.Down + ": " + p.Why)
+			e.Down = prose.Marked(e.Down+": "+p.Why, maxRemark)
 		}
 	}
 	return e

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -53,7 +54,7 @@ func (a *actor) finishOrder(e *execution, o judge.Outcome) []judge.Event {
 	e.end()
 	delete(a.executions, attempt)
 	delete(a.begun, attempt)
-	o.Node, o.Attempt, o.Reason = e.order.Node, attempt, truncate(o.Reason)
+	o.Node, o.Attempt, o.Reason = e.order.Node, attempt, prose.Clip(o.Reason, api.MaxWhy)
 	if o.Step != judge.StepFence {
 		o.Action = e.order.Action.Name
 	}
@@ -145,7 +146,7 @@ func (a *actor) mark(ctx context.Context, e *execution) judge.Outcome {
 	for try := 0; try < maxTries && (try == 0 || retry.Pause(ctx, retryDelay)); try++ {
 		once, cancel := context.WithTimeout(ctx, tryTimeout)
 		err = a.world.Writer.Write(once, func(ctx context.Context) error {
-			return repairOwner.MarkUnhealthy(ctx, e.order.Node, truncate(e.order.Why))
+			return repairOwner.MarkUnhealthy(ctx, e.order.Node, prose.Clip(e.order.Why, api.MaxWhy))
 		})
 		cancel()
 		if err == nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -42,14 +43,14 @@ func (a *announcer) announceFinding(now time.Time, f api.HealthFinding) {
 	a.countFinding(f)
 	a.log.Log(context.Background(), slog.Level(judge.SeverityOf(f.Event).Level()), "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
-	f.Why = truncate(f.Why)
+	f.Why = prose.Clip(f.Why, api.MaxWhy)
 	a.queueNotification(api.HealthNotification{At: now, HealthFinding: f})
 }
 
 // alarm reports an alarm once, until it ends.
 func (a *announcer) alarm(now time.Time, one api.HealthAlarm) {
 	old, active := a.alarms[one.Key]
-	one.Since, one.Why = now, truncate(one.Why)
+	one.Since, one.Why = now, prose.Clip(one.Why, api.MaxWhy)
 	if active {
 		one.Since = old.Since
 	}
@@ -67,7 +68,7 @@ func (a *announcer) restore(n judge.NodeRecord) {
 	for _, kind := range [...]string{"fence", "quarantine", "held"} {
 		if alarmed(kind) == n.State && a.acts() {
 			key := kind + ":" + n.Node.ID
-			a.alarms[key] = api.HealthAlarm{Key: key, Node: n.Node.ID, Since: n.Since, Why: truncate(cmp.Or(n.Spent, n.Why))}
+			a.alarms[key] = api.HealthAlarm{Key: key, Node: n.Node.ID, Since: n.Since, Why: prose.Clip(cmp.Or(n.Spent, n.Why), api.MaxWhy)}
 			a.alarmKinds[kind]++
 		}
 	}
@@ -125,10 +126,10 @@ func (a *announcer) countFinding(f api.HealthFinding) {
 	switch f.Event {
 	case api.HealthRepairBlocked:
 		a.gates[f.Gate]++
-		a.refusals[f.Node] = truncate(f.Why)
+		a.refusals[f.Node] = prose.Clip(f.Why, api.MaxWhy)
 		return
 	case api.HealthRequestEnded:
-		a.requests[f.Node] = truncate(f.Why)
+		a.requests[f.Node] = prose.Clip(f.Why, api.MaxWhy)
 	case api.HealthRepairStarted, api.HealthRepairAttempt:
 		result = "begun"
 	case api.HealthRepairSucceeded:

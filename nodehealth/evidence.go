@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -40,7 +41,7 @@ func (w *evidenceCollector) collect(ctx context.Context, e *execution) string {
 		text, err := w.world.Console(read, o.Node)
 		cancel()
 		if err != nil {
-			known.ConsoleError = truncate(err.Error())
+			known.ConsoleError = prose.Clip(err.Error(), api.MaxWhy)
 		}
 		known.Console = strings.ToValidUTF8(string(text[max(0, len(text)-maxConsole):]), "\ufffd")
 	}
@@ -72,7 +73,7 @@ func (k *shared) input(now time.Time, j *judge.Judge, e *execution) Input {
 	o := e.order
 	in := Input{
 		Cluster: k.config.Cluster, Pool: k.config.Pool, Node: o.Node, PhysicalID: o.Node,
-		Zone: e.machine.zone, Attempt: o.Attempt, Reason: truncate(o.Why),
+		Zone: e.machine.zone, Attempt: o.Attempt, Reason: prose.Clip(o.Why, api.MaxWhy),
 	}
 	known, _ := j.Explain(now, o.Node)
 	for _, w := range known.Modes {

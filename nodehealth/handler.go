@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -54,7 +55,7 @@ func (l *Loop) Hint(h judge.Hint) {
 		l.mail.lose("hints", 1)
 		return
 	}
-	h.Why = truncate(h.Why)
+	h.Why = prose.Clip(h.Why, api.MaxWhy)
 	l.mail.offer("hints", func(time.Time, *judge.Judge) batch {
 		if l.inventory.hasNode(h.Node) {
 			return of(h)
@@ -71,7 +72,7 @@ func (l *Loop) Proof(p judge.PathProof) {
 	if why := l.pathDown(l.world.Now()); why != "" && !p.Down {
 		p = judge.PathProof{Down: true, Why: why} // the bus works, and the scheduler that speaks for the nodes is not current
 	}
-	p.Why = truncate(p.Why)
+	p.Why = prose.Clip(p.Why, api.MaxWhy)
 	l.mail.offer("proofs", func(time.Time, *judge.Judge) batch { return of(p) })
 }
 
@@ -83,7 +84,7 @@ func (l *Loop) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderRes
 	if !*l.policy.Enabled {
 		return api.RepairOrderResponse{Error: "node health is not enabled for this pool: set health.enabled"}, nil
 	}
-	o.By, o.Why = truncate(o.By), truncate(o.Why)
+	o.By, o.Why = prose.Clip(o.By, api.MaxWhy), prose.Clip(o.Why, api.MaxWhy)
 	if o.Op == api.OpCheck {
 		return l.checkNodes(ctx, o)
 	}
@@ -99,7 +100,7 @@ func (l *Loop) Order(ctx context.Context, o api.RepairOrder) (api.RepairOrderRes
 		return api.RepairOrderResponse{}, err
 	}
 	if err := l.memory.awaitDurable(ctx, gen); err != nil {
-		a.OK, a.Error = false, truncate(err.Error())
+		a.OK, a.Error = false, prose.Clip(err.Error(), api.MaxWhy)
 	}
 	if o.Op == api.OpPause {
 		l.withdraw(ctx, o, &a)
@@ -205,7 +206,7 @@ func (l *Loop) checkNodes(ctx context.Context, o api.RepairOrder) (api.RepairOrd
 	seen := l.watcher.observeNow(ctx, nodes)
 	a := api.RepairOrderResponse{OK: seen == nil}
 	if seen != nil {
-		a.Error = truncate(seen.Error())
+		a.Error = prose.Clip(seen.Error(), api.MaxWhy)
 	}
 	err := l.mail.do(context.WithoutCancel(ctx), func(now time.Time, _ *judge.Judge) {
 		list := o.Nodes
@@ -307,7 +308,7 @@ func otherPauses(j *judge.Judge, node, owner string) string {
 			fmt.Fprintf(&text, "; %s pauses it until %s", p.Owner, p.Until.UTC().Format(time.RFC3339))
 		}
 	}
-	return truncate(text.String())
+	return prose.Clip(text.String(), api.MaxWhy)
 }
 
 func recoverOrder(now time.Time, j *judge.Judge, o api.RepairOrder, id string) decision {
@@ -367,9 +368,9 @@ func completeResponse(a *api.RepairNodeResponse, acts bool, op string, s api.Nod
 	case s.Attempt != "" || s.State == api.StateClaimed:
 		a.Why = "repair began: " + string(s.Action)
 	case s.Requester != "":
-		a.Why = truncate(fmt.Sprintf("the request waits until %s: gate %s refuses%s", s.RequestedUntil.UTC().Format(time.RFC3339), s.Gate, refusal))
+		a.Why = prose.Clip(fmt.Sprintf("the request waits until %s: gate %s refuses%s", s.RequestedUntil.UTC().Format(time.RFC3339), s.Gate, refusal), api.MaxWhy)
 	case ended != "":
-		a.OK, a.Why = false, truncate(ended+"; nothing will be done")
+		a.OK, a.Why = false, prose.Clip(ended+"; nothing will be done", api.MaxWhy)
 	case !acts:
 		a.Why = "mode is observe: the repair is reported and not carried out"
 	default:

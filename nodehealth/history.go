@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // Maximum sizes of a history. Beyond them the oldest entries are dropped.
@@ -23,7 +24,7 @@ func (h *history) addFinding(now time.Time, f api.HealthFinding) {
 	switch f.Event {
 	case api.HealthRepairStarted, api.HealthRepairAttempt, api.HealthFenceStarted, api.HealthNodeQuarantined, api.HealthNodeHeld, api.HealthNodeReleased,
 		api.HealthRequestTaken, api.HealthRequestEnded, api.HealthBreakerOpened, api.HealthBreakerClosed, api.HealthZoneFrozen, api.HealthZoneThawed:
-		e := api.HealthHistory{At: now, Node: f.Node, Event: f.Event, Action: f.Action, Attempt: f.Attempt, Why: short(f.Why), By: short(f.By), Observe: f.Observe}
+		e := api.HealthHistory{At: now, Node: f.Node, Event: f.Event, Action: f.Action, Attempt: f.Attempt, Why: prose.Clip(f.Why, historyText), By: prose.Clip(f.By, historyText), Observe: f.Observe}
 		h.addEntry(e)
 	case api.HealthRepairSucceeded, api.HealthRepairFailed, api.HealthRepairEnded, api.HealthFenceConfirmed, api.HealthFenceUnconfirmed, api.HealthNodeReplaced:
 		h.ended(now, f)
@@ -65,7 +66,7 @@ func (h *history) ended(now time.Time, f api.HealthFinding) {
 		case f.Event == api.HealthNodeReplaced:
 			e.Replacement = strings.TrimPrefix(f.Why, "by ")
 		case e.Result == "" || f.Event == api.HealthFenceConfirmed:
-			e.Result, e.Ended, e.ResultWhy = f.Event, now, short(f.Why)
+			e.Result, e.Ended, e.ResultWhy = f.Event, now, prose.Clip(f.Why, historyText)
 		}
 		return
 	}
@@ -92,11 +93,4 @@ func (h *history) restore(now time.Time, saved []api.HealthHistory) {
 		}
 		h.addEntry(e)
 	}
-}
-
-func short(s string) string {
-	if len(s) > historyText {
-		s = s[:historyText]
-	}
-	return strings.ToValidUTF8(s, "?")
 }

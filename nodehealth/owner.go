@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -52,7 +53,7 @@ func (o *ownership) read(ctx context.Context) error {
 	}
 	drift := o.still > 1
 	return errors.Join(left, o.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
-		return of(o.found(now, truncate(why), drift))
+		return of(o.found(now, prose.Clip(why, api.MaxWhy), drift))
 	}))
 }
 

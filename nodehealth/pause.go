@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -114,7 +115,7 @@ func (p *pauses) pool(now time.Time, j *judge.Judge) []judge.Event {
 	case why == "" && is:
 		return []judge.Event{judge.Resume{Owner: poolOwner}}
 	case why != "" && (!is || until.Sub(now) < poolPause/2):
-		return []judge.Event{judge.Pause{Owner: poolOwner, TTL: poolPause, Why: truncate(why)}}
+		return []judge.Event{judge.Pause{Owner: poolOwner, TTL: poolPause, Why: prose.Clip(why, api.MaxWhy)}}
 	}
 	return nil
 }

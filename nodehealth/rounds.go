@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
@@ -79,25 +80,17 @@ func (t *rounds) ended(now time.Time, name string, last api.HealthRounds, err er
 	s.ended++
 	s.took += last.Took
 	if last.Missed > 0 {
-		why := fmt.Sprintf("%s: %s skipped because one took %v", name, skipped(last.Missed), last.Took.Round(time.Millisecond))
+		why := fmt.Sprintf("%s: %s skipped because one took %v", name, prose.Count(int(last.Missed), "round"), last.Took.Round(time.Millisecond))
 		t.log.Warn("rounds skipped", "round", name, "missed", last.Missed, "took", last.Took)
 		t.announcer.queueNotification(api.HealthNotification{At: now, HealthFinding: api.HealthFinding{Event: api.HealthMissedEvent, Why: why}})
 	}
 	text := ""
 	if err != nil {
-		text = truncate(err.Error())
+		text = prose.Clip(err.Error(), api.MaxWhy)
 		s.failed++
 	}
 	if text != s.Err && text != "" {
 		t.log.Warn("round failed", "round", name, "err", err)
 	}
 	s.Err = text
-}
-
-// skipped counts skipped rounds in words.
-func skipped(n uint64) string {
-	if n == 1 {
-		return "1 round"
-	}
-	return fmt.Sprintf("%d rounds", n)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -170,7 +171,7 @@ func (m *memory) saved(now time.Time, err error) {
 		delete(m.announcer.alarms, "memory")
 		return
 	}
-	m.status.Err = truncate(err.Error())
+	m.status.Err = prose.Clip(err.Error(), api.MaxWhy)
 	m.failed++
 	m.announcer.alarm(now, api.HealthAlarm{Key: "memory", Why: "save the state failed, so no order is carried out: " + m.status.Err})
 }

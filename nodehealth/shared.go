@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -153,14 +152,6 @@ func (k *shared) call(ctx context.Context, timeout time.Duration, f func(context
 		err := k.world.Writer.Write(try, f)
 		_ = k.mail.notify(ctx, func(now time.Time) { ended(now, err) })
 	})
-}
-
-// truncate truncates a text to MaxWhy bytes.
-func truncate(s string) string {
-	if len(s) > api.MaxWhy {
-		s = s[:api.MaxWhy]
-	}
-	return strings.ToValidUTF8(s, "?")
 }
 
 // pathDown returns why heartbeats prove nothing now although the bus works; empty: they do. Where a scheduler speaks for all nodes,

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -242,8 +243,8 @@ func addCondition(text string, c api.NodeCondition) string {
 	if text != "" {
 		text += "; "
 	}
-	if text = truncate(text + truncate(c.Type)); c.Why != "" {
-		text = truncate(text + ": " + truncate(c.Why))
+	if text = prose.Clip(text+prose.Clip(c.Type, api.MaxWhy), api.MaxWhy); c.Why != "" {
+		text = prose.Clip(text+": "+prose.Clip(c.Why, api.MaxWhy), api.MaxWhy)
 	}
 	return text
 }

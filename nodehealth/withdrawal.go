@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -69,7 +70,7 @@ func (l *Loop) withdraw(ctx context.Context, o api.RepairOrder, answer *api.Repa
 		case errors.Is(err, pools.ErrBegun):
 			goesOn = append(goesOn, e)
 		default:
-			addResult(answer, e, "may continue: "+truncate(err.Error()))
+			addResult(answer, e, "may continue: "+prose.Clip(err.Error(), api.MaxWhy))
 		}
 	}
 	for _, e := range goesOn {
@@ -85,7 +86,7 @@ func addResult(a *api.RepairOrderResponse, e *execution, what string) {
 	}
 	for i := range a.Nodes {
 		if a.Nodes[i].Node == e.order.Node {
-			a.Nodes[i].Why = truncate(a.Nodes[i].Why + "; " + why)
+			a.Nodes[i].Why = prose.Clip(a.Nodes[i].Why+"; "+why, api.MaxWhy)
 			return
 		}
 	}

@@ -3,12 +3,12 @@ package placer
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // batch is what a save of assignments precedes. Nothing is requested from a node, and no nudge is confirmed, before the
@@ -143,7 +143,7 @@ func (p *Placer) start(ctx context.Context, a action) {
 		})
 		reply = answer{instance: a.instance, result: r}
 		if err != nil {
-			reply.why = bounded(err.Error())
+			reply.why = prose.Marked(err.Error(), maxWhy)
 			log.Warn("app instance not placed", "err", err)
 		} else {
 			log.Info("app instance placed")
@@ -157,14 +157,6 @@ func (p *Placer) start(ctx context.Context, a action) {
 
 // maxWhy bounds the reason of a rejected start, in bytes.
 const maxWhy = 300
-
-// bounded returns the begin of a text that a node sent.
-func bounded(text string) string {
-	if len(text) > maxWhy {
-		text = strings.ToValidUTF8(text[:maxWhy], "") + "..."
-	}
-	return text
-}
 
 func (p *Placer) stop(ctx context.Context, a action) {
 	if !p.maySend() {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
@@ -91,12 +92,7 @@ func (l *link) unread() (int, error) {
 }
 
 func allSpace(b []byte) bool {
-	for _, c := range b {
-		if !isSpace(c) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b, func(c byte) bool { return !isSpace(c) })
 }
 
 func (l *link) sendLength(length int) error {

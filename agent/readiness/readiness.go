@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -45,7 +46,7 @@ type Change struct {
 
 // Run reports each change until ctx ends. The instance is not ready at first. Without a check it reports one change.
 func (w Watch) Run(ctx context.Context, report func(Change)) {
-	if !pause(ctx, time.Until(w.Began.Add(time.Duration(*w.After)))) {
+	if !retry.Pause(ctx, time.Until(w.Began.Add(time.Duration(*w.After)))) {
 		return
 	}
 	check := w.check()
@@ -68,21 +69,9 @@ func (w Watch) Run(ctx context.Context, report func(Change)) {
 		if !state.was {
 			next = min(next, startingPeriod)
 		}
-		if !pause(ctx, next) {
+		if !retry.Pause(ctx, next) {
 			return
 		}
-	}
-}
-
-// pause waits, and reports whether ctx has not ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 

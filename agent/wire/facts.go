@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -145,23 +146,10 @@ func IsPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// cutMark ends a text that was cut.
-const cutMark = " ..."
-
 // Clip turns a text into a valid Why of a condition. It cuts a long text at a space.
 func Clip(s string) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(s, "?"))
-	if len(s) > pools.MaxConditionWhy {
-		s = strings.ToValidUTF8(s[:pools.MaxConditionWhy-len(cutMark)], "")
-		if end := strings.LastIndexByte(s, ' '); end > 0 {
-			s = s[:end]
-		}
-		s += cutMark
+	if s = prose.Line(s, len(s)); len(s) > pools.MaxConditionWhy {
+		s = prose.Words(s, pools.MaxConditionWhy-len(" ..."))
 	}
 	return s
 }

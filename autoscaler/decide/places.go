@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -47,18 +48,11 @@ func targetWithout(in api.DecisionInput, c combined) (api.Step, *resource.Kind) 
 
 // copiesOf returns "3 copies of web", or "3 copies of web and 2 more apps".
 func copiesOf(copies int, first api.PlacesApp, more int) string {
-	text := count(copies, "copy", "copies") + " of " + OneLine(first.App)
+	text := prose.Plural(copies, "copy", "copies") + " of " + OneLine(first.App)
 	if more > 0 {
-		text += " and " + count(more, "more app", "more apps")
+		text += " and " + prose.Plural(more, "more app", "more apps")
 	}
 	return text
-}
-
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 // places keeps the target from falling below staying, the weight of the nodes that must stay, and raises it by the machines
@@ -89,7 +83,7 @@ func places(t, wanted, staying float64, p api.Places) api.Step {
 	case len(p.Coming) > 0:
 		step.Why = comingWhy(p)
 	case p.Waiting > 0:
-		step.Why = count(p.Waiting, "copy waits", "copies wait")
+		step.Why = prose.Plural(p.Waiting, "copy waits", "copies wait")
 	case p.NeverCopies > 0:
 		step.Why = "every copy that a machine can hold has a place"
 	default:
@@ -105,7 +99,7 @@ func places(t, wanted, staying float64, p api.Places) api.Step {
 	if len(p.Never) > 0 {
 		step.Why += "; " + OneLine(p.Never[0].NeverText())
 		if more := len(p.Never) - 1; more > 0 {
-			step.Why += fmt.Sprintf(" (and of %s)", count(more, "more app", "more apps"))
+			step.Why += fmt.Sprintf(" (and of %s)", prose.Plural(more, "more app", "more apps"))
 		}
 	}
 	return step
@@ -134,10 +128,10 @@ func held(needs []api.PlacesNeed, verb string) string {
 		copies, places = copies+n.Copies, places+n.Places
 	}
 	if copies > 0 {
-		parts = append(parts, count(copies, "copy", "copies"))
+		parts = append(parts, prose.Plural(copies, "copy", "copies"))
 	}
 	if places > 0 {
-		parts = append(parts, count(places, "free place", "free places"))
+		parts = append(parts, prose.Plural(places, "free place", "free places"))
 	}
 	if copies+places == 1 {
 		verb += "s"
@@ -151,5 +145,5 @@ func comingWhy(p api.Places) string {
 	for _, n := range p.Coming {
 		machines += n.Nodes
 	}
-	return held(p.Coming, "wait") + "for " + count(machines, "ordered machine", "ordered machines")
+	return held(p.Coming, "wait") + "for " + prose.Plural(machines, "ordered machine", "ordered machines")
 }

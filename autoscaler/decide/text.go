@@ -4,9 +4,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -93,20 +93,9 @@ const longest = 200
 // OneLine makes external text fit for one line of a terminal and of the ledger: printable, and
 // about 200 bytes at most.
 func OneLine(s string) string {
-	cut := len(s) > longest
-	if cut {
-		s = s[:longest]
+	line := prose.Line(s, longest)
+	if len(s) > longest {
+		line += "..."
 	}
-	s = strings.ToValidUTF8(s, "")
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
-	s = strings.TrimSpace(s)
-	if cut {
-		s += "..."
-	}
-	return s
+	return line
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 const (
@@ -154,12 +156,10 @@ func (l *Launcher) tendKeeper(ctx context.Context, k *keeper) {
 			continue
 		}
 		l.log.Error("orphan protection is off: keeper not running", "err", err, "retry_in", pause)
-		select {
-		case <-ctx.Done():
+		if !retry.Pause(ctx, pause) {
 			return
-		case <-time.After(pause):
-			pause = min(2*pause, maxKeeperPause)
 		}
+		pause = min(2*pause, maxKeeperPause)
 	}
 }
 

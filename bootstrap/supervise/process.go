@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 )
 
 // ProcessConfig configures a supervised process.
@@ -270,10 +272,5 @@ func (p *Process) fail(ctx context.Context, why error) {
 		return
 	}
 	p.config.Log.Warn("process ended, will be restarted", "process", p.config.Name, "err", why, "restart_in", delay)
-	pause := time.NewTimer(delay)
-	defer pause.Stop()
-	select {
-	case <-ctx.Done():
-	case <-pause.C:
-	}
+	_ = retry.Pause(ctx, delay) // the caller returns the end of ctx
 }

@@ -98,7 +98,7 @@ func newBusWorld(t *testing.T) *busWorld {
 // startBusWorld starts the world without an application, and with the agents of that many machines.
 func startBusWorld(t *testing.T, agents int) *busWorld {
 	t.Helper()
-	installations.Take(t)
+	installations.take(t)
 	w := &busWorld{busUsers: busUsers{T: t}, started: t.TempDir()}
 	t.Cleanup(func() { endBelow(filepath.Dir(w.started)) }) // instances outlive their agents
 	w.cloud = awstest.New(t, awsfake.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})

@@ -81,7 +81,7 @@ func TestConvergence(t *testing.T) {
 // already, and beside it some that should not.
 func newConvergeWorld(t *testing.T) *convergeWorld {
 	t.Helper()
-	installations.Take(t)
+	installations.take(t)
 	seed := uint64(time.Now().UnixNano())
 	if given := os.Getenv(convergeSeed); given != "" {
 		var err error

@@ -77,7 +77,7 @@ func dayGroups() []dayGroup {
 
 // newDay returns a pool that is so many times as large, without a process.
 func newDay(t testing.TB, seed uint64, scale int) *day {
-	installations.Take(t)
+	installations.take(t)
 	log := slog.New(slog.DiscardHandler)
 	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log, Serve: natsserver.Serve})
 	if err != nil {

@@ -94,7 +94,7 @@ func newWard(t *testing.T, o wardOptions) *ward {
 // newEmptyWard starts all but the autoscaler.
 func newEmptyWard(t *testing.T, o wardOptions) *ward {
 	t.Helper()
-	installations.Take(t)
+	installations.take(t)
 	bus := startConvergeBus(t)
 	createStreams(t, bus.server.ClientURL(), "ward", "default")
 	w := &ward{nats: bus, machine: filepath.Join(t.TempDir(), "local"), boots: map[string]string{}}

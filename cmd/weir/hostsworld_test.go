@@ -82,7 +82,7 @@ func hostsPools() []string { return []string{"web", "batch"} }
 
 // newHostsWorld starts the world and waits until everything runs.
 func newHostsWorld(t *testing.T, size hostsSize, seed uint64) *hostsWorld {
-	installations.Take(t)
+	installations.take(t)
 	t.Helper()
 	w := &hostsWorld{
 		busUsers: busUsers{T: t}, hostsSize: size, random: rand.New(rand.NewPCG(seed, 0)), started: t.TempDir(),

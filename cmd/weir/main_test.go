@@ -22,7 +22,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/internal/platform/smalldisk"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
-	"github.com/weirkeeper/weirkeeper/internal/platform/turns"
 )
 
 // asWeir makes the test binary be weir. It is that program without this variable under the
@@ -177,7 +176,7 @@ func weir(args ...string) result {
 }
 
 // installations are the turns of tests that run whole installations.
-var installations turns.Turns
+var installations turns
 
 // offspring starts what ends with this test binary.
 var offspring children.Starter

@@ -43,7 +43,7 @@ func TestPages(t *testing.T) {
 		}
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			installations.Take(t)
+			installations.take(t)
 			p := &page{t: t, dir: t.TempDir(), env: home.env(t), tree: tree, running: map[string]func(){}, addresses: map[string]string{}}
 			for _, b := range blocks {
 				p.follow(b)

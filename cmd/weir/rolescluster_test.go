@@ -58,7 +58,7 @@ const rolesCluster, rolesPoolName = "prod", "web"
 
 func newRoleWorld(t *testing.T) *roleWorld {
 	t.Helper()
-	installations.Take(t)
+	installations.take(t)
 	w := &roleWorld{T: t, folder: filepath.Join(t.TempDir(), "nats"), logs: map[string][]string{}}
 	w.cloud = awstest.New(t, awsfake.Config{Region: "us-east-1", Start: time.Now(), Boot: 100 * time.Millisecond, Leave: 100 * time.Millisecond})
 	w.cloud.AddGroup(awsfake.ASG{Name: "g", Tags: map[string]string{"weir:pool": rolesCluster + "/" + rolesPoolName}, Min: 1, Max: 4, Desired: 2})

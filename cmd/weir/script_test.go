@@ -35,7 +35,7 @@ func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
-			give, err := installations.Wait(t.Context(), env.T().Log)
+			give, err := installations.lease(t.Context(), env.T().Log)
 			if err != nil {
 				return err
 			}

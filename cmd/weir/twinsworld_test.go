@@ -101,7 +101,7 @@ func startTwinBus(t *testing.T) string {
 // as many machines as the signal requests.
 func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twins {
 	t.Helper()
-	installations.Take(t)
+	installations.take(t)
 	w := &twins{
 		T: t, cluster: fmt.Sprintf("twins-%s-%d", name, os.Getpid()), ttl: ttl, bus: "nats://" + bus, nodes: map[string]*twinNode{},
 		cloud: awstest.New(t, awsfake.Config{Start: time.Now(), Boot: 200 * time.Millisecond, Leave: 200 * time.Millisecond}),

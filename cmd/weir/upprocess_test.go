@@ -44,7 +44,7 @@ func launchUp(tb testing.TB, data string, args ...string) *upProcess {
 
 // launchUpAs starts "weir up" as a user, with more variables in its environment; 0: as the user of this process.
 func launchUpAs(tb testing.TB, user int, more []string, data string, args ...string) *upProcess {
-	installations.Take(tb)
+	installations.take(tb)
 	tb.Helper()
 	u := &upProcess{data: data, done: make(chan struct{})}
 	u.cmd = exec.Command(weirOf(tb), append([]string{"up", "--data", data}, args...)...)

@@ -132,7 +132,7 @@ func (r *responder) counts(ctx context.Context, pool string) ([][]byte, error) {
 
 func (r *responder) status(ctx context.Context, query []byte) (api.HarmonizerStatus, error) {
 	var q api.HarmonizerQuery
-	if err := decodeQuery(query, &q); err != nil {
+	if err := strictjson.Request(query, maxQuery, &q); err != nil {
 		return api.HarmonizerStatus{}, err
 	}
 	s, err := r.handler.Status(ctx, q)
@@ -146,7 +146,7 @@ func (r *responder) status(ctx context.Context, query []byte) (api.HarmonizerSta
 // order always returns an answer, because an operator waits for it.
 func (r *responder) order(ctx context.Context, query []byte) api.HarmonizerOrderAnswer {
 	var o api.HarmonizerOrder
-	err := decodeQuery(query, &o)
+	err := strictjson.Request(query, maxQuery, &o)
 	if err == nil {
 		err = r.handler.Order(ctx, o)
 	}
@@ -154,17 +154,6 @@ func (r *responder) order(ctx context.Context, query []byte) api.HarmonizerOrder
 		return api.HarmonizerOrderAnswer{OK: true, Nothing: nothing}
 	}
 	return api.HarmonizerOrderAnswer{Error: err.Error()}
-}
-
-// decodeQuery decodes a request of our own commands. An empty request is the zero query.
-func decodeQuery(data []byte, into any) error {
-	if len(data) == 0 {
-		return nil
-	}
-	if err := strictjson.Within(data, maxQuery, into); err != nil {
-		return fmt.Errorf("decode request: %w", err)
-	}
-	return nil
 }
 
 func encoded(v any, err error) ([][]byte, error) {

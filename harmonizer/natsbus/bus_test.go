@@ -26,6 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	weirbus "github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
 // handler is a harmonizer.Handler that records events and answers requests with fixed values.
@@ -570,7 +571,7 @@ func FuzzQuery(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var q api.HarmonizerQuery
 		var o api.HarmonizerOrder
-		if decodeQuery(data, &q) == nil && decodeQuery(data, &o) == nil && len(data) > maxQuery {
+		if strictjson.Request(data, maxQuery, &q) == nil && strictjson.Request(data, maxQuery, &o) == nil && len(data) > maxQuery {
 			t.Errorf("took %d bytes", len(data))
 		}
 	})

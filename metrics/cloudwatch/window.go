@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/source"
 )
@@ -192,12 +193,7 @@ func (s *server) read(ctx context.Context, w *wanted) error {
 // lead gathers the windows of a batch, and requests them.
 func (s *server) lead(ctx context.Context, b *batch) {
 	defer close(b.done)
-	timer := time.NewTimer(gather)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	_ = retry.Pause(ctx, gather) // send returns the end of ctx
 	s.mu.Lock()
 	s.pending = nil
 	calls := callsOf(b.windows, s.alone)

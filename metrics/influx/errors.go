@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -75,12 +76,7 @@ func (e *answerError) late() bool {
 // says reports whether the message contains one of the words.
 func (e *answerError) says(words ...string) bool {
 	message := strings.ToLower(e.Message)
-	for _, word := range words {
-		if strings.Contains(message, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(message, word) })
 }
 
 // passes reports whether a retry may succeed.

@@ -8,11 +8,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/metrics/influx"
-	"github.com/weirkeeper/weirkeeper/metrics/influx/influxtest"
 )
 
 // shared is the only influxd of all tests.
-var shared influxtest.Server
+var shared influxServer
 
 func TestMain(m *testing.M) {
 	code := m.Run()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -179,15 +178,4 @@ func (b *Bus) send(subject string, data []byte) error {
 		return fmt.Errorf("publish %s: %w", subject, err)
 	}
 	return nil
-}
-
-// short truncates text from other parties, and replaces control characters by blanks.
-func short(text string, most int) string {
-	text = strings.ToValidUTF8(text[:min(len(text), most)], "")
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return ' '
-		}
-		return r
-	}, text)
 }

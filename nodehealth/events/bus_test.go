@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonfault"
+	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -43,7 +44,7 @@ func TestHints(t *testing.T) {
 	tell(fmt.Sprintf(`{"instance_id": "old", "timestamp": %d}`, now.Add(-time.Hour).Unix()))
 	tell(fmt.Sprintf(`{"event": "SHUTDOWN", "state": "shutoff", "instance_id": "i-1", "timestamp": "%s", "publisher": "nova\u001b", "operation": "x"}`,
 		now.UTC().Format("2006-01-02 15:04:05.000000")))
-	want := judge.Hint{Node: "i-1", Why: "event SHUTDOWN, state shutoff, published by nova "}
+	want := judge.Hint{Node: "i-1", Why: "event SHUTDOWN, state shutoff, published by nova"}
 	if got := next(t, "the hint", e.hints); got != want {
 		t.Errorf("hint %+v, want %+v", got, want)
 	}
@@ -441,11 +442,11 @@ func FuzzQuery(f *testing.F) {
 	f.Add([]byte(``))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var o api.RepairOrder
-		if err := decodeQuery(data, &o); err == nil && api.ValidateOrder(o) == nil && (len(o.Nodes) > api.MaxOrderNodes || o.For < 0) {
+		if err := strictjson.Request(data, maxQuery, &o); err == nil && api.ValidateOrder(o) == nil && (len(o.Nodes) > api.MaxOrderNodes || o.For < 0) {
 			t.Errorf("order %+v", o)
 		}
 		var q api.HealthQuery
-		if err := decodeQuery(data, &q); err == nil && api.ValidateQuery(q) == nil && len(q.Nodes) > api.MaxOrderNodes {
+		if err := strictjson.Request(data, maxQuery, &q); err == nil && api.ValidateQuery(q) == nil && len(q.Nodes) > api.MaxOrderNodes {
 			t.Errorf("query %+v", q)
 		}
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // ErrNoResponse is returned if no process serves the pool's node health.
@@ -57,7 +58,7 @@ func (c *Client) request(ctx context.Context, subject string, query, into any) e
 	case errors.Is(err, nats.ErrNoResponders):
 		err = ErrNoResponse
 	case err == nil && m.Header.Get(headerError) != "":
-		err = errors.New(short(m.Header.Get(headerError), api.MaxWhy))
+		err = errors.New(prose.Line(m.Header.Get(headerError), api.MaxWhy))
 	case err == nil:
 		err = json.Unmarshal(m.Data, into)
 	case errors.Is(err, context.DeadlineExceeded):

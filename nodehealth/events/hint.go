@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -47,7 +48,7 @@ func decodeHint(data []byte) (hint, error) {
 	if _, err := strictjson.Lenient(data, &w); err != nil {
 		return hint{}, fmt.Errorf("decode hint: %w", err)
 	}
-	if w.Instance == "" || short(w.Instance, api.MaxNodeID) != w.Instance {
+	if w.Instance == "" || prose.Line(w.Instance, api.MaxNodeID) != w.Instance {
 		return hint{}, fmt.Errorf("decode hint: instance_id is missing, longer than %d bytes, or has unprintable characters", api.MaxNodeID)
 	}
 	at, err := decodeTime(w.Timestamp)
@@ -58,7 +59,7 @@ func decodeHint(data []byte) (hint, error) {
 	return hint{Hint: judge.Hint{Node: w.Instance, Why: why}, at: at}, nil
 }
 
-func word(s string) string { return cmp.Or(short(s, maxWord), "unknown") }
+func word(s string) string { return cmp.Or(prose.Line(s, maxWord), "unknown") }
 
 // layouts returns the accepted time formats: RFC 3339, and the formats of OpenStack, which are in
 // UTC.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
@@ -31,7 +31,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 	defer cancel()
 	var o api.RepairOrder
 	var a api.RepairOrderResponse
-	err := decodeQuery(m.Data, &o)
+	err := strictjson.Request(m.Data, maxQuery, &o)
 	if err == nil {
 		err = api.ValidateOrder(o)
 	}
@@ -41,7 +41,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.H
 		a, err = handler.Order(ctx, o)
 	}
 	if err != nil {
-		a = api.RepairOrderResponse{Error: short(err.Error(), api.MaxWhy)}
+		a = api.RepairOrderResponse{Error: prose.Line(err.Error(), api.MaxWhy)}
 	}
 	data, err := json.Marshal(a)
 	if err == nil && int64(len(data)) > b.nc.MaxPayload() {
@@ -54,7 +54,7 @@ func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	var q api.HealthQuery
-	err := decodeQuery(m.Data, &q)
+	err := strictjson.Request(m.Data, maxQuery, &q)
 	if err == nil {
 		err = api.ValidateQuery(q)
 	}
@@ -98,20 +98,9 @@ func fitting(s api.HealthStatus, paged bool, most int64) ([]byte, error) {
 func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 	out := &nats.Msg{Subject: m.Reply, Data: data}
 	if err != nil {
-		out.Data, out.Header = nil, nats.Header{headerError: {short(err.Error(), api.MaxWhy)}}
+		out.Data, out.Header = nil, nats.Header{headerError: {prose.Line(err.Error(), api.MaxWhy)}}
 	}
 	if err := bus.PublishMsg(b.nc, out); err != nil {
 		b.warn("unanswered", "request not answered", err)
 	}
-}
-
-// decodeQuery reads one JSON object. Empty data is the zero query.
-func decodeQuery(data []byte, into any) error {
-	if len(data) == 0 {
-		return nil
-	}
-	if err := strictjson.Within(data, maxQuery, into); err != nil {
-		return fmt.Errorf("decode request: %w", err)
-	}
-	return nil
 }

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -330,7 +330,7 @@ func (t *track) addObservation(now time.Time, rule modeRule, stale time.Duration
 	} else {
 		t.recent |= min(1, uint64(rule.window))
 		t.run = max(min(t.run, 0)-1, -rule.failures)
-		t.reason, t.dated = cutReason(o.Reason), o.Announced
+		t.reason, t.dated = prose.Clip(o.Reason, maxReason), o.Announced
 		switch {
 		case -t.run >= rule.failures:
 			t.verdict, t.often = api.CheckFail, false
@@ -373,16 +373,9 @@ func (e *evidence) restore(now time.Time, d *detection, records []ModeRecord) {
 	for _, r := range records {
 		if i := d.modeIndex(r.Mode); i >= 0 {
 			at := earlier(r.At, now)
-			e.tracks[i] = track{at: at, noted: at, run: r.Run, often: r.Often, recent: r.Recent, verdict: r.Verdict, reason: cutReason(r.Reason), dated: r.Announced, held: r.Held}
+			e.tracks[i] = track{at: at, noted: at, run: r.Run, often: r.Often, recent: r.Recent, verdict: r.Verdict, reason: prose.Clip(r.Reason, maxReason), dated: r.Announced, held: r.Held}
 		}
 	}
-}
-
-func cutReason(s string) string {
-	if len(s) > maxReason {
-		s = s[:maxReason]
-	}
-	return strings.ToValidUTF8(s, "?")
 }
 
 // detection holds what all evidence depends on: the rules of the modes, and the heartbeat path.

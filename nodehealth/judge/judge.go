@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
@@ -116,13 +117,13 @@ func (j *Judge) observed(now time.Time, o Observation) {
 		j.journal.addFindings(ignored(o.Node, "observation of a node that is not listed"))
 		return
 	case i < 0:
-		j.journal.addFindings(ignored(o.Node, "observation by "+cutReason(string(o.Mode))+", which is not a mode of the policy"))
+		j.journal.addFindings(ignored(o.Node, "observation by "+prose.Clip(string(o.Mode), maxReason)+", which is not a mode of the policy"))
 		return
 	}
 	found, news := n.addObservation(now, &j.detection, i, o)
 	j.journal.addFindings(found...)
 	if i == j.rules.beat {
-		j.partlyKnown(now, n, cutReason(o.Partly))
+		j.partlyKnown(now, n, prose.Clip(o.Partly, maxReason))
 	}
 	if news {
 		j.evaluate(now, n)

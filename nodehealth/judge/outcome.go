@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // grantedFor is how long a granted request is retried after its order was lost.
@@ -16,7 +17,7 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 		rs.journal.addFindings(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, api.RepairAction(o.Step), "an action"))+", which is not in progress"))
 		return
 	}
-	o.Reason = cutReason(o.Reason)
+	o.Reason = prose.Clip(o.Reason, maxReason)
 	switch step := o.stepOf(n); {
 	case step == StepUndone:
 		rs.undone(now, n, o)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // pauses block repairs of nodes, and of the pool, which has the empty node. They are sorted by node
@@ -24,7 +25,7 @@ func (ps *pauses) addPause(now time.Time, p Pause) []api.HealthFinding {
 		ttl = DefaultPause
 	}
 	until := now.Add(min(ttl, maxPause))
-	if renewed := ps.putPause(api.RepairPause{Node: p.Node, Owner: p.Owner, Until: until, Why: cutReason(p.Why)}); renewed {
+	if renewed := ps.putPause(api.RepairPause{Node: p.Node, Owner: p.Owner, Until: until, Why: prose.Clip(p.Why, maxReason)}); renewed {
 		return nil
 	}
 	return []api.HealthFinding{{Event: api.HealthPauseTaken, Node: p.Node, Until: until, Why: sentence(p.Owner, p.Why)}}
@@ -92,5 +93,5 @@ func sentence(owner, why string) string {
 	if why == "" {
 		return owner
 	}
-	return owner + ": " + cutReason(why)
+	return owner + ": " + prose.Clip(why, maxReason)
 }

@@ -10,14 +10,13 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/netguard"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -122,7 +121,7 @@ func (p *Prober) find(ctx context.Context, j *job) (attemptResult, bool) {
 	}
 	j.host.addrs, err = p.config.Allowed.Resolve(ctx, p.config.Resolve, u.Hostname())
 	if err != nil {
-		return attemptResult{localProblem, short(err.Error())}, false
+		return attemptResult{localProblem, prose.Line(err.Error(), maxWhy)}, false
 	}
 	j.host.found = true
 	return attemptResult{}, true
@@ -145,7 +144,7 @@ func (p *Prober) read(answer *http.Response, scratch *bytes.Buffer) attemptResul
 	case scratch.Len() > maxBody:
 		return tooLong
 	case !p.healthy.Match(scratch.Bytes()):
-		return attemptResult{badResponse, "no match in the response for " + short(p.config.Options.PollHealthyResponse)}
+		return attemptResult{badResponse, "no match in the response for " + prose.Line(p.config.Options.PollHealthyResponse, maxWhy)}
 	}
 	return attemptResult{healthy, fmt.Sprintf("response status %d", answer.StatusCode)}
 }
@@ -154,7 +153,7 @@ func (p *Prober) read(answer *http.Response, scratch *bytes.Buffer) attemptResul
 func (p *Prober) trouble(err error) attemptResult {
 	for _, own := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.EADDRNOTAVAIL, syscall.ENETUNREACH, context.Canceled} {
 		if errors.Is(err, own) {
-			return attemptResult{localProblem, "no request possible from this host: " + short(own.Error())}
+			return attemptResult{localProblem, "no request possible from this host: " + prose.Line(own.Error(), maxWhy)}
 		}
 	}
 	if e, ok := errors.AsType[*url.Error](err); ok {
@@ -163,16 +162,5 @@ func (p *Prober) trouble(err error) attemptResult {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return attemptResult{broken, fmt.Sprintf("no response within %v", *p.config.Options.PollTimeout)}
 	}
-	return attemptResult{broken, short(err.Error())}
-}
-
-// short truncates text from other parties, and replaces unprintable characters by blanks.
-func short(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text[:min(len(text), maxWhy)])
-	return strings.ToValidUTF8(text, "")
+	return attemptResult{broken, prose.Line(err.Error(), maxWhy)}
 }

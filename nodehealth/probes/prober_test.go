@@ -86,8 +86,8 @@ func TestAnswers(t *testing.T) {
 		says           string
 	}{
 		{"healthy", server.URL + "/ok", api.CheckOK, api.CheckOK, "status 200"},
-		{"nothing", server.URL + "/empty", api.CheckFail, api.CheckFail, "no match in the response for healthy$|healthy "},
-		{"no pattern", server.URL + "/sick", api.CheckFail, api.CheckFail, "no match in the response for healthy$|healthy , in the last of 2 attempts"},
+		{"nothing", server.URL + "/empty", api.CheckFail, api.CheckFail, "no match in the response for healthy$|healthy"},
+		{"no pattern", server.URL + "/sick", api.CheckFail, api.CheckFail, "no match in the response for healthy$|healthy, in the last of 2 attempts"},
 		{"500", server.URL + "/500", api.CheckFail, api.CheckFail, "status 500"},
 		{"200 MB", server.URL + "/large", api.CheckFail, api.CheckUnknown, "longer than 512 KiB"},
 		{"200 MB foretold", server.URL + "/told", api.CheckFail, api.CheckUnknown, "longer than 512 KiB"},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -121,14 +122,7 @@ func (r *round) try(j *job, scratch *bytes.Buffer) {
 
 // wait reports whether due came before the round's end.
 func (r *round) wait(due time.Time) bool {
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-r.ctx.Done():
-		return false
-	case <-timer.C:
-		return !r.over()
-	}
+	return retry.Pause(r.ctx, time.Until(due)) && !r.over()
 }
 
 // over reports whether the round has ended. A connection may detect its deadline before the context

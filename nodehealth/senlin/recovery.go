@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -123,20 +124,11 @@ func (r *reader) free(t strictyaml.Value, path string) fields {
 
 // reportUnused reports parameters that no action uses.
 func (r *reader) reportUnused(params fields, path string, used ...string) {
-	for _, key := range sortedKeys(params) {
+	for _, key := range slices.Sorted(maps.Keys(params)) {
 		if !slices.Contains(used, key) {
 			r.lose(path+".params."+strictyaml.Cut(key, maxShown), "is dropped: Senlin ignored it, and no action here has it")
 		}
 	}
-}
-
-func sortedKeys(f fields) []string {
-	keys := make([]string, 0, len(f))
-	for key := range f {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 func (r *reader) reboot(params fields, path string) judge.Action {
@@ -175,7 +167,7 @@ func (r *reader) named(t strictyaml.Value, name string, params fields, path stri
 		}
 	}
 	a := r.run(t, cmp.Or(r.scalar(params, path+".params", "workflow_name"), name), known, path)
-	for _, key := range sortedKeys(inputs) {
+	for _, key := range slices.Sorted(maps.Keys(inputs)) {
 		a.Params.Input[key] = r.input(inputs[key], path+".params."+strictyaml.Cut(key, maxShown))
 	}
 	return a
@@ -198,7 +190,7 @@ func (r *reader) run(t strictyaml.Value, name string, params fields, path string
 	}}
 	if in, ok := params["inputs"]; ok && in.Kind != strictyaml.Null {
 		inputs := r.free(in, path+".params.inputs")
-		for _, key := range sortedKeys(inputs) {
+		for _, key := range slices.Sorted(maps.Keys(inputs)) {
 			a.Params.Input[key] = r.input(inputs[key], path+".params.inputs."+strictyaml.Cut(key, maxShown))
 		}
 	}

@@ -3,10 +3,9 @@ package workflow
 import (
 	"bytes"
 	"fmt"
-	"strings"
-	"unicode"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
@@ -27,7 +26,7 @@ func (a response) result() nodehealth.Result {
 			return failed(a.failure)
 		}
 		line, _, _ := bytes.Cut(text, []byte("\n"))
-		return nodehealth.Result{Decision: nodehealth.DecisionOK, Reason: short(string(line))}
+		return nodehealth.Result{Decision: nodehealth.DecisionOK, Reason: prose.Line(string(line), api.MaxWhy)}
 	}
 	got, err := decodeAnswer(text, a.cut)
 	switch {
@@ -53,23 +52,12 @@ func decodeAnswer(text []byte, cut bool) (nodehealth.Result, error) {
 	}
 	switch d := nodehealth.Decision(wire.Result); d {
 	case nodehealth.DecisionOK, nodehealth.DecisionFailed, nodehealth.DecisionEscalate, nodehealth.DecisionSkip:
-		return nodehealth.Result{Decision: d, Reason: short(wire.Reason)}, nil
+		return nodehealth.Result{Decision: d, Reason: prose.Line(wire.Reason, api.MaxWhy)}, nil
 	}
 	return nodehealth.Result{}, fmt.Errorf("result is %.40q: want %s, %s, %s or %s", wire.Result,
 		nodehealth.DecisionOK, nodehealth.DecisionFailed, nodehealth.DecisionEscalate, nodehealth.DecisionSkip)
 }
 
 func failed(why string) nodehealth.Result {
-	return nodehealth.Result{Decision: nodehealth.DecisionFailed, Reason: short(why)}
-}
-
-// short truncates text from other parties, and replaces unprintable characters by blanks.
-func short(text string) string {
-	text = strings.ToValidUTF8(text[:min(len(text), api.MaxWhy)], "")
-	return strings.TrimSpace(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text))
+	return nodehealth.Result{Decision: nodehealth.DecisionFailed, Reason: prose.Line(why, api.MaxWhy)}
 }

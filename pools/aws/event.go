@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -63,7 +64,7 @@ func parseEvent(body string) (event, error) {
 	if err != nil {
 		at = time.Time{}
 	}
-	e := event{id: clip(w.ID), at: at, why: clip(w.Type), instances: []string{w.Detail.Instance}}
+	e := event{id: prose.Clip(w.ID, maxCause), at: at, why: prose.Clip(w.Type, maxCause), instances: []string{w.Detail.Instance}}
 	d, more := w.Detail, ""
 	switch {
 	case w.Type == interruptionEvent:
@@ -93,7 +94,7 @@ func parseEvent(body string) (event, error) {
 		return event{}, fmt.Errorf("warning %.60q: it names no instance", w.Type)
 	}
 	if more != "" {
-		e.why += ": " + clip(more)
+		e.why += ": " + prose.Clip(more, maxCause)
 	}
 	return e, nil
 }

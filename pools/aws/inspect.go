@@ -18,6 +18,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
@@ -193,7 +194,7 @@ func healthCheck(what, status string) pools.HealthCheck {
 	case "", string(ec2types.SummaryStatusNotApplicable):
 		return pools.HealthCheck{}
 	}
-	return pools.HealthCheck{Why: what + ": " + clip(status)}
+	return pools.HealthCheck{Why: what + ": " + prose.Clip(status, maxCause)}
 }
 
 // host converts what EC2 reports about the host of an instance: its system, its volumes, and the

@@ -15,6 +15,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/retry"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -64,10 +65,7 @@ func (p *Provider) ReceiveNotices(ctx context.Context, warnings, hints chan<- po
 			continue
 		}
 		p.log.Warn("EC2 warnings not received", "queue", p.cfg.Queue, "err", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		_ = retry.Pause(ctx, pause) // budget.Wait returns the end of ctx
 		pause = min(2*pause, maxPause)
 	}
 	return nil

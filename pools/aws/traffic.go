@@ -12,6 +12,7 @@ import (
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -54,7 +55,7 @@ func (b *balancers) traffic(ctx context.Context, names, own []string, found map[
 // trafficUnknown sets the traffic health of all instances to unknown, because of err.
 func trafficUnknown(found map[string]*inspected, err error) {
 	for _, i := range found {
-		i.Traffic = pools.HealthCheck{Why: clip(err.Error())}
+		i.Traffic = pools.HealthCheck{Why: prose.Clip(err.Error(), maxCause)}
 	}
 }
 
@@ -176,7 +177,7 @@ func targetCheck(group string, h *elbtypes.TargetHealth) pools.HealthCheck {
 	if h == nil {
 		return pools.HealthCheck{}
 	}
-	why := clip(fmt.Sprintf("elb %s: %s", group, cmp.Or(string(h.Reason), string(h.State))))
+	why := prose.Clip(fmt.Sprintf("elb %s: %s", group, cmp.Or(string(h.Reason), string(h.State))), maxCause)
 	switch h.State {
 	case elbtypes.TargetHealthStateEnumHealthy:
 		return pools.HealthCheck{Fitness: pools.Fit}

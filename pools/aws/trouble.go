@@ -17,6 +17,7 @@ import (
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -198,7 +199,7 @@ func lastFailure(all []astypes.Activity) (string, time.Time) {
 			if at.IsZero() {
 				at = aws.ToTime(a.StartTime)
 			}
-			return clip(cmp.Or(aws.ToString(a.StatusMessage), "a launch failed")), at
+			return prose.Clip(cmp.Or(aws.ToString(a.StatusMessage), "a launch failed"), maxCause), at
 		}
 	}
 	return "", time.Time{}
@@ -232,8 +233,5 @@ func describeEvent(e *ec2types.EventInformation) string {
 	if d := aws.ToString(e.EventDescription); d != "" {
 		text += ": " + d
 	}
-	return clip(text)
+	return prose.Clip(text, maxCause)
 }
-
-// clip bounds a text of AWS.
-func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxCause)], "") }

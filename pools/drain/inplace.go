@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // repairInPlace moves a repair in place forward.
@@ -60,6 +61,6 @@ func duringRepair(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action
 
 // failedRecord returns the record of a repair in place that ended without success.
 func failedRecord(r api.Drain, now time.Time, why string) api.Drain {
-	r.Failed = clip(why)
+	r.Failed = prose.Clip(why, maxFailed)
 	return takenBackRecord(r, now, "the repair in place failed")
 }

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -140,7 +140,7 @@ func cordonedRecord(r api.Drain, now time.Time, why string) api.Drain {
 // uncordoned first. A repair has failed then.
 func takenBackRecord(r api.Drain, now time.Time, why string) api.Drain {
 	if r.Attempt != "" && r.Failed == "" {
-		r.Failed = clip(why)
+		r.Failed = prose.Clip(why, maxFailed)
 	}
 	return backInService(r, now, why)
 }
@@ -151,14 +151,6 @@ func backInService(r api.Drain, now time.Time, why string) api.Drain {
 		return movedTo(r, api.DrainReturned, now, why)
 	}
 	return movedTo(r, api.DrainReturning, now, why)
-}
-
-// clip shortens a text to the bound of a record.
-func clip(text string) string {
-	if len(text) > maxFailed {
-		text = text[:maxFailed]
-	}
-	return strings.ToValidUTF8(text, "")
 }
 
 // shiftedBy returns the record with all of its times moved by that duration.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	rpc "google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -22,6 +21,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/grpc/externalgrpc"
 )
@@ -108,7 +108,7 @@ func call[Q, A any](ctx context.Context, s *server, name string, method func(con
 	out, err := method(ctx, in)
 	runtime.KeepAlive(s)
 	if err != nil {
-		return nil, &callError{call: name, address: s.address, code: status.Code(err), cause: printable(message(status.Convert(err).Message()))}
+		return nil, &callError{call: name, address: s.address, code: status.Code(err), cause: prose.Line(message(status.Convert(err).Message()), maxCause)}
 	}
 	return out, nil
 }
@@ -188,15 +188,4 @@ func unclear(err error) bool {
 func hasCode(err error, code codes.Code) bool {
 	e, ok := errors.AsType[*callError](err)
 	return ok && e.code == code
-}
-
-// printable returns a text of the server in a form that logs and terminals can show, at most maxCause bytes.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, strings.ToValidUTF8(text[:min(len(text), maxCause)], "?"))
-	return strings.TrimSpace(text)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/grpc/externalgrpc"
 )
@@ -136,7 +137,7 @@ func readingOf(group string, listed []*externalgrpc.Instance, now time.Time) (*r
 	for _, one := range listed {
 		state, failure := one.GetStatus().GetInstanceState(), one.GetStatus().GetErrorInfo()
 		if failure.GetErrorCode() != "" && state == externalgrpc.InstanceStatus_instanceCreating {
-			r.short = printable(failure.GetErrorCode() + ": " + failure.GetErrorMessage())
+			r.short = prose.Line(failure.GetErrorCode()+": "+failure.GetErrorMessage(), maxCause)
 			continue // there is no machine, and none comes
 		}
 		id, err := nodeID(one.GetId())

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/grpc/externalgrpc"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -79,7 +80,7 @@ func templateOf(answer *externalgrpc.NodeGroupTemplateNodeInfoResponse, group st
 // label returns the first of these labels with a valid value.
 func label(labels map[string]string, names ...string) string {
 	for _, name := range names {
-		if v := labels[name]; v != "" && len(v) <= maxLabel && v == printable(v) {
+		if v := labels[name]; v != "" && len(v) <= maxLabel && v == prose.Line(v, maxCause) {
 			return v
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -16,10 +15,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
-	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
@@ -30,29 +28,16 @@ const (
 	defaultMem  = 64 // MB
 )
 
-// fileName returns the name of a file of applications in errors.
-func fileName(path string) string {
-	if path == "-" {
-		return "stdin"
-	}
-	return path
-}
-
 // readFile reads the applications of a file, or of standard input for "-". The error has all mistakes of the file.
 func (cli files) readFile(path string) (rows []rowfile.Row, err error) {
-	var text []byte
-	if path == "-" {
-		text, err = io.ReadAll(io.LimitReader(cli.Stdin, rowfile.MaxFile+1))
-	} else {
-		text, err = inputfile.Read(path, rowfile.MaxFile)
-	}
+	name, text, err := cli.ReadInput(path, rowfile.MaxFile)
 	if err != nil {
 		return nil, err
 	}
-	rows, err = rowfile.Decode(fileName(path), text)
+	rows, err = rowfile.Decode(name, text)
 	problems, _ := errors.AsType[strictyaml.Problems](err)
 	for i := range rows {
-		problems = append(problems, complete(fileName(path), &rows[i])...)
+		problems = append(problems, complete(name, &rows[i])...)
 	}
 	if err := problems.OrNil(); err != nil {
 		return nil, usage.New(err)
@@ -248,7 +233,7 @@ func counts(all []appChange) string {
 		applications(len(all)), n[changeCreated], n[changeChanged], n[changeNone], n[changeDeleted])
 }
 
-func applications(n int) string { return condition.Count(n, "application") }
+func applications(n int) string { return prose.Count(n, "application") }
 
 // line describes the change of an application.
 func (c appChange) line() string {
@@ -268,7 +253,7 @@ func (c appChange) line() string {
 // instancesLine returns "2 instances of version 1a9c03f2 in pool default", or that the application is stopped.
 func instancesLine(row api.App) string {
 	if row.State == api.AppStopped {
-		return fmt.Sprintf("stopped (%s of version %s in pool %s when started)", condition.Count(row.Instances, "instance"), row.Version, row.Pool)
+		return fmt.Sprintf("stopped (%s of version %s in pool %s when started)", prose.Count(row.Instances, "instance"), row.Version, row.Pool)
 	}
-	return fmt.Sprintf("%s of version %s in pool %s", condition.Count(row.Instances, "instance"), row.Version, row.Pool)
+	return fmt.Sprintf("%s of version %s in pool %s", prose.Count(row.Instances, "instance"), row.Version, row.Pool)
 }

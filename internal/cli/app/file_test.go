@@ -61,7 +61,7 @@ func (cli files) decoded(t *testing.T, text string) ([]rowfile.Row, error) {
 
 // A file of 500 applications with 3 mistakes has 3 messages.
 func TestLargeFileNamesItsMistakes(t *testing.T) {
-	rows, err := files{}.decoded(t, fileOf(500, "web: {pool: p, command: run}", "api: {instances: 1, pool: p, command: run, cpu: 1}", "job: {instances: 1, pool: p}"))
+	rows, err := files{&commands{&connect.CLI{Root: &command.Root{}}}}.decoded(t, fileOf(500, "web: {pool: p, command: run}", "api: {instances: 1, pool: p, command: run, cpu: 1}", "job: {instances: 1, pool: p}"))
 	lines := strings.Split(fmt.Sprint(err), "\n")
 	if rows != nil || command.ExitCode(err) != command.ExitUsage || len(lines) != 3 || !strings.Contains(lines[0], "apps.yaml:502: app web: instances is missing") ||
 		!strings.Contains(lines[1], "apps.yaml:503: app api: cpu is unknown") || !strings.HasSuffix(lines[2], "apps.yaml:504: app job: command is missing") {
@@ -156,7 +156,7 @@ func TestAppliedRow(t *testing.T) {
 		"own version": {"instances: 2, command: run, cpus: 1, state: STOPPED, version: v7", `version "` + old.Version + `" -> "v7"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows, err := files{}.decoded(t, "apps: {web: {pool: p, "+tt.row+"}}")
+			rows, err := files{&commands{&connect.CLI{Root: &command.Root{}}}}.decoded(t, "apps: {web: {pool: p, "+tt.row+"}}")
 			if err != nil {
 				t.Fatal(err)
 			}

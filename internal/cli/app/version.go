@@ -17,8 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
-	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 )
@@ -306,7 +306,7 @@ func progressNow(ctx context.Context, b *bus.Bus, cluster string, row api.App) (
 // progressOf returns a line about an application, whether what its row requests is complete, and the error of what has failed.
 func progressOf(e api.AppExplanation, row api.App) (line string, ended bool, err error) {
 	if row.State == api.AppStopped {
-		return fmt.Sprintf("%s: stopped, %s left", row.Name, condition.Count(e.Count.Extra, "instance")), e.State == row.State && e.Count.Extra == 0, nil
+		return fmt.Sprintf("%s: stopped, %s left", row.Name, prose.Count(e.Count.Extra, "instance")), e.State == row.State && e.Count.Extra == 0, nil
 	}
 	same := e.Version == row.Version
 	if n := e.Count; row.OneShot {

@@ -3,14 +3,12 @@ package calendar
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
@@ -27,15 +25,7 @@ func bounds() strictyaml.Bounds {
 // read reads the calendars of a pool's file, by app, or the calendar of a file, or of standard input for "-". The error has all
 // mistakes of the file.
 func (cli *commands) read(path string) (map[string]calendar.Calendar, error) {
-	var text []byte
-	var err error
-	name := path
-	if path == "-" {
-		name = "stdin"
-		text, err = io.ReadAll(io.LimitReader(cli.Stdin, int64(bounds().Bytes)+1))
-	} else {
-		text, err = inputfile.Read(path, bounds().Bytes)
-	}
+	name, text, err := cli.ReadInput(path, bounds().Bytes)
 	if err != nil {
 		return nil, usage.New(err)
 	}

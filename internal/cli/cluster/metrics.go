@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
@@ -230,15 +228,11 @@ To import a file again does no harm. The exit code is 0 if all was written, and 
 			if _, err := lineprotocol.NewLines(c.App, c.Precision, c.Now); err != nil {
 				return usage.New(fmt.Errorf("--app %q, --precision %q: %w", c.App, c.Precision, err))
 			}
-			in := cli.Stdin
-			if len(args) > 0 && args[0] != "-" {
-				f, err := os.OpenFile(args[0], os.O_RDONLY|unix.O_NONBLOCK, 0) // does not wait for the writer of a pipe
-				if err != nil {
-					return usage.New(err)
-				}
-				defer f.Close()
-				in = f
+			in, err := cli.Input(args...)
+			if err != nil {
+				return err
 			}
+			defer in.Close() // only read
 			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.importMetrics(ctx, b, in, c) })
 		},
 	}

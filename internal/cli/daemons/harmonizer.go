@@ -24,7 +24,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/roles"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
 	"github.com/weirkeeper/weirkeeper/internal/platform/sdnotify"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -234,17 +233,13 @@ use their default numbers, and delays have no jitter.`,
 }
 
 func (cli *harmonizerCommands) replay(ctx context.Context, path string, c replay.Config) error {
-	in := cli.Stdin
-	if path != "-" {
-		f, err := inputfile.Open(path)
-		if err != nil {
-			return usage.New(err)
-		}
-		defer f.Close()
-		in = f
+	in, err := cli.Input(path)
+	if err != nil {
+		return err
 	}
+	defer in.Close() // only read
 	out := bufio.NewWriter(cli.Stdout)
-	err := replay.Run(ctx, in, out, c)
+	err = replay.Run(ctx, in, out, c)
 	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
 		err = usage.New(fmt.Errorf("%s: %w", path, line))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
 	"github.com/weirkeeper/weirkeeper/pools/local/placerbus"
 )
@@ -125,7 +126,7 @@ func ofWaits(now time.Time, pending api.Pending) Finding {
 	}
 	if pending.Total > 0 && len(pending.Copies) > 0 {
 		oldest := pending.Copies[0]
-		return Finding{Result: Warned, Detail: fmt.Sprintf("%s answers; %s without room, %s/%d for %s", name, condition.Count(pending.Total, "instance"),
+		return Finding{Result: Warned, Detail: fmt.Sprintf("%s answers; %s without room, %s/%d for %s", name, prose.Count(pending.Total, "instance"),
 			oldest.App, oldest.Index, condition.Duration(now.Sub(oldest.Since))), Fix: `see "weir status" and the limits of the pool`}
 	}
 	return Finding{Result: OK, Detail: name + " of the pool answers, and no instance waits for room"}

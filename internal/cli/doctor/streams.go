@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -233,9 +234,9 @@ func streamRemedy(err error) string {
 
 // ofStream returns the finding of a stream that exists with enough replicas.
 func ofStream(t target, info *jetstream.StreamInfo) Finding {
-	size := bytesText(info.State.Bytes)
+	size := cell.Bytes(int64(info.State.Bytes))
 	if info.Config.MaxBytes > 0 {
-		size += " of " + bytesText(uint64(info.Config.MaxBytes))
+		size += " of " + cell.Bytes(info.Config.MaxBytes)
 	}
 	if age := info.Config.MaxAge; age > 0 {
 		size += ", kept for " + condition.Duration(age)
@@ -299,7 +300,7 @@ func (x *busExam) storage(ctx context.Context, js jetstream.JetStream) {
 
 func ofTier(name string, t jetstream.Tier) Finding {
 	used, limit := max(t.Store, t.ReservedStore), t.Limits.MaxStore
-	f := Finding{Check: "storage", Result: OK, Detail: fmt.Sprintf("%s stored, %s reserved", bytesText(t.Store), bytesText(t.ReservedStore))}
+	f := Finding{Check: "storage", Result: OK, Detail: fmt.Sprintf("%s stored, %s reserved", cell.Bytes(int64(t.Store)), cell.Bytes(int64(t.ReservedStore)))}
 	if name != "" {
 		f.Detail = "tier " + name + ": " + f.Detail
 	}
@@ -307,7 +308,7 @@ func ofTier(name string, t jetstream.Tier) Finding {
 		f.Detail += "; the account has no limit"
 		return f
 	}
-	f.Detail += ", the limit of the account is " + bytesText(uint64(limit))
+	f.Detail += ", the limit of the account is " + cell.Bytes(limit)
 	if share := float64(used) / float64(limit); share >= fullWarned {
 		f.Result, f.Fix = Warned, "raise the limit of the account (max_file), or lower ledger.max_bytes of the pool files"
 		if share >= fullFailed {
@@ -315,16 +316,4 @@ func ofTier(name string, t jetstream.Tier) Finding {
 		}
 	}
 	return f
-}
-
-func bytesText(n uint64) string {
-	for _, unit := range []struct {
-		size uint64
-		name string
-	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
-		if n >= unit.size {
-			return fmt.Sprintf("%.1f %s", float64(n)/float64(unit.size), unit.name)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
 }

@@ -68,10 +68,8 @@ func (r reporter) keep(name string, part func(ctx context.Context) error) func(c
 			}
 			pause := pauses.NextBackOff()
 			r.warn(name, fmt.Sprintf("failed, restart in %v: %v", pause.Round(100*time.Millisecond), err))
-			select {
-			case <-ctx.Done():
+			if !retry.Pause(ctx, pause) {
 				return err
-			case <-time.After(pause):
 			}
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
@@ -230,7 +231,7 @@ func (cli *commands) printMachine(now time.Time, mode api.PolicyMode, n api.Node
 	if mode != api.ModeAct {
 		begun = "reported, not started"
 	}
-	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, cell.After(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
+	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, cell.After(", group ", n.Group), prose.Count(n.Repairs, "repair"), begun, descent(n))
 	if n.Evidence != "" {
 		fmt.Fprintf(cli.Stdout, "evidence %s is saved: \"weir node evidence %s\"\n", n.Evidence, n.Node)
 	}
@@ -301,7 +302,7 @@ func doing(now time.Time, mode api.PolicyMode, n api.NodeHealth) string {
 	case n.Attempt != "" && n.Until.After(now):
 		return fmt.Sprintf("%s, %s left", text, ahead(now, n.Until))
 	case text == "" && mode != api.ModeAct && n.Repairs > 0:
-		return several(n.Repairs, "repair") + " reported"
+		return prose.Count(n.Repairs, "repair") + " reported"
 	}
 	return text
 }
@@ -327,7 +328,7 @@ func (cli *commands) printHealthHead(now time.Time, s api.HealthStatus) {
 		fmt.Fprintf(cli.Stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), cell.After(": ", p.Why))
 	}
 	for _, r := range s.Requests {
-		fmt.Fprintf(cli.Stdout, "request: %s requests to repair the pool: %s%s, %s left\n", r.By, machinesWait(r.Waiting), cell.After(" for ", gates(r)), ahead(now, r.Until))
+		fmt.Fprintf(cli.Stdout, "request: %s requests to repair the pool: %s%s, %s left\n", r.By, prose.Plural(r.Waiting, "machine waits", "machines wait"), cell.After(" for ", gates(r)), ahead(now, r.Until))
 	}
 	if s.Memory.Err != "" {
 		terminal.Problem(cli.Stdout, "no repair starts, because its intent cannot be saved first: "+s.Memory.Err)
@@ -351,14 +352,6 @@ func gates(r api.PoolRepairRequest) string {
 // shownElsewhere reports whether another line already shows the subject of an alarm.
 func shownElsewhere(s api.HealthStatus, alarm string) bool {
 	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.RepairOwner != "" && alarm == "owner"
-}
-
-// several returns "1 repair" or "2 repairs".
-func several(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 // holding returns the gate that holds the repair of a node, or the rest of its quarantine.

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -264,7 +265,7 @@ func (cli *commands) printAnswer(o api.RepairOrder, a api.RepairOrderResponse) {
 	case len(o.Nodes) > 0 || !a.OK:
 	case o.Op == api.OpRecover && a.Pool != nil:
 		fmt.Fprintf(cli.Stdout, "pool %s/%s: %s begun, %s until %s; \"weir node status\" shows how far it is\n", cli.Cluster, cli.Pool,
-			several(a.Pool.Begun, "repair"), machinesWait(a.Pool.Waiting), explain.When(time.Now(), a.Pool.Until))
+			prose.Count(a.Pool.Begun, "repair"), prose.Plural(a.Pool.Waiting, "machine waits", "machines wait"), explain.When(time.Now(), a.Pool.Until))
 	case o.Op == api.OpRelease && o.All:
 		fmt.Fprintf(cli.Stdout, "all requests of pool %s/%s that waited are withdrawn\n", cli.Cluster, cli.Pool)
 	case o.Op == api.OpPause:
@@ -274,14 +275,6 @@ func (cli *commands) printAnswer(o api.RepairOrder, a api.RepairOrderResponse) {
 	case o.Op == api.OpRelease:
 		fmt.Fprintf(cli.Stdout, "the breaker of pool %s/%s is closed; it opens again if more machines become unhealthy\n", cli.Cluster, cli.Pool)
 	}
-}
-
-// machinesWait returns "1 machine waits" or "2 machines wait".
-func machinesWait(n int) string {
-	if n == 1 {
-		return "1 machine waits"
-	}
-	return fmt.Sprintf("%d machines wait", n)
 }
 
 // printChecked prints the result of each detection mode for each machine.

@@ -7,12 +7,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +22,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -106,24 +104,16 @@ func (cli *commands) checkPolicy(file, from string) error {
 	default:
 		return usage.New(fmt.Errorf("--from %q: want weir or senlin", from))
 	}
-	text, err := cli.readPolicy(file)
+	name, text, err := cli.ReadInput(file, maxPolicyFile)
 	if err != nil {
 		return usage.New(err)
 	}
-	policy, err := read(nameOf(file), text)
+	policy, err := read(name, text)
 	if err != nil {
 		return usage.New(err)
 	}
 	policy.Policy = policy.WithDefaults()
 	return cli.printPolicy(policy)
-}
-
-// nameOf is what problems call a file.
-func nameOf(file string) string {
-	if file == "-" {
-		return "stdin"
-	}
-	return file
 }
 
 // ourPolicy reads a Weirkeeper policy and prints its warnings.
@@ -180,15 +170,6 @@ func (cli *commands) printPolicy(h config.Health) error {
 	return err
 }
 
-// readPolicy reads a file, or standard input for "-". Of a longer one than maxPolicyFile it
-// returns no more than shows that it is too long.
-func (cli *commands) readPolicy(file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(io.LimitReader(cli.Stdin, maxPolicyFile+1))
-	}
-	return inputfile.Read(file, maxPolicyFile)
-}
-
 func (cli *commands) replayCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
@@ -234,27 +215,23 @@ const lineHelp = `The first line is {"policy": ...}, unless --config gives one; 
 
 // policyOf reads the policy of a file of ours.
 func (cli *commands) policyOf(file string) (config.Health, error) {
-	text, err := cli.readPolicy(file)
+	name, text, err := cli.ReadInput(file, maxPolicyFile)
 	if err != nil {
 		return config.Health{}, err
 	}
-	return cli.ourPolicy(nameOf(file), text)
+	return cli.ourPolicy(name, text)
 }
 
 func (cli *commands) replayHealth(ctx context.Context, path string, o replay.Options) error {
-	in := cli.Stdin
-	if path != "-" {
-		f, err := inputfile.Open(path)
-		if err != nil {
-			return usage.New(err)
-		}
-		defer f.Close()
-		in = f
+	in, err := cli.Input(path)
+	if err != nil {
+		return err
 	}
+	defer in.Close() // only read
 	out := bufio.NewWriter(cli.Stdout)
-	err := errors.Join(replay.Run(ctx, in, out, o), out.Flush())
+	err = errors.Join(replay.Run(ctx, in, out, o), out.Flush())
 	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
-		return usage.New(fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp))
+		return usage.New(fmt.Errorf("%s:%d: %s\n%s", command.InputName(path), line.Line, line.Problem, lineHelp))
 	}
 	return err
 }
@@ -332,31 +309,21 @@ func (cli *commands) loadEvidence(ctx context.Context, b *bus.Bus, node string) 
 
 // printEvidence prints evidence as lines.
 func (cli *commands) printEvidence(e savedEvidence) {
-	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, cell.After(": ", printable(e.Reason)))
+	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, cell.After(": ", prose.Printable(e.Reason)))
 	for _, mode := range e.Modes {
-		fmt.Fprintf(cli.Stdout, "  %s\n", printable(mode))
+		fmt.Fprintf(cli.Stdout, "  %s\n", prose.Printable(mode))
 	}
 	for _, c := range e.Conditions {
 		verdict := "ok"
 		if c.Failed {
 			verdict = "fail"
 		}
-		fmt.Fprintf(cli.Stdout, "  condition %s: %s%s\n", printable(c.Type), verdict, cell.After(": ", printable(c.Why)))
+		fmt.Fprintf(cli.Stdout, "  condition %s: %s%s\n", prose.Printable(c.Type), verdict, cell.After(": ", prose.Printable(c.Why)))
 	}
 	if e.ConsoleError != "" {
-		fmt.Fprintf(cli.Stdout, "  no console output: %s\n", printable(e.ConsoleError))
+		fmt.Fprintf(cli.Stdout, "  no console output: %s\n", prose.Printable(e.ConsoleError))
 	}
 	for line := range strings.Lines(e.Console) {
-		fmt.Fprintf(cli.Stdout, "  | %s\n", printable(strings.TrimRight(line, "\r\n")))
+		fmt.Fprintf(cli.Stdout, "  | %s\n", prose.Printable(strings.TrimRight(line, "\r\n")))
 	}
-}
-
-// printable returns a text without what a terminal would act on.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/history/redecide"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 )
 
@@ -138,11 +136,11 @@ the exit code is 2.`,
 			if again.given(cmd) {
 				return again.run(cmd)
 			}
-			in, closeIn, err := cli.inputOf(args)
+			in, err := cli.Input(args...)
 			if err != nil {
 				return err
 			}
-			defer closeIn()
+			defer in.Close() // only read
 			decided, err := redecide.Lines(cmd.Context(), in, cli.Stdout)
 			if err == nil && decided == 0 && cmd.Context().Err() == nil {
 				err = usage.New(errors.New("decide: no line of the input is a tick; give records of \"weir explain --output json\""))
@@ -152,18 +150,6 @@ the exit code is 2.`,
 	}
 	again.add(cmd)
 	return cmd
-}
-
-// inputOf opens the named file; without one, or for "-", it is standard input.
-func (cli *decideCommands) inputOf(args []string) (io.Reader, func(), error) {
-	if len(args) == 0 || args[0] == "-" {
-		return cli.Stdin, func() {}, nil
-	}
-	file, err := inputfile.Open(args[0])
-	if err != nil {
-		return nil, nil, usage.New(err)
-	}
-	return file, func() { file.Close() }, nil
 }
 
 // redecideFlags are the flags of "weir pool decide", which "weir decide" has too.

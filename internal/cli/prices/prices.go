@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/platform/awssdk"
-	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
 	"github.com/weirkeeper/weirkeeper/internal/platform/wholefile"
 	"github.com/weirkeeper/weirkeeper/internal/price"
@@ -115,13 +113,7 @@ func (cli *commands) add(ctx context.Context, l *price.Lists, types []string, f 
 		return cli.request(ctx, l, types, f)
 	}
 	for _, path := range f.read {
-		name, data, err := path, []byte(nil), error(nil)
-		if path == "-" {
-			name = "stdin"
-			data, err = io.ReadAll(io.LimitReader(cli.Stdin, maxInput))
-		} else {
-			data, err = inputfile.Read(path, maxInput)
-		}
+		name, data, err := cli.ReadInput(path, maxInput)
 		if err == nil {
 			err = l.Add(name, data)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/inputfile"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictyaml"
 	"github.com/weirkeeper/weirkeeper/internal/platform/usage"
@@ -134,15 +135,11 @@ func decodeParameter(text string) (value any, err error) {
 // evaluation reads the recorded windows, as the signal would be given them at the
 // time of the newest point.
 func (a *requestFlags) evaluation(cli *commands) (e sigproto.Evaluation, err error) {
-	in := cli.Stdin
-	if a.metrics != "-" {
-		f, err := inputfile.Open(a.metrics)
-		if err != nil {
-			return e, usage.New(err)
-		}
-		defer f.Close()
-		in = f
+	in, err := cli.Input(a.metrics)
+	if err != nil {
+		return e, err
 	}
+	defer in.Close() // only read
 	for w, err := range record.Read(in) {
 		if _, unread := errors.AsType[*inputfile.Error](err); unread {
 			return e, err
@@ -277,11 +274,11 @@ func (cli *commands) sumUp(all []signaltest.Report) error {
 	}
 	for _, r := range all {
 		if n := waiting[r.Name]; n > 0 {
-			fmt.Fprintf(out, "%s until %s passes\n", counted(n, "check is skipped", "checks are skipped"), r.Name)
+			fmt.Fprintf(out, "%s until %s passes\n", prose.Plural(n, "check is skipped", "checks are skipped"), r.Name)
 		}
 	}
 	if answers != (signaltest.Answers{}) {
-		fmt.Fprintf(out, "%s a value, %d had none\n", counted(answers.Values, "answer had", "answers had"), answers.None)
+		fmt.Fprintf(out, "%s a value, %d had none\n", prose.Plural(answers.Values, "answer had", "answers had"), answers.None)
 	}
 	if answers.Values == 0 && answers.None > 0 {
 		fmt.Fprintln(out, "! it returned no value: pass windows of its metrics (--metrics) and its parameters (--param)")
@@ -291,14 +288,6 @@ func (cli *commands) sumUp(all []signaltest.Report) error {
 	}
 	fmt.Fprintf(out, "all %d checks passed\n", len(all))
 	return nil
-}
-
-// counted returns a number with the singular or plural noun.
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (cli *commands) benchCommand() *cobra.Command {

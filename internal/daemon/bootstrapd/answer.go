@@ -3,9 +3,7 @@ package bootstrapd
 import (
 	"encoding/json"
 	"log/slog"
-	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/nats-io/nats.go"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/strictjson"
 )
 
@@ -72,22 +71,12 @@ func (r *reloader) answerLogs(data []byte) any {
 			a.More = true
 			break
 		}
-		if text := printable(control.Readable(l.Stream, l.Text)); text != "" {
+		if text := prose.Printable(control.Readable(l.Stream, l.Text)); text != "" {
 			a.Lines = append(a.Lines, api.LogLine{At: l.Time, Text: text})
 		}
 		a.Next = l.Seq
 	}
 	return a
-}
-
-// printable replaces control characters in a signal's text.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
 }
 
 func (r *reloader) answerRestart(data []byte) any {

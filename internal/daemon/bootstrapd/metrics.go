@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,12 +33,7 @@ const (
 // resultOf returns the result of a fetch with that error.
 func resultOf(err error) fetchResult {
 	is := func(of ...error) bool {
-		for _, one := range of {
-			if errors.Is(err, one) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(of, func(one error) bool { return errors.Is(err, one) })
 	}
 	switch {
 	case err == nil:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
@@ -166,7 +167,7 @@ func (c *list) facts(f Facts) {
 
 // crashing returns the condition of an app whose instances crash repeatedly.
 func (a Instances) crashing(now time.Time) Condition {
-	one := Condition{Rank: Degraded, Word: "Crash-looping", Key: "crashes/" + a.App, Why: "app " + a.App + ": " + Count(a.Flapping, "instance")}
+	one := Condition{Rank: Degraded, Word: "Crash-looping", Key: "crashes/" + a.App, Why: "app " + a.App + ": " + prose.Count(a.Flapping, "instance")}
 	if a.Crash == nil {
 		return one
 	}
@@ -306,6 +307,6 @@ func (c *list) changing(s api.Summary) {
 		}
 	}
 	if draining > 0 {
-		c.add(Condition{Rank: Changing, Word: "Scaling in", Key: "in", Why: Count(draining, "node") + are(draining) + " draining", Down: true})
+		c.add(Condition{Rank: Changing, Word: "Scaling in", Key: "in", Why: prose.Count(draining, "node") + are(draining) + " draining", Down: true})
 	}
 }

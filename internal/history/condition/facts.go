@@ -3,6 +3,8 @@ package condition
 import (
 	"fmt"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 // Facts are known facts of a pool beside its ticks. A missing part is unknown.
@@ -36,7 +38,7 @@ type Instances struct {
 
 // missing describes the missing instances of an app.
 func (a Instances) missing() string {
-	text := fmt.Sprintf("%d of %s missing", a.Missing, Count(a.Expected, "instance"))
+	text := fmt.Sprintf("%d of %s missing", a.Missing, prose.Count(a.Expected, "instance"))
 	if a.Why != "" {
 		text += " (" + a.Why + ")"
 	}
@@ -67,7 +69,7 @@ func (c CrashLoop) Text(now time.Time) string {
 	}
 	switch {
 	case c.GivenUp > 0:
-		return text + fmt.Sprintf("; %s given up and not started again", Count(c.GivenUp, "instance")+are(c.GivenUp))
+		return text + fmt.Sprintf("; %s given up and not started again", prose.Count(c.GivenUp, "instance")+are(c.GivenUp))
 	case c.Next.After(now):
 		return text + "; next start in " + Duration(c.Next.Sub(now))
 	}

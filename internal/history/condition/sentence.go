@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -146,13 +147,13 @@ func waitingTexts(f Facts) (out []string) {
 		case len(out) == maxWaiting:
 			more++
 		case a.Why == "":
-			out = append(out, fmt.Sprintf("%s of %s%s missing.", Count(a.Missing, "instance"), a.App, are(a.Missing)))
+			out = append(out, fmt.Sprintf("%s of %s%s missing.", prose.Count(a.Missing, "instance"), a.App, are(a.Missing)))
 		case strings.HasPrefix(a.Why, never(a.App)):
 			text := " fit"
 			if a.Missing == 1 {
 				text = " fits"
 			}
-			out = append(out, fmt.Sprintf("%s of %s%s on no machine of the pool: %s", Count(a.Missing, "instance"), a.App, text, stop(cut(a.Why[len(never(a.App)):], 150))))
+			out = append(out, fmt.Sprintf("%s of %s%s on no machine of the pool: %s", prose.Count(a.Missing, "instance"), a.App, text, stop(cut(a.Why[len(never(a.App)):], 150))))
 		default:
 			text, each := " wait", " each"
 			if a.Missing == 1 {
@@ -161,11 +162,11 @@ func waitingTexts(f Facts) (out []string) {
 			if a.Each != "" {
 				text += " for " + a.Each + each
 			}
-			out = append(out, fmt.Sprintf("%s of %s%s: %s", Count(a.Missing, "instance"), a.App, text, stop(cut(a.Why, 100))))
+			out = append(out, fmt.Sprintf("%s of %s%s: %s", prose.Count(a.Missing, "instance"), a.App, text, stop(cut(a.Why, 100))))
 		}
 	}
 	if more > 0 {
-		out = append(out, fmt.Sprintf("So do instances of %s.", Count(more, "more app")))
+		out = append(out, fmt.Sprintf("So do instances of %s.", prose.Count(more, "more app")))
 	}
 	return out
 }
@@ -240,7 +241,7 @@ func leaveText(now time.Time, s api.Summary) string {
 	if len(ids) == 1 {
 		verb = " leaves ("
 	}
-	text := Count(len(ids), "machine") + verb + strings.Join(ids[:min(len(ids), maxNamed)], ", ")
+	text := prose.Count(len(ids), "machine") + verb + strings.Join(ids[:min(len(ids), maxNamed)], ", ")
 	if more := len(ids) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -257,7 +258,7 @@ func leaveText(now time.Time, s api.Summary) string {
 	case tasks > 0 && placed:
 		text += fmt.Sprintf("; %s %d instances have places", whose, tasks)
 	case tasks > 0:
-		text += fmt.Sprintf("; %s left", Count(tasks, "instance"))
+		text += fmt.Sprintf("; %s left", prose.Count(tasks, "instance"))
 	}
 	text += ")"
 	if until.After(now) {

@@ -6,14 +6,6 @@ import (
 	"time"
 )
 
-// Count returns "1 node" or "2 nodes".
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // Duration returns a duration for people, in its largest unit: "39 s", "21 min", "2 h", "3 d".
 func Duration(d time.Duration) string {
 	switch d = max(d, 0); {

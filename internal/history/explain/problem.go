@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/seconds"
 )
 
@@ -31,7 +32,7 @@ func Process(now time.Time, p api.Process) string {
 	}
 	switch p.State {
 	case "backoff":
-		text += fmt.Sprintf("; bootstrap starts it again after a delay (%s so far)", count(p.Restarts, "restart"))
+		text += fmt.Sprintf("; bootstrap starts it again after a delay (%s so far)", prose.Count(p.Restarts, "restart"))
 	case "fatal":
 		text += "; bootstrap does not start it again by itself"
 		if p.App != "" {
@@ -65,29 +66,17 @@ func groupBackoff(now time.Time, q api.GroupBackoff) string {
 		again = fmt.Sprintf("at %s", When(now, q.Until))
 	}
 	return fmt.Sprintf("group %s is in backoff%s, after %s in a row: %s; it is tried again %s, and %s",
-		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, again, follows)
+		q.Group, since(now, q.Since), prose.Count(q.Failures, "failure"), q.Why, again, follows)
 }
 
 // removalBackoff returns that nodes of a group are not terminated for a while, and why.
 func removalBackoff(now time.Time, q api.GroupBackoff) string {
 	return fmt.Sprintf("no node of group %s is terminated%s, after %s in a row: %s; the next one is tried at %s",
-		q.Group, since(now, q.Since), count(q.Failures, "failure"), q.Why, When(now, q.Until))
+		q.Group, since(now, q.Since), prose.Count(q.Failures, "failure"), q.Why, When(now, q.Until))
 }
 
 // maxCause bounds the cause of a crash, in bytes.
 const maxCause = 200
-
-// cutAtWord cuts s at the last space before its limit in bytes.
-func cutAtWord(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	s = strings.ToValidUTF8(s[:most], "")
-	if end := strings.LastIndexByte(s, ' '); end > 0 {
-		s = s[:end]
-	}
-	return s + " ..."
-}
 
 // ReleaseRemedy returns the text to append to the description of an exit that reports a release that was not started;
 // otherwise it is empty.
@@ -108,7 +97,7 @@ func Crashes(now time.Time, app string, n api.AppCount, givenUp int, crashes []a
 		byTime := func(a, b api.AppCrash) int { return a.At.Compare(b.At) }
 		text += since(now, slices.MinFunc(crashes, byTime).At)
 		if last := slices.MaxFunc(crashes, byTime); last.Description != "" {
-			text += ": " + cutAtWord(last.Description, maxCause) + ReleaseRemedy(last.Description)
+			text += ": " + prose.Words(last.Description, maxCause) + ReleaseRemedy(last.Description)
 		} else if last.Status != nil {
 			text += fmt.Sprintf(": exit status %d", *last.Status)
 		}
@@ -118,14 +107,14 @@ func Crashes(now time.Time, app string, n api.AppCount, givenUp int, crashes []a
 	}
 	if givenUp > 0 {
 		text += fmt.Sprintf("; %s given up and not started again: correct the cause, then run \"weir app retry %s\"",
-			plural(givenUp, "instance is", "instances are"), app)
+			prose.Plural(givenUp, "instance is", "instances are"), app)
 	}
 	return text + fmt.Sprintf("; \"weir app crashes %s\" lists the crashes, \"weir app logs %s\" shows the last output", app, app)
 }
 
 // MoreCrashes describes further applications with instances that crash repeatedly.
 func MoreCrashes(names []string) string {
-	return fmt.Sprintf("%s crash repeatedly: %s; \"weir app list\" lists them", plural(len(names), "more application has instances that", "more applications have instances that"), List(names))
+	return fmt.Sprintf("%s crash repeatedly: %s; \"weir app list\" lists them", prose.Plural(len(names), "more application has instances that", "more applications have instances that"), List(names))
 }
 
 // Fallback describes an app whose own signal gave no request at a tick.
@@ -157,7 +146,7 @@ func failedAction(now, tick time.Time, a api.Action) string {
 func Waits(now time.Time, c api.PendingCopy, more int, next string) string {
 	text := fmt.Sprintf("%s/%d waits%s: %s%s", c.App, c.Index, since(now, c.Since), cmp.Or(c.Why, "no node has room"), wanted(c))
 	if more > 0 {
-		text += " (and " + plural(more, "more instance", "more instances") + ")"
+		text += " (and " + prose.Plural(more, "more instance", "more instances") + ")"
 	}
 	return text + "; " + next
 }
@@ -227,7 +216,7 @@ func Breaker(now time.Time, b api.Breaker) string {
 		return text + "repairs resume only after \"weir node release\""
 	}
 	return text + fmt.Sprintf("repairs resume %s after at most %s unhealthy; \"weir node release\" resumes them now",
-		seconds.Short(time.Duration(b.CloseAfter)), plural(b.CloseAt, "node is", "nodes are"))
+		seconds.Short(time.Duration(b.CloseAfter)), prose.Plural(b.CloseAt, "node is", "nodes are"))
 }
 
 // since returns " since 2026-11-29T07:03:18Z, 3m10s ago"; empty for an unknown time.
@@ -236,13 +225,4 @@ func since(now, t time.Time) string {
 		return ""
 	}
 	return fmt.Sprintf(" since %s", When(now, t))
-}
-
-func count(n int, what string) string { return plural(n, what, what+"s") }
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

@@ -185,12 +185,7 @@ func watchViolations(ctx context.Context, nc *nats.Conn, subjects ...string) (wa
 		return ctx, func() {}
 	}
 	watching, remove, cancel := c.denied.watch(ctx, func(subject string) bool {
-		for _, pattern := range subjects {
-			if matches(pattern, subject) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(subjects, func(pattern string) bool { return matches(pattern, subject) })
 	})
 	return watching, func() { remove(); cancel() }
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -131,12 +132,7 @@ func (k seenKey) String() string {
 
 // sorted returns the problems in order of key. The bucket's own problem comes first.
 func sorted(problems map[string]Problem) []Problem {
-	var all []Problem
-	for _, p := range problems {
-		all = append(all, p)
-	}
-	slices.SortFunc(all, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
-	return all
+	return slices.SortedFunc(maps.Values(problems), func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
 }
 
 // acceptable returns the problems that an operator can accept.

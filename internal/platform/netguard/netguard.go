@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -48,12 +49,7 @@ func (n Networks) Allows(addr netip.Addr) bool {
 	if addr.IsUnspecified() || addr.IsMulticast() || addr.IsLinkLocalUnicast() {
 		return false
 	}
-	for _, p := range n {
-		if p.Contains(addr) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // String lists the networks.

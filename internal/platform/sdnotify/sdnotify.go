@@ -19,11 +19,12 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 )
 
 const (
@@ -171,7 +172,7 @@ func (n *Notifier) Reloaded(why string) {
 
 // report sends a status line that differs from the last one.
 func (n *Notifier) report(status string) {
-	status = line(status)
+	status = prose.Line(status, maxStatus)
 	n.mu.Lock()
 	same := status == n.status
 	n.status = status
@@ -179,20 +180,6 @@ func (n *Notifier) report(status string) {
 	if !same {
 		n.trySend("STATUS=" + status)
 	}
-}
-
-// line returns the text as one line of printable characters.
-func line(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text)
-	if len(text) > maxStatus {
-		text = text[:maxStatus]
-	}
-	return strings.ToValidUTF8(text, "?")
 }
 
 // trySend sends a message. Without it the service manager ends the process, or shows an old

@@ -42,6 +42,17 @@ func Within(data []byte, most int, into any) error {
 	return Decode(data, into)
 }
 
+// Request is Within for a request. An empty one leaves into as it is.
+func Request(data []byte, most int, into any) error {
+	if len(data) == 0 {
+		return nil
+	}
+	if err := Within(data, most, into); err != nil {
+		return fmt.Errorf("decode request: %w", err)
+	}
+	return nil
+}
+
 // Plain makes an error of encoding/json readable. If a value has the wrong type, the error has its field and both
 // types in JSON's words.
 func Plain(err error) error {

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/platform/trace"
 )
 
@@ -56,7 +57,7 @@ func Open(ctx context.Context, service string, log *slog.Logger, about ...string
 	}
 	attributes := []attribute.KeyValue{attribute.String("service.name", service)}
 	for i := 0; i+1 < len(about); i += 2 {
-		attributes = append(attributes, attribute.String(about[i], clean(about[i+1])))
+		attributes = append(attributes, attribute.String(about[i], prose.Line(about[i+1], maxText)))
 	}
 	process, err := resource.New(ctx, resource.WithAttributes(attributes...), resource.WithFromEnv(), resource.WithTelemetrySDK())
 	if err != nil {
@@ -84,11 +85,11 @@ func tracer(provider *sdktrace.TracerProvider) trace.Tracer {
 	return func(ctx context.Context, step trace.Step, about string) (context.Context, func(error)) {
 		ctx, span := spans.Start(ctx, string(step))
 		if about != "" {
-			span.SetAttributes(attribute.String(keyOf(step), clean(about)))
+			span.SetAttributes(attribute.String(keyOf(step), prose.Line(about, maxText)))
 		}
 		return ctx, func(err error) {
 			if err != nil {
-				span.SetStatus(codes.Error, clean(err.Error()))
+				span.SetStatus(codes.Error, prose.Line(err.Error(), maxText))
 			}
 			span.End()
 		}
@@ -106,17 +107,6 @@ func keyOf(step trace.Step) string {
 	return "weir.group"
 }
 
-// clean bounds a text and replaces invalid characters.
-func clean(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f {
-			return ' '
-		}
-		return r
-	}, text[:min(len(text), maxText)])
-	return strings.ToValidUTF8(text[:min(len(text), maxText)], "") // the cut may divide a character
-}
-
 // logged logs the errors of exports, at most one a minute.
 type logged struct {
 	log  *slog.Logger
@@ -127,6 +117,6 @@ type logged struct {
 func (l *logged) Handle(err error) {
 	now, last := time.Now().Unix(), l.last.Load()
 	if now-last >= 60 && l.last.CompareAndSwap(last, now) {
-		l.log.Warn("traces not exported", "err", clean(err.Error()))
+		l.log.Warn("traces not exported", "err", prose.Line(err.Error(), maxText))
 	}
 }

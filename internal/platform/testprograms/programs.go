@@ -31,7 +31,7 @@ type Program struct {
 // Programs lists the programs of other projects.
 func Programs() []Program {
 	return []Program{
-		{"influxd", "metrics/influx/influxtest", Influxd},
+		{"influxd", "metrics/influx", Influxd},
 		{"prometheus", "internal/platform/promtest", func(ctx context.Context) (string, error) { return Prometheus(ctx, "prometheus") }},
 		{"victoria-metrics", "internal/platform/promtest", VictoriaMetrics},
 		{"chromium", "internal/ui/web/webtest", func(ctx context.Context) (string, error) { path, _, err := Chromium(ctx); return path, err }},

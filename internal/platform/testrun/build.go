@@ -170,12 +170,7 @@ func compileAll(ctx context.Context, all string, found []*pkg) error {
 }
 
 func hasName(packages []*pkg, name string) bool {
-	for _, p := range packages {
-		if path.Base(p.path) == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(packages, func(p *pkg) bool { return path.Base(p.path) == name })
 }
 
 // compile compiles the test binaries of a batch into a folder, and prints its progress.

@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -30,9 +31,9 @@ func (s detailPages) appList(ctx context.Context, _ *http.Request, name Name, v 
 		case a.Problem != "":
 			state, class = a.Problem, "warn-text"
 		case a.Count.Missing > 0:
-			state, class = condition.Count(a.Count.Missing, "instance")+" missing", "bad-text"
+			state, class = prose.Count(a.Count.Missing, "instance")+" missing", "bad-text"
 		case a.Count.Flapping > 0:
-			state, class = condition.Count(a.Count.Flapping, "instance")+" crash-looping", "warn-text"
+			state, class = prose.Count(a.Count.Flapping, "instance")+" crash-looping", "warn-text"
 		case a.State == api.AppStopped:
 			state = "stopped"
 		}
@@ -45,9 +46,9 @@ func (s detailPages) appList(ctx context.Context, _ *http.Request, name Name, v 
 		}
 		t.Rows = append(t.Rows, []cellView{{Text: a.Name, Href: name.appHref(a.Name)}, text(fmt.Sprintf("%d of %d", a.Count.Running, a.Count.Expected)), {Text: state, Class: class}, text(dash(a.Version)), update})
 	}
-	v.Sentence = condition.Count(len(h.Apps), "app") + ", all of them run."
+	v.Sentence = prose.Count(len(h.Apps), "app") + ", all of them run."
 	if bad > 0 {
-		v.Sentence = fmt.Sprintf("%s, %d of them in trouble.", condition.Count(len(h.Apps), "app"), bad)
+		v.Sentence = fmt.Sprintf("%s, %d of them in trouble.", prose.Count(len(h.Apps), "app"), bad)
 	}
 	v.Sections = append(v.Sections, t)
 	return nil
@@ -61,7 +62,7 @@ func updateText(u *api.AppUpdate) string {
 	case u.Halted != nil:
 		return "halted: " + u.Halted.Why
 	}
-	return fmt.Sprintf("%s → %s, %s ready", dash(u.From), u.To, condition.Count(u.Ready, "index"))
+	return fmt.Sprintf("%s → %s, %s ready", dash(u.From), u.To, prose.Plural(u.Ready, "index", "indices"))
 }
 
 // appPage fills the page of one application: its copies by node, its versions, its update, its crashes, and why copies wait.
@@ -75,7 +76,7 @@ func (s detailPages) appPage(ctx context.Context, r *http.Request, name Name, v 
 		return fmt.Errorf("%w: the harmonizer has no app %.64q", errNotFound, app)
 	}
 	now, a := s.now(), *h.App
-	v.Headline, v.Sentence = "App "+app, fmt.Sprintf("%d of %s run.", a.Count.Running, condition.Count(a.Count.Expected, "instance"))
+	v.Headline, v.Sentence = "App "+app, fmt.Sprintf("%d of %s run.", a.Count.Running, prose.Count(a.Count.Expected, "instance"))
 	s.store.read(name, func(_ *series.Ring, k known) {
 		for _, one := range k.Apps {
 			if one.App == app {
@@ -103,7 +104,7 @@ func (s detailPages) appPage(ctx context.Context, r *http.Request, name Name, v 
 func (v *listView) appState(now time.Time, a condition.Instances) {
 	if a.Missing > 0 {
 		v.Class = "bad-text"
-		v.Sentence += fmt.Sprintf(" %s missing: %s.", condition.Count(a.Missing, "instance"), strings.TrimRight(dash(a.Why), "."))
+		v.Sentence += fmt.Sprintf(" %s missing: %s.", prose.Count(a.Missing, "instance"), strings.TrimRight(dash(a.Why), "."))
 	}
 	if a.Flapping > 0 && a.Crash != nil {
 		v.Class = "warn-text"
@@ -191,7 +192,7 @@ func indexState(i api.IndexStatus) string {
 func indexWhy(i api.IndexStatus, now time.Time) string {
 	var parts []string
 	if i.Crashes > 0 {
-		parts = append(parts, condition.Count(i.Crashes, "crash")+" in a row")
+		parts = append(parts, prose.Plural(i.Crashes, "crash", "crashes")+" in a row")
 	}
 	if i.Why != "" {
 		parts = append(parts, strings.ReplaceAll(string(i.Why), "_", " "))
@@ -199,7 +200,7 @@ func indexWhy(i api.IndexStatus, now time.Time) string {
 	if i.NotBefore.After(now) {
 		parts = append(parts, "next start in "+condition.Duration(i.NotBefore.Sub(now)))
 	}
-	return strings.ReplaceAll(strings.Join(parts, ", "), "crashs", "crashes")
+	return strings.Join(parts, ", ")
 }
 
 func copyState(c api.AppInstance) cellView {

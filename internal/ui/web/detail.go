@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -162,9 +163,9 @@ func (s detailPages) nodeList(ctx context.Context, _ *http.Request, name Name, v
 		}
 		t.Rows = append(t.Rows, []cellView{{Text: n.Node, Href: name.nodeHref(n.Node)}, text(dash(n.Group)), text(n.State), health, text(fmt.Sprint(n.Tasks)), text(age)})
 	}
-	v.Sentence = condition.Count(len(nodes), "node") + ", all of them healthy or without a health policy."
+	v.Sentence = prose.Count(len(nodes), "node") + ", all of them healthy or without a health policy."
 	if unhealthy > 0 {
-		v.Sentence = fmt.Sprintf("%s, %d of them unhealthy.", condition.Count(len(nodes), "node"), unhealthy)
+		v.Sentence = fmt.Sprintf("%s, %d of them unhealthy.", prose.Count(len(nodes), "node"), unhealthy)
 	}
 	v.Sections = append(v.Sections, t)
 	return nil

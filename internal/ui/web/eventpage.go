@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -100,7 +101,7 @@ func (s detailPages) eventPage(ctx context.Context, r *http.Request, name Name, 
 		return err
 	}
 	v.Headline, v.Filter = "Events"+of, f
-	v.Sentence = fmt.Sprintf("%s%s in the last %s.", condition.Count(l.total, "event"), of, condition.Duration(span))
+	v.Sentence = fmt.Sprintf("%s%s in the last %s.", prose.Count(l.total, "event"), of, condition.Duration(span))
 	for _, row := range l.rows {
 		cells := eventCells(row.FoldedEvent, row.pool, l.to)
 		if of != "" {

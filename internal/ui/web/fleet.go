@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -234,7 +235,7 @@ func (v *fleetView) head(all []row) {
 	case unknown == len(all):
 		size.Value, size.Rest = "–", "unknown"
 	case unknown > 0:
-		size.Rest += ", without " + condition.Count(unknown, "pool")
+		size.Rest += ", without " + prose.Count(unknown, "pool")
 	}
 	v.Figures = []figure{size}
 	if known {

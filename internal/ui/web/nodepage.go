@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -53,7 +54,7 @@ func (s detailPages) nodePage(ctx context.Context, r *http.Request, name Name, v
 
 // nodeNow adds the figures of a node that exists.
 func (v *listView) nodeNow(n api.Node) {
-	v.Sentence = fmt.Sprintf("It is %s in group %s and runs %s.", n.State, dash(n.Group), condition.Count(n.Tasks, "instance"))
+	v.Sentence = fmt.Sprintf("It is %s in group %s and runs %s.", n.State, dash(n.Group), prose.Count(n.Tasks, "instance"))
 	v.Figures = []figure{{"", "instances", fmt.Sprint(n.Tasks), ""}}
 	if n.Uptime > 0 {
 		v.Figures = append(v.Figures, figure{"", "age", condition.Duration(time.Duration(n.Uptime) * time.Second), ""})

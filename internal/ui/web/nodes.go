@@ -1,11 +1,12 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -45,22 +46,14 @@ func (d drawer) nodes() (out []lane) {
 		for id, spans := range events[group] {
 			l.Nodes = append(l.Nodes, d.node(id, spans))
 		}
-		slices.SortFunc(l.Nodes, func(a, b plot.Node) int {
-			switch {
-			case a.ID < b.ID:
-				return -1
-			case a.ID > b.ID:
-				return 1
-			}
-			return 0
-		})
+		slices.SortFunc(l.Nodes, func(a, b plot.Node) int { return cmp.Compare(a.ID, b.ID) })
 		value, known := d.ring.At(key, d.at)
 		l.Steady = d.steady(key, l.Nodes)
 		if b := l.Steady[min(max(d.w.Column(d.at), 0), d.w.Columns-1)]; b.OK && b.Last >= 1 {
 			l.Others = "weight " + plot.Number(float64(b.Last)) + " without an event"
 		}
 		text := weight(value, known)
-		l.Name = fmt.Sprintf("Nodes of group %s: weight %s, %s with an event", group, text, condition.Count(len(l.Nodes), "node"))
+		l.Name = fmt.Sprintf("Nodes of group %s: weight %s, %s with an event", group, text, prose.Count(len(l.Nodes), "node"))
 		name := group
 		if name == "" {
 			name = "group unknown"

@@ -7,6 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
@@ -162,7 +163,7 @@ func (v *poolView) changes(name Name, r *series.Ring, w series.Window) {
 func costFigure(c api.Cost) figure {
 	f := figure{"cost", "cost per hour", explain.Money(c.PerHour), c.Currency}
 	unpriced := c.Unpriced()
-	lacks := "no price of " + condition.Count(len(unpriced), "market")
+	lacks := "no price of " + prose.Count(len(unpriced), "market")
 	switch {
 	case c.Failed != "":
 		f.Value, f.Rest = "–", "the price file cannot be read"

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/plot"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -174,7 +175,7 @@ func (v *tickView) fill(t api.Summary, r *api.TickRecord, q url.Values) {
 		v.Figures = append(v.Figures, figure{"requested", "requested", plot.Number(*t.Request[kind]), v.Kind})
 	}
 	if t.Leaving > 0 && t.Before != nil {
-		v.Leaving = fmt.Sprintf("%s, of which %s leave", plot.Number(*t.Before), condition.Count(t.Leaving, "node"))
+		v.Leaving = fmt.Sprintf("%s, of which %s leave", plot.Number(*t.Before), prose.Count(t.Leaving, "node"))
 	}
 	v.signals(t, r, kind, offered)
 	v.groups(t, r)

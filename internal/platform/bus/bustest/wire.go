@@ -46,6 +46,7 @@ type Wire struct {
 	mu   sync.Mutex
 	cut  chan struct{} // closed when the wire is repaired; nil: it is whole
 	open map[net.Conn]struct{}
+	shut bool // connections end at once
 	done bool
 }
 
@@ -81,10 +82,21 @@ func (w *Wire) Cut() {
 	}
 }
 
+// Shut ends all connections, and each new one until Mend.
+func (w *Wire) Shut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.shut = true
+	for c := range w.open {
+		c.Close()
+	}
+}
+
 // Mend makes the wire whole for new connections, and ends all others.
 func (w *Wire) Mend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.shut = false
 	if w.cut != nil {
 		close(w.cut)
 		w.cut = nil
@@ -156,12 +168,12 @@ func (w *Wire) whole() bool {
 	return false
 }
 
-// addConn stores a connection for Mend. It returns false after the end of the test.
+// addConn stores a connection for Mend. It returns false if connections end at once, and after the end of the test.
 func (w *Wire) addConn(c net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.open[c] = struct{}{}
-	return !w.done
+	return !w.shut && !w.done
 }
 
 func (w *Wire) drop(c net.Conn) {

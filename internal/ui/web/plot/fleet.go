@@ -1,7 +1,7 @@
 package plot
 
 import (
-	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/series"
 )
 
@@ -88,7 +88,7 @@ func (h History) Draw() []byte {
 }
 
 // counted returns "1 pool" or "7 pools".
-func counted(n int) string { return condition.Count(n, "pool") }
+func counted(n int) string { return prose.Count(n, "pool") }
 
 func bar(i, bottom, height int) string {
 	var p path

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -73,10 +74,10 @@ func (t *Tick) instances(f condition.Facts) {
 		t.set(Expected, a.App, 0, float64(a.Expected))
 		t.set(Running, a.App, 0, float64(a.Running))
 		if a.Missing > 0 {
-			t.note(Missing, a.App, fmt.Sprintf("%d of %s missing", a.Missing, condition.Count(a.Expected, "instance")))
+			t.note(Missing, a.App, fmt.Sprintf("%d of %s missing", a.Missing, prose.Count(a.Expected, "instance")))
 		}
 		if a.Flapping > 0 {
-			t.note(Flapping, a.App, condition.Count(a.Flapping, "instance")+" crash-looping")
+			t.note(Flapping, a.App, prose.Count(a.Flapping, "instance")+" crash-looping")
 		}
 	}
 }

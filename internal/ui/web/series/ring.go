@@ -1,6 +1,7 @@
 package series
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"sort"
@@ -156,15 +157,7 @@ func (r *Ring) Keys(q Quantity) (out []Key) {
 			out = append(out, key)
 		}
 	}
-	slices.SortFunc(out, func(a, b Key) int {
-		switch {
-		case a.Name < b.Name || a.Name == b.Name && a.Kind < b.Kind:
-			return -1
-		case a == b:
-			return 0
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b Key) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind)) })
 	return out
 }
 

@@ -1,16 +1,4 @@
-// Package influxtest runs the influxd of package testprograms for tests.
-//
-//	var shared influxtest.Server
-//
-//	func TestMain(m *testing.M) {
-//		code := m.Run()
-//		shared.Stop()
-//		os.Exit(code)
-//	}
-//
-// All tests of a package share one server, with a database for each test. It listens on loopback only. Its data is in a
-// temporary folder, which Stop removes. A Server is safe for concurrent use.
-package influxtest
+package influx_test
 
 import (
 	"bytes"
@@ -40,9 +28,7 @@ import (
 
 const (
 	user, password = "admin", "s3cret"
-
-	// Token is that of the administrator.
-	Token = influx.Token(user + ":" + password)
+	token          = influx.Token(user + ":" + password)
 )
 
 // child is a process that ends with this one.
@@ -73,8 +59,8 @@ func (c *child) kill() {
 	<-c.done
 }
 
-// Server is one influxd. It starts at its first use. Each test has its own databases.
-type Server struct {
+// influxServer is one influxd. It starts at its first use, and listens on loopback only. Each test has its own databases.
+type influxServer struct {
 	once      sync.Once
 	err       error
 	dir       string
@@ -84,7 +70,7 @@ type Server struct {
 }
 
 // Address returns host and port. The first call builds and starts influxd.
-func (s *Server) Address(tb testing.TB) string {
+func (s *influxServer) Address(tb testing.TB) string {
 	tb.Helper()
 	s.once.Do(func() { s.err = s.run() })
 	if s.err != nil {
@@ -93,7 +79,7 @@ func (s *Server) Address(tb testing.TB) string {
 	return s.address
 }
 
-func (s *Server) run() error {
+func (s *influxServer) run() error {
 	program, err := testprograms.Influxd(context.Background())
 	if err != nil {
 		return err
@@ -124,7 +110,7 @@ func (s *Server) run() error {
 }
 
 // Stop stops influxd if it runs, and removes its files.
-func (s *Server) Stop() {
+func (s *influxServer) Stop() {
 	if s.process != nil {
 		s.process.kill()
 	}
@@ -183,7 +169,7 @@ func (f *addressFinder) Write(p []byte) (int, error) {
 }
 
 // influxQL runs a command on influxd as its administrator.
-func (s *Server) influxQL(command string) error {
+func (s *influxServer) influxQL(command string) error {
 	request, err := http.NewRequest(http.MethodPost, "http://"+s.address+"/query?"+url.Values{"q": {command}}.Encode(), nil)
 	if err != nil {
 		return err
@@ -203,7 +189,7 @@ func (s *Server) influxQL(command string) error {
 }
 
 // Do runs a command of InfluxQL as the administrator.
-func (s *Server) Do(tb testing.TB, command string) {
+func (s *influxServer) Do(tb testing.TB, command string) {
 	tb.Helper()
 	s.Address(tb)
 	if err := s.influxQL(command); err != nil {
@@ -212,9 +198,9 @@ func (s *Server) Do(tb testing.TB, command string) {
 }
 
 // Config returns the Config of a new database.
-func (s *Server) Config(tb testing.TB) influx.Config {
+func (s *influxServer) Config(tb testing.TB) influx.Config {
 	tb.Helper()
 	name := fmt.Sprintf("db%d", s.databases.Add(1))
 	s.Do(tb, "CREATE DATABASE "+name)
-	return influx.Config{URL: "http://" + s.Address(tb), Bucket: name + "/autogen", Token: Token}
+	return influx.Config{URL: "http://" + s.Address(tb), Bucket: name + "/autogen", Token: token}
 }

@@ -39,6 +39,20 @@ type Saved struct {
 	Configured *configured `json:"configured,omitempty"`
 }
 
+// countIntent raises the last targets to those of an unfinished intent, which may have taken effect. The other parts of an intent
+// have records of their own: a drain record is saved before its node is changed, and an order stays until it is carried out.
+func (s *Saved) countIntent() {
+	if s.Intent == nil {
+		return
+	}
+	for group, of := range s.State.Groups {
+		if of.LastTarget != nil {
+			of.LastTarget = new(max(*of.LastTarget, s.Intent.Targets[group]))
+			s.State.Groups[group] = of
+		}
+	}
+}
+
 // journal holds the state of a pool, and saves it with the intent.
 type journal struct {
 	memory  Memory
@@ -71,6 +85,7 @@ func (j *journal) targets() map[string]int {
 func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (*api.PoolState, error) {
 	m, ok, err := j.memory.Load(ctx)
 	if err == nil && ok {
+		m.countIntent()
 		if invalid := resolve.ValidateState(m.State); invalid != nil {
 			err = fmt.Errorf("%w: %w", errUnreadable, invalid)
 		}

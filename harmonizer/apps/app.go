@@ -132,7 +132,8 @@ type slot struct {
 	silent  instant       // when it was lost with a silent node; 0: not. Owned by disruptionLimit
 
 	backoff
-	exited []string // instances of the latest exits, newest last
+	exited []string      // instances of the latest exits, newest last
+	ended  *api.AppCrash // how the last copy of a given-up index ended; nil: unknown
 
 	extras     []extra // copies that should not run
 	liveCopies liveCopies
@@ -183,7 +184,7 @@ func (s *slot) find(id string) *extra {
 }
 
 func (s *slot) renew() {
-	s.cause, s.crashes, s.givenUp = api.WhyNew, 0, false
+	s.cause, s.crashes, s.givenUp, s.ended = api.WhyNew, 0, false, nil
 	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0
 	s.hold = ""
 }

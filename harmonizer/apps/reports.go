@@ -178,6 +178,7 @@ func (m *Machine) crashed(s *slot, id string) {
 		f.Kind, f.Until = api.AppFindingFlapping, m.clock.time(s.restart)
 	}
 	s.hold = ""
+	m.keepEnd(s)
 	m.memory.markChanged(s.app)
 	m.journal.addIndexFinding(s, f)
 	m.updates.crashed(s.app, id)
@@ -292,6 +293,9 @@ func (m *Machine) enterExit(e Exit, why api.AppReason) {
 func (m *Machine) enter(a *app, c api.AppCrash) {
 	first := len(a.crashes) == 0
 	m.apps.recount(a, func() { a.crashes.add(c, m.clock.now) })
+	if s := m.apps.slots[at(a.id, c.Index)]; s != nil && c.Instance == s.lastExit() {
+		m.keepEnd(s)
+	}
 	if first {
 		m.wakeCrashes(a)
 	}

@@ -138,7 +138,7 @@ func TestEventsWithoutARange(t *testing.T) {
 	}
 	r := inData(data)("events", "web")
 	if r.code != command.ExitOK || strings.Count(r.stdout, "harmonizer incomplete") != 1 || !strings.Contains(r.stdout, "5 times in ") ||
-		!strings.Contains(r.stderr, "events of the last 1 h; --since chooses another range") {
+		!strings.Contains(r.stderr, "events of the last hour; --since chooses another range") {
 		t.Errorf("weir events web: %+v", r)
 	}
 }

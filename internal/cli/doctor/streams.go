@@ -72,11 +72,11 @@ func (x *busExam) pools(ctx context.Context, js jetstream.JetStream) (all []stri
 
 // isUnknown reports whether the pool is one that neither the bus nor the files of this host have, while they have others: its name is a
 // mistake. A host without files may create the streams of a new pool.
-func (x *busExam) isUnknown(onBus []string) bool {
+func (x *busExam) isUnknown(ctx context.Context, js jetstream.JetStream, onBus []string) bool {
 	all := slices.Concat(x.Files, onBus)
 	slices.Sort(all)
 	all = slices.Compact(all)
-	if len(all) == 0 || slices.Contains(all, x.Pool) || x.Fix && len(x.Files) == 0 {
+	if len(all) == 0 || slices.Contains(all, x.Pool) || x.Fix && len(x.Files) == 0 || x.hasStream(ctx, js) {
 		return false
 	}
 	x.unknown = true
@@ -87,6 +87,17 @@ func (x *busExam) isUnknown(onBus []string) bool {
 	x.found(PoolCheck, Failed, next, "neither the files nor the bus of cluster %s have a pool %q; its pools are %s%s",
 		x.Cluster, x.Pool, explain.List(all), spelling.DidYouMean(x.Pool, all))
 	return true
+}
+
+// hasStream reports whether the bus has a stream or a bucket of the pool, or may have one.
+func (x *busExam) hasStream(ctx context.Context, js jetstream.JetStream) bool {
+	ctx, cancel := x.bounded(ctx)
+	defer cancel()
+	shared := len(streams.Cluster{Name: x.Cluster, Replicas: x.replicas}.Specs())
+	return slices.ContainsFunc(x.targets(nil)[shared:], func(t target) bool {
+		_, err := js.Stream(ctx, t.name)
+		return !errors.Is(err, jetstream.ErrStreamNotFound)
+	})
 }
 
 // otherPools returns the other pools, as far as the role may read them.
@@ -106,7 +117,7 @@ func (x *busExam) otherPools(all []string) []string {
 func (x *busExam) streams(ctx context.Context, b *bus.Bus) {
 	x.progress("streams")
 	all, listed := x.pools(ctx, b.JetStream())
-	if listed && x.isUnknown(all) {
+	if listed && x.isUnknown(ctx, b.JetStream(), all) {
 		return
 	}
 	for _, t := range x.targets(x.otherPools(all)) {

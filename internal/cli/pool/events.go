@@ -56,7 +56,7 @@ all fields of its finding. --output json and yaml print each event, as does --fo
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.since == 0 && !r.follow {
 				r.since = time.Hour
-				fmt.Fprintf(cli.Stderr, "weir: events of the last %s; --since chooses another range, and --follow prints new ones\n", condition.Duration(r.since))
+				fmt.Fprintln(cli.Stderr, "weir: events of the last hour; --since chooses another range, and --follow prints new ones")
 			}
 			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.events(ctx, b, r)

@@ -48,13 +48,22 @@ func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) er
 	}
 	round := resolve.NewRound(p.Case, p.Outcome, p.Account)
 	intent := p.intent(now, round)
+	save := func() error { // with a state that is right whatever is carried out of the intent
+		return w.save(ctx, w.provider.targets.into(resolve.LargerState(p.Case.State, p.Outcome.State)), &intent)
+	}
 	if !p.idle(intent) || len(w.drains.records()) > 0 {
-		if err := w.saveIntent(ctx, p, intent); err != nil {
+		if err := save(); err != nil {
 			w.journal.state = resolve.Untouched(p.Case, p.Outcome)
 			return fmt.Errorf("nothing is done: %w", err)
 		}
 	}
-	did, err := w.change(ctx, now, p, intent, round, r)
+	saved := func(changes []resolve.TargetChange) error {
+		if !intent.add(changes) {
+			return nil
+		}
+		return save()
+	}
+	did, err := w.change(ctx, now, p, round, saved, r)
 	w.journal.state = resolve.Conclude(p.Case, p.Outcome, did)
 	w.journal.state.Backoffs = round.Backoffs()
 	latest := w.Latest()
@@ -68,23 +77,15 @@ func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) er
 	return w.conclude(ctx, err)
 }
 
-// saveIntent saves the intent of a plan, with a state that is right whatever is carried out of it.
-func (w *Writer) saveIntent(ctx context.Context, p Plan, i Intent) error {
-	return w.save(ctx, w.provider.targets.into(resolve.LargerState(p.Case.State, p.Outcome.State)), &i)
-}
-
-// saveStep saves the raises of a step that the intent does not have: those of a later step, after a group refused its part.
-func (w *Writer) saveStep(ctx context.Context, p Plan, i Intent, changes []resolve.TargetChange) error {
-	more := false
+// add adds the raises of a step that the intent does not have: those of a later step, after a group refused its part. It reports
+// whether there were any.
+func (i *Intent) add(changes []resolve.TargetChange) (more bool) {
 	for _, c := range changes {
 		if c.Raises() && c.Target > i.Targets[c.Group] {
 			i.Targets[c.Group], more = c.Target, true
 		}
 	}
-	if !more {
-		return nil
-	}
-	return w.saveIntent(ctx, p, i)
+	return more
 }
 
 // conclude saves the outcome, unless err ended it.
@@ -96,13 +97,12 @@ func (w *Writer) conclude(ctx context.Context, err error) error {
 	return w.save(ctx, w.journal.state, nil)
 }
 
-// change makes the changes of a tick, whose intent is saved, one after the other, and returns the actions. It ends early
+// change makes the changes of a tick, one after the other, and returns the actions. saved saves the raises of a step before it. It ends early
 // only if the process must end.
-func (w *Writer) change(ctx context.Context, now time.Time, p Plan, i Intent, round *resolve.Round, r *Report) (resolve.Done, error) {
+func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, saved func([]resolve.TargetChange) error, r *Report) (resolve.Done, error) {
 	stale := resolve.StaleNodes(p.Case)
 	err := w.drains.takeBack(ctx, now, p.TakeBack, w.config.StepTimeout, r)
 	if err == nil {
-		saved := func(changes []resolve.TargetChange) error { return w.saveStep(ctx, p, i, changes) }
 		err = w.provider.raise(ctx, now, round, w.config.StepTimeout, saved, r)
 	}
 	did := resolve.Done{Ordered: round.Ordered()}

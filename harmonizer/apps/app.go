@@ -1,6 +1,8 @@
 package apps
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -187,4 +189,15 @@ func (s *slot) renew() {
 	s.cause, s.crashes, s.givenUp, s.ended = api.WhyNew, 0, false, nil
 	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0
 	s.hold = ""
+}
+
+// ends returns how the last copies of the given-up indices ended, oldest first.
+func (a *app) ends() (out []api.AppCrash) {
+	for s := a.slots; s != nil; s = s.next {
+		if s.givenUp && s.ended != nil {
+			out = append(out, *s.ended)
+		}
+	}
+	slices.SortFunc(out, func(a, b api.AppCrash) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Index, b.Index)) })
+	return out
 }

@@ -1,11 +1,9 @@
 package apps
 
 import (
-	"cmp"
 	"hash/fnv"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -187,28 +185,3 @@ const (
 	maxEnded       = 10  // saved of an app: the newest
 	maxDescription = 500 // bytes that are kept
 )
-
-// keepEnd keeps how the last copy of a given-up index ended, for as long as the index is given up. The crash table has it for a while only.
-func (m *Machine) keepEnd(s *slot) {
-	if s.ended = nil; !s.givenUp {
-		return
-	}
-	if c := s.app.crashes.of(s.lastExit()); c != nil {
-		end := c.AppCrash
-		end.At = m.clock.time(c.at).Round(0)
-		end.Description = strings.ToValidUTF8(end.Description[:min(len(end.Description), maxDescription)], "")
-		s.ended = &end
-	}
-	m.memory.markChanged(s.app)
-}
-
-// ends returns how the last copies of the given-up indices ended, oldest first.
-func (a *app) ends() (out []api.AppCrash) {
-	for s := a.slots; s != nil; s = s.next {
-		if s.givenUp && s.ended != nil {
-			out = append(out, *s.ended)
-		}
-	}
-	slices.SortFunc(out, func(a, b api.AppCrash) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Index, b.Index)) })
-	return out
-}

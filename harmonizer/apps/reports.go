@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -299,6 +300,20 @@ func (m *Machine) enter(a *app, c api.AppCrash) {
 	if first {
 		m.wakeCrashes(a)
 	}
+}
+
+// keepEnd keeps how the last copy of a given-up index ended, for as long as the index is given up. The crash table has it for a while only.
+func (m *Machine) keepEnd(s *slot) {
+	if s.ended = nil; !s.givenUp {
+		return
+	}
+	if c := s.app.crashes.of(s.lastExit()); c != nil {
+		end := c.AppCrash
+		end.At = m.clock.time(c.at).Round(0)
+		end.Description = strings.ToValidUTF8(end.Description[:min(len(end.Description), maxDescription)], "")
+		s.ended = &end
+	}
+	m.memory.markChanged(s.app)
 }
 
 func (m *Machine) pruneCrashes(a *app) {

@@ -83,6 +83,8 @@ type Pending struct {
 	Copies    []PendingCopy   `json:"copies"`    // oldest first, at most 1000
 	// Never is the part of Resources that no node and no machine of any kind can ever hold.
 	Never resource.Vector `json:"never,omitzero"`
+	// NoMachine is the part of Resources that only nodes can hold that are full: no machine that may be added can.
+	NoMachine resource.Vector `json:"no_machine,omitzero"`
 	// Rejected are copies whose last start was rejected as invalid by a node, oldest first, at most 1000. They are tried
 	// again after a heartbeat period, and are not part of Total.
 	Rejected []PendingCopy `json:"rejected,omitempty"`

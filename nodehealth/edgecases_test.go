@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -234,6 +235,9 @@ func (pausedWriter) Write(context.Context, func(context.Context) error) error { 
 // While operators pause the whole pool, no repair begins and no alarm is raised. After the pause
 // the pool is repaired. A workflow needs permission too.
 func TestPausedPool(t *testing.T) {
+	if testprograms.WithoutRace(t, "nodehealth") {
+		return
+	}
 	for name, p := range map[string]judge.Policy{
 		"workflow": plain(workflow()), "exclusive": exclusive(), "reboot": plain(judge.Action{Name: api.ActionReboot}),
 	} {

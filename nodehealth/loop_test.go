@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/signals/calendar"
@@ -282,6 +283,9 @@ func TestRepairOwnerDrift(t *testing.T) {
 
 // A node that leaves for another reason is not repaired meanwhile.
 func TestPausesOfDrains(t *testing.T) {
+	if testprograms.WithoutRace(t, "nodehealth") {
+		return
+	}
 	for _, reason := range []api.DrainReason{api.DrainScaleIn, api.DrainOrphan, api.DrainRolling, api.DrainRebalance, api.DrainRemoval, api.DrainSpot} {
 		t.Run(string(reason), func(t *testing.T) { pausedBy(t, reason) })
 	}
@@ -469,6 +473,9 @@ func TestAllFailAtOnce(t *testing.T) {
 
 // Repairs that are overdue when a window opens begin one after the other, and none before it. The window limits only their begin.
 func TestOverdueRepairsFollowEachOther(t *testing.T) {
+	if testprograms.WithoutRace(t, "nodehealth") {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		open := time.Now().UTC().Truncate(time.Minute).Add(2 * time.Hour)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -17,6 +18,9 @@ import (
 // loopback probes return. The path of the heartbeats is down then, and no machine is repaired, also after a restart. Afterwards a node
 // that stays silent is repaired.
 func TestSilenceOfAllNodesWhileTheSchedulerIsAway(t *testing.T) {
+	if testprograms.WithoutRace(t, "nodehealth") {
+		return
+	}
 	for name, why := range map[string]string{
 		"silent": "the scheduler (kubernetes) is silent since 12:00:00", "not fresh": "the scheduler (kubernetes) has no current state of its nodes",
 	} {

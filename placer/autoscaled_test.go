@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -48,6 +49,7 @@ type autoscaled struct {
 	last      api.TickRecord
 	lostNodes map[string]bool // ended by a crash
 	problems  []string
+	tail      []string // phases with much weight, and why
 	changed   []string // of the latest tick
 	bySize    bool     // weights are in proportion to sizes
 	joined    int      // machines; on each tenth, another process has a port
@@ -200,8 +202,10 @@ func (s signalOf) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Respo
 	for _, n := range s.w.nodes {
 		sum = sum.Add(n.used())
 	}
-	for _, p := range s.w.c.pending().Copies {
-		if s.w.held(p.Footprint) {
+	waits := s.w.c.pending()
+	sum = sum.Sub(waits.NoMachine.Scale(s.w.pending))
+	for _, p := range waits.Copies {
+		if !p.Never && s.w.held(p.Footprint) {
 			sum = sum.Add(p.Footprint.Scale(s.w.pending))
 		}
 	}
@@ -624,8 +628,60 @@ func (w *autoscaled) run(phases int) (over []float64) {
 			w.step()
 		}
 		over = append(over, w.rest())
+		if x := over[len(over)-1]; x > tail {
+			w.tail = append(w.tail, fmt.Sprintf("world %d, phase %d of %d: %.2f: %s", w.seed, len(over), phases, x, w.cause()))
+		}
 	}
 	return over
+}
+
+// tail is the part of the oracle's weight above which a world is listed with its cause.
+const tail = 1.5
+
+// cause returns why a world at rest has more weight than the oracle's.
+func (w *autoscaled) cause() string {
+	p, lightest, cpus := w.last.Case.Places, math.Inf(1), 0.0
+	for _, size := range w.machines {
+		cpus += size[resource.CPUs]
+	}
+	for _, g := range w.groups {
+		if s, _ := g.Other().Snapshot(context.Background()); s.Fulfilled() > 0 {
+			lightest = min(lightest, g.weight)
+		}
+	}
+	switch {
+	case p.ShortCopies > 0:
+		return "only full machines of an earlier, larger size can hold the copies that wait"
+	case w.weight()-lightest < w.oracle():
+		return "one machine less is too few"
+	case !w.bySize && cpus <= tail*w.oracleOfSizes():
+		return "weights do not match sizes"
+	}
+	stays := map[string]int{}
+	for _, s := range p.Stay {
+		switch {
+		case strings.Contains(s.Why, "free place"), strings.Contains(s.Why, "headroom"):
+			stays["headroom"]++
+		case strings.Contains(s.Why, "port "), strings.Contains(s.Why, "at most"):
+			stays["a port or a limit for each node"]++
+		default:
+			stays[s.Why]++
+		}
+	}
+	return fmt.Sprint(stays)
+}
+
+// oracleOfSizes returns the least number of cpus.
+func (w *autoscaled) oracleOfSizes() float64 {
+	weights := map[*sizedGroup]float64{}
+	for _, g := range w.groups {
+		weights[g], g.weight = g.weight, g.size[resource.CPUs]
+	}
+	least := w.oracle()
+	for g, weight := range weights {
+		g.weight = weight
+	}
+	return least
 }
 
 // spread returns the mean of the values, and the value that 95 % of them are below.
@@ -687,7 +743,7 @@ func TestScaleFromZero(t *testing.T) {
 
 // TestAutoscaledWorlds runs random pools with a placer and an autoscaler. Every copy that a machine can hold gets a place, or
 // the cause is named. No machine ends with copies. A world at rest rests, at about the least weight. SOAK is the number of
-// worlds, FROM the first one.
+// worlds, FROM the first one. With -v, each phase at rest with more than 1.5 times that weight is listed with its cause.
 func TestAutoscaledWorlds(t *testing.T) {
 	t.Parallel()
 	if testprograms.WithoutRace(t, "placer") {
@@ -707,17 +763,19 @@ func TestAutoscaledWorlds(t *testing.T) {
 		w := newAutoscaled(uint64(from + i))
 		room := len(w.config.Headroom) > 0
 		over[room] = append(over[room], w.run(2)...)
+		for _, line := range w.tail {
+			t.Log(line)
+		}
 		for _, p := range w.problems[:min(len(w.problems), 3)] {
 			t.Error(p)
 		}
 	}
-	const enough = 80 // worlds, for these figures; of them, the 95 % are the fifth largest part
+	const enough = 500 // worlds, for these figures; of them, the 95 % are the 26th largest part
 	for room, some := range over {
 		mean, most := spread(some)
 		t.Logf("headroom %v: %d phases, the weight over the oracle's: mean %.3f, 95 %% below %.3f, at most %.3f", room, len(some), mean, most, slices.Max(some))
-		bound := map[bool][2]float64{false: {1.08, 1.5}, true: {1.15, 2.2}}[room]
-		if worlds >= enough && (mean > bound[0] || most > bound[1]) {
-			t.Errorf("headroom %v: the weight over the oracle's: mean %.3f, 95 %% below %.3f: want %v", room, mean, most, bound)
+		if worlds >= enough && (mean > 1.08 || most > 1.5) {
+			t.Errorf("headroom %v: the weight over the oracle's: mean %.3f, 95 %% below %.3f: want at most 1.08 and 1.5", room, mean, most)
 		}
 	}
 }

@@ -59,13 +59,22 @@ func (all capacity) canHold(footprint resource.Vector) bool {
 	return fit.CanHold(footprint, all.sizes)
 }
 
+// mayAdd reports whether a machine that may be added can hold a footprint. It is true as long as the sizes of the kinds are not known.
+func (all capacity) mayAdd(footprint resource.Vector) bool {
+	return all.sizes == nil || slices.ContainsFunc(all.kinds, func(k api.PlacesKind) bool { return footprint.Fits(k.Resources) })
+}
+
 // whyNot returns why no node has room for a footprint that a machine may hold.
 func (all capacity) whyNot(footprint resource.Vector) string {
 	if len(all.nodes) == 0 {
 		return "no node of the pool reports"
 	}
 	if slices.ContainsFunc(all.nodes, footprint.Fits) {
-		return all.noRoom(footprint)
+		why := all.noRoom(footprint)
+		if !all.mayAdd(footprint) {
+			why += "; no machine that may be added can hold it"
+		}
+		return why
 	}
 	if len(all.kinds) > 0 {
 		return "no node that exists can hold it, a further machine may"
@@ -143,8 +152,11 @@ func (c *core) pending() api.Pending {
 			}
 			one.Why, one.Never = found.why, found.never
 			p.Total++
-			if p.Resources = p.Resources.Add(footprint); found.never {
+			switch p.Resources = p.Resources.Add(footprint); {
+			case found.never:
 				p.Never = p.Never.Add(footprint)
+			case !all.mayAdd(footprint):
+				p.NoMachine = p.NoMachine.Add(footprint)
 			}
 			p.Copies = append(p.Copies, one)
 		case w.rejected != "":
@@ -167,7 +179,7 @@ func listed(all []api.PendingCopy) []api.PendingCopy {
 func pendingSamples(p api.Pending, now time.Time, cluster, pool string) []metrics.Sample {
 	var out []metrics.Sample
 	for _, k := range []resource.Kind{resource.CPUs, resource.Mem, resource.Disk} {
-		waits := p.Resources[k] - p.Never[k]
+		waits := p.Resources[k] - p.Never[k] - p.NoMachine[k]
 		if waits < resource.Slack { // rounding errors
 			waits = 0
 		}

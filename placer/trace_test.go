@@ -3,6 +3,7 @@ package placer
 import (
 	"encoding/csv"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -196,7 +197,7 @@ func (w *traced) observe() {
 			w.removed[a.Group], w.needed[a.Group] = w.ticks, w.sum()
 		case api.OpSetTarget:
 			at, ended := w.removed[a.Group]
-			again := ended && a.Target > w.targets[a.Group] && w.ticks-at <= soon
+			again := ended && w.machinesFor(a.Group, a.Target) > w.machinesFor(a.Group, w.targets[a.Group]) && w.ticks-at <= soon
 			if again && w.sum().Fits(w.needed[a.Group]) {
 				w.counts.renewed++
 				if w.neededByNew(a.Group, at) {
@@ -210,6 +211,12 @@ func (w *traced) observe() {
 		}
 	}
 	w.follow()
+}
+
+// machinesFor returns how many machines a group has at a target. A target that rises by less than a machine orders none.
+func (w *traced) machinesFor(group string, target int) int {
+	i := slices.IndexFunc(w.groups, func(g *sizedGroup) bool { return g.ID() == group })
+	return int(math.Ceil(float64(target) / w.groups[i].weight))
 }
 
 // neededByNew reports whether the first copy that needs a machine of the group came after a tick.

@@ -164,6 +164,27 @@ func TestPlacesOfThePool(t *testing.T) {
 	}
 }
 
+// Copies that only a full node can hold, of an earlier and larger size, count in no sum that orders machines: none of these would hold
+// them.
+func TestCopiesThatOnlyFullNodesHold(t *testing.T) {
+	w := newWorld(t)
+	w.node("a", false)
+	w.row(func(row *api.App) { row.CPUs, row.Instances = 3, 2 })
+	w.start("v1", 0, 1)
+	w.expect("one has room", "start web/0 on a")
+	for _, tt := range []struct {
+		size, waits float64
+		why         string
+	}{{8, 3, ""}, {2, 0, "; no machine that may be added can hold it"}} {
+		w.places(api.PlacesQuestion{Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{tt.size}, Weight: 1, Room: 1}}})
+		p := w.c.pending()
+		cpus := pendingSamples(p, w.now, "c", "p")[0]
+		if want := "no node has room: not enough cpus on 1 of 1 nodes (it needs 3 cpus, at most 1 cpus are free)" + tt.why; cpus.Value != tt.waits || p.Total != 1 || p.Copies[0].Never || p.Copies[0].Why != want {
+			t.Errorf("machines of %v cpus: %s is %v, pending %+v: want %v, and why %q", tt.size, cpus.Name, cpus.Value, p, tt.waits, want)
+		}
+	}
+}
+
 // Copies that no machine can hold are named, and count in no sum of what waits.
 func TestCopiesThatNothingCanHold(t *testing.T) {
 	w := newWorld(t)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/simulate"
@@ -56,6 +57,9 @@ func checkCost(r api.TickRecord) error {
 // The sum over the causes is the total at each tick of random days, and no part is negative.
 func TestCostOfEachTick(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	from, to := worlds(t, 20, 40)
 	markets := &price.Prices{}
 	table := fmt.Sprintf("zone,spot,price\nz0,false,%v\nz1,false,%v\nz0,true,%v\nz1,true,%v\n",

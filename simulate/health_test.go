@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/internal/price"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -27,6 +28,9 @@ func failing(t *testing.T, mode api.PolicyMode) simulate.Scenario {
 // replacements. Without it a failed machine is paid for to the end.
 func TestFailedMachinesAreReplaced(t *testing.T) {
 	t.Parallel()
+	if testprograms.WithoutRace(t, "simulate") {
+		return
+	}
 	results := map[api.PolicyMode]simulate.Result{}
 	for _, mode := range []api.PolicyMode{"", api.ModeObserve, api.ModeAct} {
 		causes := map[string]int{}

@@ -20,7 +20,7 @@ mkdir -p "$STAGE/man" "$STAGE/completions" "$STAGE/units"
 GOOS=linux GOARCH="$arch" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace -ldflags='-s -w' -o "$STAGE/" ./cmd/weir ./cmd/weir-local
 
 # A program of this machine, with a command that others do not need, writes the completions and the manual pages.
-GOARCH="" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace,man -o "$STAGE/weir-host" ./cmd/weir
+GOARCH="" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace,man -ldflags='-s -w' -o "$STAGE/weir-host" ./cmd/weir
 "$STAGE/weir-host" completion bash >"$STAGE/completions/weir.bash"
 "$STAGE/weir-host" completion fish >"$STAGE/completions/weir.fish"
 "$STAGE/weir-host" completion zsh >"$STAGE/completions/_weir"

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awsfake"
 )
 
@@ -135,6 +136,9 @@ func TestGroupThatIsDeleted(t *testing.T) {
 
 // A selector finds 500 groups. The calls of a tick are bounded, and so are the lines when all of them are unknown, or refuse.
 func TestSelectorOfManyGroups(t *testing.T) {
+	if testprograms.WithoutRace(t, "pools/aws") {
+		return
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newPartsWorld(t)
 		for i := range 500 {

@@ -17,16 +17,23 @@ func BenchmarkSolve(b *testing.B) {
 		name          string
 		fill          float64 // part of the nodes that copies use, on average
 		waiting, most int
+		places        int // that stay free
 	}{
-		{"5 leave", 0.5, 0, 5},
-		{"200 leave", 0.5, 0, 200},
-		{"200 leave, 1000 wait", 0.5, 1000, 200},
-		{"none can leave", 0.97, 0, 200},
-		{"none can leave, 1000 wait", 0.97, 1000, 200},
-		{"all wait", 0, 20_000, 200},
+		{"5 leave", 0.5, 0, 5, 0},
+		{"200 leave", 0.5, 0, 200, 0},
+		{"200 leave, 1000 wait", 0.5, 1000, 200, 0},
+		{"200 leave, 100 free places", 0.5, 0, 200, 100},
+		{"none can leave", 0.97, 0, 200, 0},
+		{"none can leave, 1000 wait", 0.97, 1000, 200, 0},
+		{"none can leave, 100 free places", 0.97, 0, 200, 100},
+		{"all wait", 0, 20_000, 200, 0},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			w := largePool(bench.fill, bench.waiting, bench.most)
+			if bench.places > 0 {
+				w.Headroom = []fit.Headroom{{Place: fit.Copy{App: "spare", Footprint: resource.Vector{0.4, 2000}}, Wanted: bench.places}}
+				w.Question.Headroom = []api.Headroom{{Name: "spare"}}
+			}
 			b.ReportAllocs()
 			for b.Loop() {
 				if a := fit.Solve(w); a.Validate(w.Question) != nil {

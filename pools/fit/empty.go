@@ -2,6 +2,7 @@ package fit
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -16,24 +17,34 @@ type move struct {
 	was    int             // its value before
 }
 
-// mover moves the copies of candidates. Rooms only get smaller, so the first fit of a class never goes back: its next
+// mover moves what a plan has on candidates. Rooms only get smaller, so the first fit of a class never goes back: its next
 // search starts there. A candidate that is not chosen restores both.
 type mover struct {
 	*solver
 	starts map[classKey]*int
-	moves  []move // of the candidate in work
+	moves  []move          // of the candidate in work
+	at     int             // its place in line, or -1
+	own    resource.Vector // its room
 }
 
+func newMover(s *solver) *mover { return &mover{solver: s, starts: map[classKey]*int{}} }
+
 // empty chooses candidates, in their order. A candidate is chosen if all its copies, and those that the plan puts on it, fit
-// on nodes that are not chosen. Later candidates take copies; if one of them is chosen later, these copies move on.
+// on nodes that are not chosen. Later candidates take copies; if one of them is chosen later, these copies move on. The free places
+// have a plan of their own: they fit on these nodes too, with as many more as the copies may take.
 func (s *solver) empty() {
-	q, m := s.Question, mover{solver: s, starts: map[classKey]*int{}}
-	limit := s.tree.steps + maxEmptySteps
-	if !m.reserveForWaiting() {
+	if len(s.Question.Leave) == 0 {
 		return
 	}
+	q, m, free := s.Question, newMover(s), newFreePlan(s)
+	s.free = free.solver
+	limit := s.tree.steps + maxEmptySteps
+	if free.moveAll(-1, s.placed()) != nil {
+		return
+	}
+	free.commit()
 	for i, id := range q.Leave {
-		if len(s.answer.Leave) >= q.Most || s.tree.steps >= limit {
+		if len(s.answer.Leave) >= q.Most || s.tree.steps+free.tree.steps >= limit {
 			return
 		}
 		n := s.candidates[i]
@@ -47,97 +58,54 @@ func (s *solver) empty() {
 				s.stay(id, why, nil)
 				continue
 			}
-			if left := m.moveAll(n, s.at[i]); left != nil {
+			left := m.moveAll(s.at[i], pointers(n.Copies))
+			if left == nil {
+				if left = free.moveAll(s.at[i], n.Copies); left != nil {
+					m.undo()
+				}
+			}
+			if left != nil {
 				s.rules.keep(n)
 				s.stay(id, "", left)
 				continue
 			}
+			m.commit()
+			free.commit()
 			s.answer.Leave = append(s.answer.Leave, id)
 		}
 	}
 }
 
-// moveAll moves all copies of a candidate. If one of them has no other place, it moves none and returns that copy.
-func (m *mover) moveAll(n *Node, at int) (left *Copy) {
-	own, reserved := closed(), []*Copy(nil)
-	if at >= 0 {
-		own, reserved = m.tree.room(at), m.reserved[at]
+// moveAll moves copies, and all that the plan has on the node at that place in line, or on none if it is -1. If one of them has no
+// other place, it moves none and returns that copy.
+func (m *mover) moveAll(at int, own []*Copy) (left *Copy) {
+	var reserved []*Copy
+	m.moves, m.at = m.moves[:0], at
+	if at >= 0 && at < len(m.line) {
+		m.own, reserved = m.tree.room(at), m.reserved[at]
 		m.tree.set(at, closed())
 	}
-	m.moves = m.moves[:0]
-	lost := m.mayTake(n.Copies)
-	for i := range len(n.Copies) + len(reserved) + len(lost) {
-		if c := m.rules.leaving(copyAt(n.Copies, reserved, lost, i), n, i-len(n.Copies), len(reserved)); !m.move(c, at) {
+	for i, c := range slices.Concat(own, reserved) {
+		if i >= len(own) {
+			c = m.rules.leaving(c, m.line[at])
+		}
+		if !m.move(c, at) {
 			m.undo()
-			if at >= 0 {
-				m.tree.set(at, own)
-			}
 			return c
 		}
-	}
-	m.reserve()
-	if at >= 0 {
-		m.reserved[at] = nil
 	}
 	return nil
 }
 
-// reserve records the moves in the plan.
-func (m *mover) reserve() {
+// commit records the moves in the plan.
+func (m *mover) commit() {
 	for _, one := range m.moves {
 		m.reserved[one.to] = append(m.reserved[one.to], one.copy)
 	}
-}
-
-// reserveForWaiting reserves what mayTake returns for the waiting copies that have a place, and reports whether there is room for
-// it. Such copies may come from a node that leaves.
-func (m *mover) reserveForWaiting() bool {
-	var placed []Copy
-	for _, all := range m.reserved {
-		for _, c := range all {
-			if c.headroom == 0 {
-				placed = append(placed, *c)
-			}
-		}
+	if m.at >= 0 && m.at < len(m.line) {
+		m.reserved[m.at] = nil
 	}
-	lost := m.mayTake(placed)
-	for _, c := range lost {
-		if !m.move(c, -1) {
-			return false
-		}
-	}
-	m.reserve()
-	return true
 }
-
-// mayTake returns the free places that copies may take, wherever the scheduler puts them: a copy of c on a node leaves at least
-// floor(room/h) - ceil(c/h) places of h there. So headroom outlasts the move of these copies if that many more places are free.
-// Otherwise a pool would end a machine, order another one for the headroom, and so on.
-func (m *mover) mayTake(copies []Copy) (all []*Copy) {
-	for i := range m.Headroom {
-		place := m.Headroom[i].Place
-		if place.headroom = i + 1; m.Headroom[i].Wanted == 0 || m.answer.Headroom[i].Free == 0 {
-			continue
-		}
-		n := 0.0
-		for _, c := range copies {
-			parts := 1.0
-			for k, x := range place.Footprint {
-				if x > 0 {
-					parts = max(parts, resource.Ceil(c.Footprint[k]/x))
-				}
-			}
-			n += parts
-		}
-		for range int(min(n, maxTaken)) {
-			all = append(all, &place)
-		}
-	}
-	return all
-}
-
-// maxTaken bounds the places that copies may take. A pool with so many free places has them.
-const maxTaken = 100_000
 
 // move moves a copy away from the candidate at that place in line, and reports whether it has another place.
 func (m *mover) move(c *Copy, at int) bool {
@@ -164,6 +132,9 @@ func (m *mover) move(c *Copy, at int) bool {
 
 // undo takes back all moves of a candidate.
 func (m *mover) undo() {
+	if m.at >= 0 && m.at < len(m.line) {
+		defer m.tree.set(m.at, m.own)
+	}
 	for i := len(m.moves) - 1; i >= 0; i-- {
 		one := m.moves[i]
 		m.tree.set(one.to, one.before)
@@ -172,15 +143,13 @@ func (m *mover) undo() {
 	}
 }
 
-// copyAt returns copy i of a candidate: its own ones, those that the plan puts on it, and those that its own ones may take.
-func copyAt(own []Copy, reserved, lost []*Copy, i int) *Copy {
-	switch {
-	case i < len(own):
-		return &own[i]
-	case i < len(own)+len(reserved):
-		return reserved[i-len(own)]
+// pointers returns a pointer to each copy.
+func pointers(copies []Copy) []*Copy {
+	all := make([]*Copy, len(copies))
+	for i := range copies {
+		all[i] = &copies[i]
 	}
-	return lost[i-len(own)-len(reserved)]
+	return all
 }
 
 // stay records a candidate that cannot be emptied. left is a copy of it without another place, or nil.

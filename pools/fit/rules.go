@@ -141,10 +141,10 @@ func (r ruling) keep(n *Node) {
 	}
 }
 
-// leaving returns a copy that leaves a candidate. One that the plan has put there, the i-th of so many, comes from there now: the rules
-// count it in both places, because the candidate may stay.
-func (r ruling) leaving(c *Copy, n *Node, i, reserved int) *Copy {
-	if r.Rules == nil || i < 0 || i >= reserved {
+// leaving returns a copy that the plan has put on a candidate. It comes from there now: the rules count it in both places, because the
+// candidate may stay.
+func (r ruling) leaving(c *Copy, n *Node) *Copy {
+	if r.Rules == nil {
 		return c
 	}
 	moved := *c

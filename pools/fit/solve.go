@@ -27,6 +27,7 @@ type solver struct {
 	reserved   [][]*Copy       // copies that the plan puts on each node of line
 	rules      ruling          // of this plan
 	filled     []*machines
+	free       *solver // the plan of the free places, when candidates are chosen
 	answer     api.Places
 }
 

@@ -119,25 +119,15 @@ func TestRandomWorlds(t *testing.T) {
 	}
 }
 
-// placed is a free place of a plan, or one that a copy may take.
-type placed struct {
-	*Copy
-	on *Node
-}
-
 // check compares an answer and its plan with the rules. It computes with the copies, the nodes and the question alone.
 func check(s *solver, r *rand.Rand) error {
 	a, q := s.answer, s.Question
 	if err := a.Validate(q); err != nil {
 		return err
 	}
-	to, places := map[*Copy]*Node{}, []placed(nil) // the plan
+	to := map[*Copy]*Node{} // the plan
 	for i, n := range s.line {
 		for _, c := range s.reserved[i] {
-			if c.headroom > 0 {
-				places = append(places, placed{c, n})
-				continue
-			}
 			if to[c] != nil {
 				return fmt.Errorf("%v has two places", *c)
 			}
@@ -173,18 +163,6 @@ func check(s *solver, r *rand.Rand) error {
 				move(c, to[c])
 			}
 		}
-		free := make([]int, len(a.Headroom))
-		for _, p := range places {
-			if free[p.headroom-1]++; p.Group != "" && p.Group != p.on.Group || slices.Contains(slices.Concat(q.Gone, q.Aside, a.Leave), p.on.ID) {
-				return fmt.Errorf("a free place %+v is on node %s of group %s", *p.Copy, p.on.ID, p.on.Group)
-			}
-			move(p.Copy, p.on)
-		}
-		for i, h := range a.Headroom {
-			if h.Free > free[i] || h.Wanted != s.Headroom[i].Wanted || (h.Short > 0) != (h.Why != "") {
-				return fmt.Errorf("%+v, and the plan has %d free places of %d", h, free[i], s.Headroom[i].Wanted)
-			}
-		}
 		if fits+a.Waiting+a.NeverCopies != len(s.Waiting) {
 			return fmt.Errorf("%d of %d copies that wait have a place", fits, len(s.Waiting))
 		}
@@ -208,6 +186,9 @@ func check(s *solver, r *rand.Rand) error {
 			}
 		}
 	}
+	if err := checkFree(s, slices.Collect(maps.Keys(to)), r); err != nil {
+		return err
+	}
 	if err := checkBeside(a, s.World); err != nil {
 		return err
 	}
@@ -215,6 +196,54 @@ func check(s *solver, r *rand.Rand) error {
 		return err
 	}
 	return checkMissing(a, s.World, to)
+}
+
+// checkFree checks that the headroom has its free places wherever these copies go: they go to random nodes, and the plan of
+// the free places loses those that have no room left beside them.
+func checkFree(s *solver, copies []*Copy, r *rand.Rand) error {
+	if s.free == nil || len(s.Headroom) == 0 {
+		return nil
+	}
+	closed := slices.Concat(s.Question.Gone, s.Question.Aside, s.answer.Leave)
+	room, has := map[string]resource.Vector{}, map[string]map[Held]int{}
+	for _, n := range s.Nodes {
+		room[n.ID], has[n.ID] = n.Room, maps.Clone(n.Has)
+	}
+	put := func(c *Copy, n *Node) bool {
+		if !c.Footprint.Fits(room[n.ID]) || !Allow(c.Limits, has[n.ID]) {
+			return false
+		}
+		room[n.ID] = room[n.ID].Sub(c.Footprint)
+		for _, l := range c.Limits {
+			has[n.ID][l.Held]++
+		}
+		return true
+	}
+	slices.SortFunc(copies, compareCopies)
+	for _, c := range copies {
+		for _, i := range r.Perm(len(s.Nodes)) {
+			if n := s.Nodes[i]; !n.Closed && !slices.Contains(closed, n.ID) && put(c, n) {
+				break
+			}
+		}
+	}
+	free := make([]int, len(s.Headroom))
+	for i, n := range s.free.line {
+		for _, p := range s.free.reserved[i] {
+			if p.Group != "" && p.Group != n.Group || slices.Contains(closed, n.ID) {
+				return fmt.Errorf("a free place %+v is on node %s of group %s", *p, n.ID, n.Group)
+			}
+			if put(p, n) {
+				free[p.headroom-1]++
+			}
+		}
+	}
+	for i, h := range s.answer.Headroom {
+		if h.Free > free[i] && len(s.answer.Leave) > 0 || h.Wanted != s.Headroom[i].Wanted || (h.Short > 0) != (h.Why != "") {
+			return fmt.Errorf("%+v, and the plan has %d free places of %d", h, free[i], s.Headroom[i].Wanted)
+		}
+	}
+	return nil
 }
 
 // checkBeside compares the answer with that without headroom: the copies get the same machines.

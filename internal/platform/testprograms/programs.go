@@ -115,7 +115,7 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 // run runs a command and returns what it prints.
 func run(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	c := exec.CommandContext(ctx, name, args...)
-	c.Dir, c.Env = dir, append(append(os.Environ(), CompilerMemory), env...)
+	c.Dir, c.Env = dir, append(append(os.Environ(), CompilerMemory, CompilerGC), env...)
 	c.WaitDelay = time.Second
 	out, err := c.CombinedOutput()
 	if err != nil {

@@ -101,13 +101,15 @@ func build(ctx context.Context, all string, found []*pkg) (err error) {
 	}
 	var others sync.WaitGroup
 	var mu sync.Mutex
-	prepare := func(p testprograms.Program) {
-		began := time.Now()
-		_, problem := p.Make(ctx)
+	failed := func(problem error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if problem != nil {
-			err = errors.Join(err, fmt.Errorf("prepare %s: %w", p.Name, problem))
+		err = errors.Join(err, problem)
+	}
+	prepare := func(p testprograms.Program) {
+		began := time.Now()
+		if _, problem := p.Make(ctx); problem != nil {
+			failed(fmt.Errorf("prepare %s: %w", p.Name, problem))
 		} else if took := since(began); took > 0 {
 			fmt.Printf("prepared %s in %v\n", p.Name, took)
 		}
@@ -117,21 +119,16 @@ func build(ctx context.Context, all string, found []*pkg) (err error) {
 			others.Go(func() { prepare(p) })
 		}
 	}
-	if problem := compileAll(ctx, all, found); problem != nil {
-		err = errors.Join(err, problem)
-	}
-	if problem := os.MkdirAll(os.Getenv(testprograms.FolderVariable), 0o755); problem != nil {
-		err = errors.Join(err, problem)
-	}
+	failed(compileAll(ctx, all, found))
+	failed(os.MkdirAll(os.Getenv(testprograms.FolderVariable), 0o755))
 	began := time.Now()
-	if n, problem := testprograms.BuildPlain(ctx, func(pkg string) bool { return needs[pkg] }); problem != nil {
-		err = errors.Join(err, problem)
-	} else if n > 0 {
+	n, problem := testprograms.BuildPlain(ctx, func(pkg string) bool { return needs[pkg] })
+	if failed(problem); problem == nil && n > 0 {
 		fmt.Printf("built %d tests that others run in %v\n", n, since(began))
 	}
-	for _, p := range testprograms.OwnPrograms() {
+	for _, p := range testprograms.OwnPrograms() { // most of their time one processor compresses or links
 		if needs[p.For] && ctx.Err() == nil {
-			prepare(p)
+			others.Go(func() { prepare(p) })
 		}
 	}
 	others.Wait()
@@ -199,15 +196,17 @@ func compile(ctx context.Context, b batch, out string, packages []*pkg) error {
 	}
 	slices.Sort(deps)
 	deps = slices.Compact(deps)
-	began := time.Now()
+	began, used := time.Now(), time.Duration(0)
 	run := func(args ...string) error {
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir, cmd.Env = b.module, append(os.Environ(), env, testprograms.CompilerMemory)
+		cmd.Dir, cmd.Env = b.module, append(os.Environ(), env, testprograms.CompilerMemory, testprograms.CompilerGC)
 		stop := progress(func(compiled int) {
 			fmt.Printf("building %s: %d packages compiled, %d of %d linked, %v\n", what, compiled, fresh(packages, began), len(packages), since(began))
 		}, cmd)
 		defer stop()
-		return cmd.Run()
+		err := cmd.Run()
+		used += processorTime(cmd)
+		return err
 	}
 	var err error
 	if len(deps) > 0 {
@@ -219,7 +218,7 @@ func compile(ctx context.Context, b batch, out string, packages []*pkg) error {
 	if err != nil {
 		return fmt.Errorf("build %s: %w", what, err)
 	}
-	fmt.Printf("built %d %s in %v\n", len(packages), what, since(began))
+	fmt.Printf("built %d %s in %v, %v of processor time\n", len(packages), what, since(began), used.Round(time.Second))
 	return nil
 }
 

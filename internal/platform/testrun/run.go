@@ -163,10 +163,15 @@ func start(ctx context.Context, j job, out io.Writer) (used time.Duration, err e
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	cmd.WaitDelay = 10 * time.Second
 	err = cmd.Run()
-	if p := cmd.ProcessState; p != nil {
-		used = (p.UserTime() + p.SystemTime()).Round(time.Second)
+	return processorTime(cmd).Round(time.Second), err
+}
+
+// processorTime returns what an ended command used, with the processes that it waited for.
+func processorTime(cmd *exec.Cmd) time.Duration {
+	if cmd.ProcessState == nil {
+		return 0 // it did not start
 	}
-	return used, err
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // output attributes the output of a test binary with -test.v=test2json to its tests.

@@ -114,6 +114,8 @@ type PoolState struct {
 	// Joined are the instances whose node has joined, sorted. It is saved for the next process. A
 	// Case of the loop does not have it, as the nodes report it there.
 	Joined []string `json:"joined,omitempty"`
+	// Unobserved are those of Joined that may have joined without a report to a process, sorted. They are saved as Joined is.
+	Unobserved []string `json:"unobserved,omitempty"`
 	// Spot are the spot machines among Joined by market, sorted. They are saved as Joined is.
 	Spot map[string][]string `json:"spot,omitempty"`
 	// Markets is what spot machines have shown about the interruptions of their markets.
@@ -235,6 +237,9 @@ type Candidate struct {
 	CordonedByOther bool `json:"cordoned_by_other,omitempty"`
 	Unhealthy       bool `json:"unhealthy,omitempty"` // preferred
 	Repairing       bool `json:"repairing,omitempty"` // repaired in place: never chosen
+	// Unobserved: its node is unknown and may have joined, but no process has observed its join. Until Case.OrphansAfter
+	// from its launch, it counts as a machine that comes.
+	Unobserved bool `json:"unobserved,omitempty"`
 }
 
 // UnmarshalJSON reads a Weight that is a number or "inf". MarshalJSON writes only numbers, because

@@ -116,7 +116,7 @@ type NodesReport struct {
 type Node struct {
 	Node   string  `json:"node"`             // id of the machine at its provider
 	Group  string  `json:"group"`            // of the machine
-	State  string  `json:"state"`            // of the machine, or "leaving" and the state of its drain
+	State  string  `json:"state"`            // of the machine, or "leaving" and the state of its drain; after NodeWas it is one of the past
 	Tasks  int     `json:"tasks"`            // app instances that run on it
 	Uptime float64 `json:"uptime,omitempty"` // in seconds; 0 of a node that leaves
 	// Health is the state of the node in the pool's node health; empty without a policy.
@@ -124,6 +124,9 @@ type Node struct {
 	// Facts are those of the latest heartbeat, if the node answers now.
 	Facts *NodeFacts `json:"facts,omitempty"`
 }
+
+// NodeWas begins the state of a node that is known only from a tick which is too long ago.
+const NodeWas = "was "
 
 // SilentNode is a node that missed two heartbeats, by the rule of package liveness.
 type SilentNode struct {

@@ -16,6 +16,8 @@ type Pool struct {
 	Fulfilled *float64      `json:"fulfilled,omitempty"` // capacity that exists
 	Joined    *float64      `json:"joined,omitempty"`    // capacity whose nodes have joined
 	Limits    *TargetLimits `json:"limits,omitempty"`    // bounds of the target
+	AsOf      time.Time     `json:"as_of,omitzero"`      // when the tick began that has these numbers
+	Old       bool          `json:"old,omitempty"`       // that is too long ago: they are not of now
 	LastTick  time.Time     `json:"last_tick,omitzero"`  // when the last tick began
 	Age       time.Duration `json:"age_ns,omitempty"`    // of the last tick
 	Problems  []string      `json:"problems,omitempty"`  // one line each, with what to do

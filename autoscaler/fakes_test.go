@@ -27,6 +27,7 @@ type group struct {
 	*cloud.Group
 	tamper func(*pools.GroupSnapshot) // if set: changes a snapshot before it is returned
 	raise  func(context.Context)      // if set: runs before a new target
+	unread error                      // of each reading
 
 	mu    sync.Mutex
 	calls []string
@@ -41,6 +42,9 @@ func (g *group) note(format string, args ...any) {
 }
 
 func (g *group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	if g.unread != nil {
+		return pools.GroupSnapshot{}, g.unread
+	}
 	s, err := g.Group.Snapshot(ctx)
 	if g.tamper != nil {
 		g.tamper(&s)

@@ -388,3 +388,50 @@ func TestTickThatOutlastsTheLease(t *testing.T) {
 	}
 	w.wantCalls()
 }
+
+// A process that starts while a machine boots has not observed since when its node is silent: the machine counts as coming until its
+// boot time limit, so a waiting copy orders no other one. Only then is another one ordered.
+func TestMachineThatBootsAtAStartIsComing(t *testing.T) {
+	t.Parallel()
+	for name, start := range map[string]func(w *world){
+		"a restart":                        func(w *world) { w.start() },
+		"a start without the saved state":  func(w *world) { w.memory = &kept{}; w.start() },
+		"a group that could not be read":   func(w *world) { unread(w) },
+		"a restart after the unread group": func(w *world) { unread(w); w.start() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, s, _ := scheduled(t, 4)
+			w.config.OrphansAfter = 10 * time.Minute
+			w.reconfigure()
+			for _, id := range w.instances() {
+				w.nodes.change(func(n *nodes) { n.tasks[id] = 4 })
+			}
+			w.nodes.change(func(n *nodes) { n.mute = map[string]bool{"a-5": true} })
+			s.wait(1, 2)
+			wantOps(t, w.tick(), "set target a: 5")
+			start(w)
+			for range 2 {
+				r := w.tickAgain()
+				wantOps(t, r)
+				w.now = w.now.Add(10 * time.Second)
+			}
+			for range 7 {
+				wantOps(t, w.tick())
+			}
+			w.wantTarget(5)
+			w.now = w.now.Add(10 * time.Minute)
+			if r := w.tick(); len(ops(r)) == 0 {
+				t.Error("a machine that never joined counts as coming for ever")
+			}
+		})
+	}
+}
+
+// unread makes a tick whose reading of group a fails. A machine may appear meanwhile.
+func unread(w *world) {
+	g := w.groups[0]
+	g.unread = errors.New("throttled")
+	w.tick()
+	g.unread = nil
+}

@@ -210,6 +210,8 @@ type Node struct {
 	Instance Instance      `json:"instance"`
 	State    api.NodeState `json:"state"`
 	Facts    api.NodeFacts `json:"facts"`
+	// Unobserved: it does not report, and may have joined, but no process has observed its join.
+	Unobserved bool `json:"unobserved,omitempty"`
 	// Cordoned: an operator marked it. A prune never chooses it.
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Priority orders the candidates of a prune. The lowest goes first.

@@ -39,13 +39,27 @@ type Saved struct {
 	Configured *configured `json:"configured,omitempty"`
 }
 
+// countIntent raises the last targets to those of an unfinished intent, which may have taken effect. The other parts of an intent
+// have records of their own: a drain record is saved before its node is changed, and an order stays until it is carried out.
+func (s *Saved) countIntent() {
+	if s.Intent == nil {
+		return
+	}
+	for group, of := range s.State.Groups {
+		if of.LastTarget != nil {
+			of.LastTarget = new(max(*of.LastTarget, s.Intent.Targets[group]))
+			s.State.Groups[group] = of
+		}
+	}
+}
+
 // journal holds the state of a pool, and saves it with the intent.
 type journal struct {
 	memory  Memory
 	version string // of this build
 	guard   *guard
 	loaded  bool          // state is that of the last process, or no state exists
-	state   api.PoolState // without Joined and Spot
+	state   api.PoolState // without Joined, Unobserved and Spot
 
 	intent     time.Time // of the last intent; zero: there is none, or the last process has carried it out
 	unfinished bool      // the last process has not, and none was saved since
@@ -64,19 +78,14 @@ func (j *journal) targets() map[string]int {
 	return out
 }
 
-// joined are the nodes that have joined, and the spot machines among them by market, sorted.
-type joined struct {
-	nodes []string
-	spot  map[string][]string
-}
-
-// load restores the state of the last process, and returns the nodes that had joined; without them
+// load restores the state of the last process, and returns it with the nodes that had joined; without a saved state
 // it returns nil. After an unfinished intent the result of all targets is unknown. After a recent
 // request that of its group is unknown. Undecodable data counts as never saved. The state of a later
 // version is an error.
-func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (*joined, error) {
+func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slog.Logger) (*api.PoolState, error) {
 	m, ok, err := j.memory.Load(ctx)
 	if err == nil && ok {
+		m.countIntent()
 		if invalid := resolve.ValidateState(m.State); invalid != nil {
 			err = fmt.Errorf("%w: %w", errUnreadable, invalid)
 		}
@@ -94,8 +103,8 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 	if !ok {
 		return nil, nil
 	}
-	had := &joined{m.State.Joined, m.State.Spot}
-	m.State.Joined, m.State.Spot = nil, nil
+	had := m.State
+	m.State.Joined, m.State.Unobserved, m.State.Spot = nil, nil, nil
 	j.state = m.State
 	if j.unfinished = m.Intent != nil; j.unfinished {
 		j.intent = m.Intent.At
@@ -110,12 +119,11 @@ func (j *journal) load(ctx context.Context, now time.Time, pool string, log *slo
 			j.state.Groups[group] = of
 		}
 	}
-	return had, nil
+	return &had, nil
 }
 
-// save saves a state and the intent; nil: the intent was carried out.
-func (j *journal) save(ctx context.Context, s api.PoolState, had joined, i *Intent) error {
-	s.Joined, s.Spot = had.nodes, had.spot
+// save saves a state with the joined nodes and the intent; nil: the intent was carried out.
+func (j *journal) save(ctx context.Context, s api.PoolState, i *Intent) error {
 	saved := Saved{Schema: resolve.Schema, Weir: j.version, State: s, Intent: i}
 	if j.configured.Parts != nil {
 		saved.Configured = &j.configured

@@ -66,10 +66,14 @@ func (p *provider) free(id string) (pools.Group, error) {
 	return g, nil
 }
 
-// raise sets the targets of the groups, step by step, with that timeout for each step. It returns
-// an error only if the process must end.
-func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Round, timeout time.Duration, r *Report) error {
+// raise sets the targets of the groups, step by step, with that timeout for each step. saved saves the changes of a step before it; without
+// that no further step begins. raise returns an error only if the process must end.
+func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Round, timeout time.Duration, saved func([]resolve.TargetChange) error, r *Report) error {
 	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
+		if err := saved(changes); err != nil {
+			r.problem(err)
+			return fatal(err)
+		}
 		ctx, cancel := p.guard.end(ctx, timeout)
 		err := p.change(ctx, now, round, changes, r)
 		cancel()

@@ -21,7 +21,7 @@ type Plan struct {
 	Orders  api.Orders
 }
 
-// intent returns the targets of the round's first step and the nodes to remove.
+// intent returns the targets of the round's first step and the nodes to remove. Later steps add their targets.
 func (p Plan) intent(now time.Time, round *resolve.Round) Intent {
 	i := Intent{At: now, Targets: round.Planned()}
 	for _, c := range slices.Concat(p.Replaced(), p.Pruned.Choices) {
@@ -48,14 +48,22 @@ func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) er
 	}
 	round := resolve.NewRound(p.Case, p.Outcome, p.Account)
 	intent := p.intent(now, round)
+	save := func() error { // with a state that is right whatever is carried out of the intent
+		return w.save(ctx, w.provider.targets.into(resolve.LargerState(p.Case.State, p.Outcome.State)), &intent)
+	}
 	if !p.idle(intent) || len(w.drains.records()) > 0 {
-		planned := w.provider.targets.into(resolve.LargerState(p.Case.State, p.Outcome.State))
-		if err := w.save(ctx, planned, &intent); err != nil {
+		if err := save(); err != nil {
 			w.journal.state = resolve.Untouched(p.Case, p.Outcome)
 			return fmt.Errorf("nothing is done: %w", err)
 		}
 	}
-	did, err := w.change(ctx, now, p, round, r)
+	saved := func(changes []resolve.TargetChange) error {
+		if !intent.add(changes) {
+			return nil
+		}
+		return save()
+	}
+	did, err := w.change(ctx, now, p, round, saved, r)
 	w.journal.state = resolve.Conclude(p.Case, p.Outcome, did)
 	w.journal.state.Backoffs = round.Backoffs()
 	latest := w.Latest()
@@ -69,6 +77,17 @@ func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) er
 	return w.conclude(ctx, err)
 }
 
+// add adds the raises of a step that the intent does not have: those of a later step, after a group refused its part. It reports
+// whether there were any.
+func (i *Intent) add(changes []resolve.TargetChange) (more bool) {
+	for _, c := range changes {
+		if c.Raises() && c.Target > i.Targets[c.Group] {
+			i.Targets[c.Group], more = c.Target, true
+		}
+	}
+	return more
+}
+
 // conclude saves the outcome, unless err ended it.
 func (w *Writer) conclude(ctx context.Context, err error) error {
 	w.journal.state = w.provider.targets.into(w.journal.state)
@@ -78,13 +97,13 @@ func (w *Writer) conclude(ctx context.Context, err error) error {
 	return w.save(ctx, w.journal.state, nil)
 }
 
-// change makes the changes of a tick, one after the other, and returns the actions. It ends early
+// change makes the changes of a tick, one after the other, and returns the actions. saved saves the raises of a step before it. It ends early
 // only if the process must end.
-func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, r *Report) (resolve.Done, error) {
+func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, saved func([]resolve.TargetChange) error, r *Report) (resolve.Done, error) {
 	stale := resolve.StaleNodes(p.Case)
 	err := w.drains.takeBack(ctx, now, p.TakeBack, w.config.StepTimeout, r)
 	if err == nil {
-		err = w.provider.raise(ctx, now, round, w.config.StepTimeout, r)
+		err = w.provider.raise(ctx, now, round, w.config.StepTimeout, saved, r)
 	}
 	did := resolve.Done{Ordered: round.Ordered()}
 	if err == nil {

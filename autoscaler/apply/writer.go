@@ -118,9 +118,9 @@ func (w *Writer) Open(ctx context.Context) error {
 			return err
 		}
 		if had == nil {
-			w.reader.Restore(nil, false, nil)
+			w.reader.Restore(api.PoolState{}, false)
 		} else {
-			w.reader.Restore(had.nodes, true, had.spot)
+			w.reader.Restore(*had, true)
 		}
 	}
 	return w.drains.open(ctx, w.config.DryRun)
@@ -255,5 +255,5 @@ func (w *Writer) step(ctx context.Context) (context.Context, context.CancelFunc)
 
 // save saves a state and the intent before any change; nil: the intent was carried out.
 func (w *Writer) save(ctx context.Context, s api.PoolState, i *Intent) error {
-	return w.journal.save(ctx, s, joined{w.reader.Joined(), w.reader.Spot()}, i)
+	return w.journal.save(ctx, w.reader.Save(s), i)
 }

@@ -254,8 +254,8 @@ func (f Found) And(later Found) Found {
 //
 // If the result of a group's last request is unknown, each target up to the requested one is
 // explained. A lower target leaves the difference as a pending increase. A higher target counts as
-// wanted. A provider may show the results late, and one by one: a lower target is explained for
-// ReadLag after the first reading.
+// wanted. A provider may show the results late, and one by one: a lower target, and each up to the
+// requested one, is explained for ReadLag after the first reading.
 func Reconcile(s api.PoolState, now time.Time, groups []Group, obey bool) (api.PoolState, Found) {
 	account, known := AccountOf(s, groups), s.Wanted != nil
 	var found Found
@@ -282,7 +282,7 @@ func Reconcile(s api.PoolState, now time.Time, groups []Group, obey bool) (api.P
 			if known && g.Share() > 0 {
 				of.Appeared = &api.AppearedGroup{Share: g.Share(), At: now}
 			}
-		case first || of.ResultUnknown && g.Target < *before:
+		case first || of.ResultUnknown && (g.Target < *before || g.Target <= unansweredTarget(of.Unanswered)):
 		case *before != g.Target:
 			found.Drift = append(found.Drift, api.Drift{Group: g.ID, LastTarget: *before, Found: g.Target})
 			if obey {

@@ -204,12 +204,14 @@ func machinesIn(weight, machine float64) int {
 	return 0
 }
 
-// presentWeight returns the weight of the nodes of each group that have joined, or are silent.
+// presentWeight returns the weight of the nodes of each group that have joined, or are silent. A silent node whose join no process has
+// observed counts as one that boots until its boot time limit.
 func presentWeight(c api.Case) map[string]float64 {
 	out := map[string]float64{}
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		boots := n.Instance == api.InstancePending || n.Node == api.NodeOrphaned
+		inTime := c.OrphansAfter <= 0 || n.Uptime <= c.OrphansAfter
+		boots := n.Instance == api.InstancePending || n.Node == api.NodeOrphaned || n.Unobserved && inTime
 		if !boots && n.Instance != api.InstanceTerminating {
 			out[n.Group] += n.Weight
 		}

@@ -51,6 +51,8 @@ type Reader struct {
 	first    map[string]bool // instances of the first snapshot that were not pending
 	joined   map[string]bool // instances whose node has joined
 	sorted   []string        // the same in order; nil: to be made
+	// unobserved are those of joined that may have joined, but no process has observed it.
+	unobserved map[string]bool
 	// reported are the instances whose node has reported to this Reader.
 	reported map[string]bool
 	gone     int // joined nodes that disappeared since the last Settle
@@ -67,45 +69,43 @@ type Reader struct {
 
 // NewReader returns a Reader without joined nodes.
 func NewReader(ports Ports) *Reader {
-	return &Reader{ports: ports, joined: map[string]bool{}, kinds: map[string]string{}}
+	return &Reader{ports: ports, joined: map[string]bool{}, unobserved: map[string]bool{}, kinds: map[string]string{}}
 }
 
 // Reconfigure sets what one machine of a group offers, by the configuration.
 func (r *Reader) Reconfigure(machines map[string]resource.Vector) { r.machines = machines }
 
-// Restore sets the joined nodes, and the spot machines among them by market. If nothing was saved, known is false.
-func (r *Reader) Restore(joined []string, known bool, spot map[string][]string) {
+// Restore sets the joined nodes of a saved state, with Unobserved and Spot. If nothing was saved, known is false.
+func (r *Reader) Restore(s api.PoolState, known bool) {
 	r.unknown, r.bought = !known, map[string]string{}
-	for market, ids := range spot {
+	for market, ids := range s.Spot {
 		for _, id := range ids {
 			r.bought[id] = market
 		}
 	}
-	r.joined, r.sorted = make(map[string]bool, len(joined)), nil
-	for _, id := range joined {
+	r.joined, r.sorted, r.unobserved = make(map[string]bool, len(s.Joined)), nil, make(map[string]bool, len(s.Unobserved))
+	for _, id := range s.Joined {
 		r.joined[id] = true
+	}
+	for _, id := range s.Unobserved {
+		r.unobserved[id] = true
 	}
 }
 
-// Joined returns the instances whose node has joined, sorted. The caller must not change the slice, which does not change either.
-func (r *Reader) Joined() []string {
+// Save returns s with what Restore reads. The caller must not change the slices, which do not change either.
+func (r *Reader) Save(s api.PoolState) api.PoolState {
 	if r.sorted == nil {
 		r.sorted = slices.Sorted(maps.Keys(r.joined))
 	}
-	return r.sorted
-}
-
-// Spot returns the spot machines whose node has joined by market, sorted; nil: none.
-func (r *Reader) Spot() map[string][]string {
-	var out map[string][]string
+	s.Joined, s.Unobserved, s.Spot = r.sorted, slices.Sorted(maps.Keys(r.unobserved)), nil
 	for _, id := range slices.Sorted(maps.Keys(r.bought)) {
-		if out == nil {
-			out = map[string][]string{}
+		if s.Spot == nil {
+			s.Spot = map[string][]string{}
 		}
 		market := r.bought[id]
-		out[market] = append(out[market], id)
+		s.Spot[market] = append(s.Spot[market], id)
 	}
-	return out
+	return s
 }
 
 // Read reads all groups concurrently. A group that it cannot read keeps its last value and is unknown; if it has read
@@ -128,17 +128,24 @@ func (r *Reader) Read(ctx context.Context, now time.Time, targets map[string]int
 	if r.ports.Health != nil {
 		s.Condition = r.ports.Health.Condition()
 	}
-	joined := r.joined
+	joined, guessed := r.joined, r.unobserved
 	if r.unknown {
 		joined = s.joinedInstances()
+		guessed = joined
 	} else if unseen := r.unseen(s); len(unseen) > 0 {
-		joined = maps.Clone(joined)
-		maps.Copy(joined, unseen)
+		joined, guessed = maps.Clone(joined), maps.Clone(guessed)
+		for id := range unseen {
+			if !joined[id] {
+				joined[id], guessed[id] = true, true
+			}
+		}
 	}
 	// An instance that appeared after the first snapshot had not joined before the process began.
 	mayHave := func(id string) bool { return s.Starting && (r.began.IsZero() || r.first[id]) }
-	s.joinInstances(r.ports.Scheduler.Facts(now), nil, func(id string) bool { return joined[id] || mayHave(id) })
-	s.setJoined(joined, r.reported, released, r.bought)
+	s.joinInstances(r.ports.Scheduler.Facts(now), nil, func(id string) expectation {
+		return expectedOf(joined[id], guessed[id] && !r.reported[id] || !joined[id] && mayHave(id))
+	})
+	s.setJoined(joined, guessed, r.reported, released, r.bought)
 	s.Lost += r.gone
 	for market, n := range r.interrupted {
 		s.Interrupted[market] += n
@@ -264,7 +271,7 @@ func (r *Reader) Adopt(s *Snapshot) {
 	if r.began.IsZero() {
 		r.began, r.first = s.At, s.joinedInstances()
 	}
-	r.joined, r.sorted = s.joined, nil
+	r.joined, r.sorted, r.unobserved = s.joined, nil, s.unobserved
 	r.reported, r.gone, r.unknown, r.missing = s.reported, s.Lost, r.unknown && s.NoData(), s.Missing
 	r.parts = s.Parts
 	r.interrupted, r.bought = s.Interrupted, s.bought

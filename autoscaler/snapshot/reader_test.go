@@ -148,7 +148,7 @@ func TestReader(t *testing.T) {
 			t.Parallel()
 			w, now := &world{}, noon
 			r := NewReader(Ports{Provider: w, Scheduler: w})
-			r.Restore(test.restored, test.restored != nil, nil)
+			r.Restore(api.PoolState{Joined: test.restored}, test.restored != nil)
 			for i, step := range test.steps {
 				now, w.nodes = now.Add(step.after), step.nodes
 				s, err := r.Read(t.Context(), now, nil, map[string]bool{step.released: true})
@@ -180,7 +180,7 @@ func TestStartingFor(t *testing.T) {
 	t.Parallel()
 	w, now := &world{}, noon
 	r := NewReader(Ports{Provider: w, Scheduler: w})
-	r.Restore([]string{"x", "y"}, true, nil)
+	r.Restore(api.PoolState{Joined: []string{"x", "y"}}, true)
 	read := func(nodes string, after time.Duration) (x, y bool) {
 		t.Helper()
 		now, w.nodes = now.Add(after), nodes
@@ -207,7 +207,7 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	w := &world{nodes: "X y"}
 	r := NewReader(Ports{Provider: w, Scheduler: w})
-	r.Restore([]string{}, true, nil)
+	r.Restore(api.PoolState{}, true)
 	s, err := r.Read(t.Context(), noon, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestAllocatedIsBoundedByTheMachine(t *testing.T) {
 	s := &Snapshot{Groups: []pools.GroupSnapshot{{ID: "a", Instances: []pools.Instance{
 		{ID: "x", Group: "a", Weight: 1, State: api.InstanceRunning, Offers: resource.Vector{4, 16384}},
 	}}}}
-	s.joinInstances([]api.NodeFacts{{ID: "x", Resources: resource.Vector{4, 16384}, Allocated: resource.Vector{1e12, 8192}}}, nil, func(string) bool { return true })
+	s.joinInstances([]api.NodeFacts{{ID: "x", Resources: resource.Vector{4, 16384}, Allocated: resource.Vector{1e12, 8192}}}, nil, func(string) expectation { return expected })
 	if want := (resource.Vector{4.4, 8192}); s.Allocated != want || len(s.Beyond) > 0 {
 		t.Errorf("allocated %v, beyond %v; want %v", s.Allocated, s.Beyond, want)
 	}
@@ -275,7 +275,7 @@ func TestConfiguredMachineRaisesTheBoundOfANode(t *testing.T) {
 				}}},
 			}
 			facts := []api.NodeFacts{{ID: "x", Resources: resource.Vector{8, 16384}}}
-			s.joinInstances(facts, nil, func(string) bool { return true })
+			s.joinInstances(facts, nil, func(string) expectation { return expected })
 			again := s.Refresh(facts, nil)
 			if s.Totals != (resource.Vector{tt.want, 16384}) || len(s.Beyond) != tt.beyond || again.Totals != s.Totals {
 				t.Errorf("totals %v, beyond %v, then %v", s.Totals, s.Beyond, again.Totals)
@@ -302,7 +302,7 @@ func TestNodeBeyondItsMachineIsBounded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := &Snapshot{Groups: []pools.GroupSnapshot{{ID: "a", Instances: []pools.Instance{{ID: "x", Group: "a", Weight: 1, State: api.InstanceRunning, Offers: tt.offers}}}}}
-			s.joinInstances([]api.NodeFacts{{ID: "x", Resources: tt.reports, Allocated: tt.reports}}, nil, func(string) bool { return true })
+			s.joinInstances([]api.NodeFacts{{ID: "x", Resources: tt.reports, Allocated: tt.reports}}, nil, func(string) expectation { return expected })
 			got := ""
 			if len(s.Beyond) > 0 {
 				got = s.Beyond[0].String()

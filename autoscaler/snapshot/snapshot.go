@@ -45,17 +45,19 @@ type Snapshot struct {
 	machines map[string]resource.Vector // what one machine of a group offers, by the configuration
 	kinds    map[string]string          // of the groups that the Reader has read
 	joined   map[string]bool            // instances whose node has joined
-	reported map[string]bool            // those of joined whose node has reported to the Reader
-	bought   map[string]string          // the markets of those of joined that are spot machines
+	// unobserved are those of joined that may have joined, but no process has observed it.
+	unobserved map[string]bool
+	reported   map[string]bool   // those of joined whose node has reported to the Reader
+	bought     map[string]string // the markets of those of joined that are spot machines
 }
 
 // Refresh returns the same groups, joined with newer reports. If only is not nil, it has only these nodes, and their sums.
 func (s *Snapshot) Refresh(facts []api.NodeFacts, only map[string]bool) *Snapshot {
 	out := &Snapshot{
 		At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, machines: s.machines, kinds: s.kinds,
-		Missing: s.Missing, joined: s.joined, reported: s.reported,
+		Missing: s.Missing, joined: s.joined, unobserved: s.unobserved, reported: s.reported,
 	}
-	out.joinInstances(facts, only, func(id string) bool { return s.joined[id] })
+	out.joinInstances(facts, only, func(id string) expectation { return expectedOf(s.joined[id], s.unobserved[id]) })
 	return out
 }
 
@@ -186,9 +188,27 @@ func (s *Snapshot) joinedInstances() map[string]bool {
 	return ids
 }
 
-// joinInstances adds the instances of all groups, or only these, with the reports of their nodes. expected reports whether
-// the node of an instance should report.
-func (s *Snapshot) joinInstances(facts []api.NodeFacts, only map[string]bool, expected func(id string) bool) {
+// expectation is whether the node of an instance should report.
+type expectation int
+
+const (
+	unexpected expectation = iota // it has not joined
+	possible                      // it may have joined
+	expected                      // its join was observed
+)
+
+func expectedOf(joined, unobserved bool) expectation {
+	switch {
+	case unobserved:
+		return possible
+	case joined:
+		return expected
+	}
+	return unexpected
+}
+
+// joinInstances adds the instances of all groups, or only these, with the reports of their nodes.
+func (s *Snapshot) joinInstances(facts []api.NodeFacts, only map[string]bool, expects func(id string) expectation) {
 	most := len(facts)
 	if only != nil {
 		most = len(only)
@@ -207,7 +227,7 @@ func (s *Snapshot) joinInstances(facts []api.NodeFacts, only map[string]bool, ex
 		s.Nodes = slices.Grow(s.Nodes, min(most, len(g.Instances)))
 		for i := range g.Instances {
 			if id := g.Instances[i].ID; only == nil || only[id] {
-				s.addInstance(g.Instances[i], byID[id], expected)
+				s.addInstance(g.Instances[i], byID[id], expects(id))
 			}
 		}
 	}
@@ -216,7 +236,7 @@ func (s *Snapshot) joinInstances(facts []api.NodeFacts, only map[string]bool, ex
 }
 
 // addInstance adds one instance. If facts is not nil, its node reports.
-func (s *Snapshot) addInstance(instance pools.Instance, facts *api.NodeFacts, expected func(id string) bool) {
+func (s *Snapshot) addInstance(instance pools.Instance, facts *api.NodeFacts, expects expectation) {
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: api.NodeUnknown}
 	_, node.Unhealthy = s.Condition.Unhealthy[instance.ID]
 	if facts != nil {
@@ -240,7 +260,8 @@ func (s *Snapshot) addInstance(instance pools.Instance, facts *api.NodeFacts, ex
 		if !s.Quarantined(instance.ID) {
 			s.Joined += instance.Weight
 		}
-	case facts != nil || expected(instance.ID):
+	case facts != nil || expects != unexpected:
+		node.Unobserved = facts == nil && expects == possible
 		s.Silent = append(s.Silent, instance.ID)
 	default:
 		node.State = api.NodeOrphaned
@@ -263,8 +284,9 @@ func (s *Snapshot) addUsage(f api.NodeFacts, aside bool) bool {
 }
 
 // setJoined sets which instances have joined and have reported, and counts joined ones that disappeared
-// without a release. bought are the markets of the joined spot machines before.
-func (s *Snapshot) setJoined(before, reported, released map[string]bool, bought map[string]string) {
+// without a release. bought are the markets of the joined spot machines before. The join of the instances of guessed was not observed
+// before.
+func (s *Snapshot) setJoined(before, guessed, reported, released map[string]bool, bought map[string]string) {
 	s.Arrived, s.Interrupted, s.Spot, s.bought = map[string]bool{}, map[string]int{}, map[string]int{}, map[string]string{}
 	s.joined, s.reported = make(map[string]bool, len(s.Nodes)), make(map[string]bool, len(s.Nodes))
 	for _, n := range s.Nodes {
@@ -285,6 +307,12 @@ func (s *Snapshot) setJoined(before, reported, released map[string]bool, bought 
 		}
 		if reported[id] || n.State.Joined() {
 			s.reported[id] = true
+		}
+	}
+	s.unobserved = map[string]bool{}
+	for id := range guessed {
+		if !s.reported[id] && (s.joined[id] || s.NoData()) {
+			s.unobserved[id] = true
 		}
 	}
 	for id := range before {

@@ -65,3 +65,29 @@ func TestDoctorFindsClockSkew(t *testing.T) {
 		t.Errorf("the clock is %v ahead (%v), want 5m", skew, err)
 	}
 }
+
+// A pool that neither the configuration nor the cluster has is a mistake in its name: doctor lists the pools, and creates nothing.
+func TestDoctorOfUnknownPool(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b := openBus(t, data)
+	storeTick(t, b, "web", decidedTick("web", time.Now().UTC()))
+	line := []string{"doctor", "--data", data, "--config-dir", muteConfig(t), "--timeout", "5s", "--pool"} // has a file of pool "default"
+	for _, flags := range [][]string{{"wbe"}, {"wbe", "--fix"}} {
+		r := weir(append(line, flags...)...)
+		text := strings.Join(strings.Fields(r.stdout), " ")
+		want := `failed pool: neither the files nor the bus of cluster local have a pool "wbe"; its pools are default, web; did you mean web? type "weir doctor web", or write the file of a new pool: ` +
+			filepath.Join(line[4], "local", "wbe.yaml")
+		if r.code != 2 || !strings.Contains(text, want) || strings.Contains(text, "weir nats streams") || strings.Contains(text, "created") {
+			t.Errorf("weir doctor --pool %q: %+v, want %q", flags, r, want)
+		}
+	}
+	if r := weir(append(line, "web")...); r.code != 1 || strings.Contains(r.stdout, "pool: neither") {
+		t.Errorf("weir doctor --pool web: %+v", r)
+	}
+	empty := t.TempDir()
+	openBus(t, empty)
+	if r := weir("doctor", "--data", empty, "--config-dir", line[4], "--timeout", "5s"); strings.Contains(r.stdout, "pool: neither") {
+		t.Errorf("weir doctor of a pool with a file: %+v", r)
+	}
+}

@@ -91,6 +91,7 @@ func TestPoolList(t *testing.T) {
 		Pool, State    string
 		Target, Joined *float64
 		Age            float64 `json:"age_seconds"`
+		Old            bool
 		Problems       []string
 	}
 	if err := json.Unmarshal([]byte(r.stdout), &rows); err != nil || r.code != 0 {
@@ -105,6 +106,9 @@ func TestPoolList(t *testing.T) {
 		if known := row.Target != nil && *row.Target == 3 && *row.Joined == 2; known != (row.Pool == "good" || row.Pool == "late" || row.Pool == "paused") {
 			t.Errorf("pool %s: target %v, want it if a tick decided", row.Pool, row.Target)
 		}
+		if row.Old != (row.Pool == "late") {
+			t.Errorf("pool %s: old is %t", row.Pool, row.Old)
+		}
 		if row.Pool == "late" && (row.Age < 48*3600 || row.Age > 49*3600) {
 			t.Errorf("age of the last tick of pool late = %v s, want 48 hours", row.Age)
 		}
@@ -114,7 +118,7 @@ func TestPoolList(t *testing.T) {
 		t.Errorf("pool list (-want +got):\n%s\n%s", diff, r.stdout)
 	}
 	r = weir(append(flags, "pool", "list")...)
-	for _, want := range []string{"access denied", "No tick: last tick", "paused by me@host: network", "1 to 9"} {
+	for _, want := range []string{"access denied", "No tick: last tick", "was 3", "was 2", "paused by me@host: network", "1 to 9"} {
 		if r.code != 0 || !strings.Contains(r.stdout, want) {
 			t.Errorf("weir pool list: %+v, want %q", r, want)
 		}

@@ -126,3 +126,19 @@ func TestFollowEventsOfNewPool(t *testing.T) {
 	publishing.Wait()
 	_ = cmd.Wait() // it is killed
 }
+
+// Without a range, the events of the last hour are printed. Repeated findings without an application or a node are one line.
+func TestEventsWithoutARange(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	b := openBus(t, data)
+	storeTick(t, b, "web", decidedTick("web", time.Now().UTC()))
+	for range 5 {
+		storeFinding(t, b, `[{"kind":"incomplete","rule":"freshness","why":"not_fresh"}]`)
+	}
+	r := inData(data)("events", "web")
+	if r.code != command.ExitOK || strings.Count(r.stdout, "harmonizer incomplete") != 1 || !strings.Contains(r.stdout, "5 times in ") ||
+		!strings.Contains(r.stderr, "events of the last hour; --since chooses another range") {
+		t.Errorf("weir events web: %+v", r)
+	}
+}

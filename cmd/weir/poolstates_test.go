@@ -64,7 +64,7 @@ func stateRows() map[string]stateRow {
 		"app delete":  {"0 web: deleted", "0 web: deleted", noBucketYet, "0 web: deleted"},
 		"app logs":    {"0 web/0 hello", noTickYet, noTickYet, noHolder},
 
-		"status":  {"0 target 1, joined 1, limits 2 to 4, tick ", "0 " + noTickYet[2:], "0 " + noTickYet[2:], "0 " + noBootstrap[2:]},
+		"status":  {"0 target 1, joined 1, limits 2 to 4", "0 " + noTickYet[2:], "0 " + noTickYet[2:], "0 " + noBootstrap[2:]},
 		"explain": {"0 paused by", noTickYet, noTickYet, "0 paused by"},
 		"diff":    {"0 pool local/default, ticks of", noTickYet, noTickYet, "0 pool local/default, ticks of"},
 		"cost":    {"1 no machine-hour has a price", noTickYet, noTickYet, "1 no machine-hour has a price"},

@@ -245,7 +245,6 @@ func wrongValues() []wrongInput {
 		{"pool mark-stale 03:10", nil, 2, `"03:10" is a time, not a pool`, "03:10", "leave it out"},
 		{"pool decide 24h --set scaling_limits.max_capacity=4", nil, 2, `"24h" is a duration, not a pool`, "24h", "type --since 24h"},
 		{"diff noon last", nil, 2, `"noon"`, "time", "such as 03:10"},
-		{"events", nil, 2, "give a range", "--follow", "--since 8h"},
 		{"events --follow --kind helth", nil, 2, `"helth"`, "--kind", "did you mean health?"},
 		{"decide --since 1h", nil, 2, "give the policy", "--set", "scaling_limits.max_capacity=40"},
 		{"decide --since 1h --set autoscaling.setpoint=7", nil, 2, "7", "value of autoscaling.setpoint", "want"},

@@ -1,6 +1,8 @@
 package apps
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -132,7 +134,8 @@ type slot struct {
 	silent  instant       // when it was lost with a silent node; 0: not. Owned by disruptionLimit
 
 	backoff
-	exited []string // instances of the latest exits, newest last
+	exited []string      // instances of the latest exits, newest last
+	ended  *api.AppCrash // how the last copy of a given-up index ended; nil: unknown
 
 	extras     []extra // copies that should not run
 	liveCopies liveCopies
@@ -183,7 +186,18 @@ func (s *slot) find(id string) *extra {
 }
 
 func (s *slot) renew() {
-	s.cause, s.crashes, s.givenUp = api.WhyNew, 0, false
+	s.cause, s.crashes, s.givenUp, s.ended = api.WhyNew, 0, false, nil
 	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0
 	s.hold = ""
+}
+
+// ends returns how the last copies of the given-up indices ended, oldest first.
+func (a *app) ends() (out []api.AppCrash) {
+	for s := a.slots; s != nil; s = s.next {
+		if s.givenUp && s.ended != nil {
+			out = append(out, *s.ended)
+		}
+	}
+	slices.SortFunc(out, func(a, b api.AppCrash) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Index, b.Index)) })
+	return out
 }

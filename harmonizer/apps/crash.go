@@ -164,12 +164,24 @@ func (t *crashTable) prune(before instant) {
 	}
 }
 
+// of returns the line of a copy; nil if it is unknown.
+func (t crashTable) of(id string) *crash {
+	if i := slices.IndexFunc(t, func(c crash) bool { return c.Instance == id }); i >= 0 {
+		return &t[i]
+	}
+	return nil
+}
+
 // description returns how a copy ended, as its node described it; empty if unknown.
 func (t crashTable) description(id string) string {
-	for _, c := range t {
-		if c.Instance == id {
-			return c.Description
-		}
+	if c := t.of(id); c != nil {
+		return c.Description
 	}
 	return ""
 }
+
+// Bounds of the ends of given-up indices.
+const (
+	maxEnded       = 10  // saved of an app: the newest
+	maxDescription = 500 // bytes that are kept
+)

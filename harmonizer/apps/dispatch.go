@@ -72,7 +72,9 @@ func (d *dispatch) waits(s *slot, h hold) {
 	s.hold = h.rule
 	f := api.AppFinding{Kind: api.AppFindingNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: d.clock.time(h.until)}
 	if h.rule == api.AppRuleFlapping || h.rule == api.AppRuleGiveUp {
-		f.Detail = s.app.crashes.description(s.lastExit())
+		if f.Detail = s.app.crashes.description(s.lastExit()); s.ended != nil {
+			f.Detail = s.ended.Description
+		}
 	}
 	d.journal.addIndexFinding(s, f)
 }

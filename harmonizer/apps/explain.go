@@ -319,13 +319,19 @@ func (v View) Crashed(name string, index int) (known, crashed bool) {
 }
 
 // Crashes returns the crash table of an app, oldest first. It has at most 100 lines, all
-// within FlappingTimeout.
+// within FlappingTimeout. Before them are at most 100 lines of given-up indices, whose last crash is longer ago.
 func (v View) Crashes(name string) []api.AppCrash {
 	a := v.m.apps.lookup(name)
 	if a == nil {
 		return nil
 	}
 	var out []api.AppCrash
+	for _, c := range a.ends() {
+		if one := a.crashes.of(c.Instance); one == nil || one.at.add(v.m.cfg.FlappingTimeout) < v.m.clock.now {
+			out = append(out, c)
+		}
+	}
+	out = out[max(0, len(out)-perTable):]
 	for _, c := range a.crashes {
 		if c.at.add(v.m.cfg.FlappingTimeout) >= v.m.clock.now {
 			c.At = v.m.clock.time(c.at)

@@ -44,6 +44,8 @@ type IndexMemory struct {
 	Restart   time.Time `json:"restart,omitzero"` // no start before this time
 	Pending   time.Time `json:"pending,omitzero"` // a start was sent: no further start before this time
 	GivenUp   bool      `json:"given_up,omitempty"`
+	// Ended is how the last copy of the given-up index ended; nil: unknown, or the app has many later ones.
+	Ended *api.AppCrash `json:"ended,omitempty"`
 }
 
 // StopMemory is a copy whose stop was sent. Its time is like those of IndexMemory.
@@ -115,6 +117,8 @@ func (m *memory) indices(a *app) Memory {
 	if a.update.complete != a.given.Version {
 		mem.Complete = a.update.complete
 	}
+	ends := a.ends()
+	ends = ends[max(0, len(ends)-maxEnded):]
 	for s := a.slots; s != nil; s = s.next {
 		if s.crashes > 0 || s.pending > m.clock.now || s.restart > m.clock.now {
 			mem.Indices = append(mem.Indices, IndexMemory{
@@ -125,6 +129,9 @@ func (m *memory) indices(a *app) Memory {
 				Pending:   m.stored(s.pending),
 				GivenUp:   s.givenUp,
 			})
+			if s.givenUp && s.ended != nil && slices.ContainsFunc(ends, func(c api.AppCrash) bool { return c.Index == s.index }) {
+				mem.Indices[len(mem.Indices)-1].Ended = s.ended
+			}
 		}
 	}
 	slices.SortFunc(mem.Indices, func(a, b IndexMemory) int { return cmp.Compare(a.Index, b.Index) })
@@ -225,6 +232,13 @@ func (m *memory) mergeCrashes(s *slot, i IndexMemory) {
 	}
 	down := !serves(m.apps.known, s.app, s.index)
 	s.backoff.merge(b, down)
+	if i.Ended != nil && s.ended == nil && s.givenUp {
+		end := *i.Ended
+		if now := m.clock.wall.Round(0); end.At.After(now) {
+			end.At = now
+		}
+		s.ended = &end
+	}
 	if down {
 		s.cause = api.WhyCrashed
 	}

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -272,5 +273,51 @@ func TestEndOfACopyStaysWithItsNode(t *testing.T) {
 	w.answer(map[string]string{"early": "n1"})
 	if got := len(w.m.View().Crashes("web")); got != 1 {
 		t.Errorf("%d crashes, want that of early", got)
+	}
+}
+
+// A given-up index has the reason of its last exit for as long as it is given up, also for the next harmonizer. After a retry it has none.
+func TestGivenUpIndexKeepsItsLastExit(t *testing.T) {
+	w := newPlacedWorld(t, web(1))
+	most := *w.m.cfg.GiveupCrashNumber
+	for i := range most + 1 {
+		id := fmt.Sprint("r", i)
+		w.heartbeat("n1", up(id, 0))
+		w.answer(map[string]string{id: "n1"})
+		w.pass(time.Second)
+		w.step(Exit{Node: message.Node{Pool: "p", Name: "n1"}, Exited: api.Exited{App: "web", Version: "v1", Instance: id, Reason: api.ExitCrashed, Status: new(3), Description: "exit status 3 in " + id}})
+		w.heartbeat("n1")
+		w.pass(time.Second)
+	}
+	last := func(m *Machine) string {
+		e, _ := m.View().Explain(w.now, "web")
+		all := m.View().Crashes("web")
+		if len(all) == 0 {
+			return fmt.Sprintf("given up %t", e.Indices[0].GivenUp)
+		}
+		c := all[len(all)-1]
+		return fmt.Sprintf("given up %t: %s, %d", e.Indices[0].GivenUp, c.Description, *c.Status)
+	}
+	want := fmt.Sprintf("given up true: exit status 3 in r%d, 3", most)
+	saved := w.m.Memories()
+	for _, age := range []time.Duration{time.Second, w.m.cfg.FlappingTimeout + time.Minute, 24 * time.Hour} {
+		w.pass(age)
+		w.heartbeat("n1")
+		w.pass(time.Second)
+		if got := last(w.m); got != want {
+			t.Errorf("%v later: %s, want %s", age, got, want)
+		}
+	}
+	next := newPlacedWorld(t)
+	next.now = w.now
+	next.m = NewMachine(w.m.cfg)
+	next.step(BusUp{}, Lead{Memories: saved}, ExpectedRows{[]api.App{web(1)}}, ExpectedComplete{})
+	next.pass(time.Second)
+	if got := last(next.m); got != want {
+		t.Errorf("the next harmonizer: %s, want %s", got, want)
+	}
+	w.step(Retry{App: "web", Index: -1})
+	if got := last(w.m); got != "given up false" {
+		t.Errorf("after a retry: %s", got)
 	}
 }

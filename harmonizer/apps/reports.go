@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -178,6 +179,7 @@ func (m *Machine) crashed(s *slot, id string) {
 		f.Kind, f.Until = api.AppFindingFlapping, m.clock.time(s.restart)
 	}
 	s.hold = ""
+	m.keepEnd(s)
 	m.memory.markChanged(s.app)
 	m.journal.addIndexFinding(s, f)
 	m.updates.crashed(s.app, id)
@@ -292,9 +294,26 @@ func (m *Machine) enterExit(e Exit, why api.AppReason) {
 func (m *Machine) enter(a *app, c api.AppCrash) {
 	first := len(a.crashes) == 0
 	m.apps.recount(a, func() { a.crashes.add(c, m.clock.now) })
+	if s := m.apps.slots[at(a.id, c.Index)]; s != nil && c.Instance == s.lastExit() {
+		m.keepEnd(s)
+	}
 	if first {
 		m.wakeCrashes(a)
 	}
+}
+
+// keepEnd keeps how the last copy of a given-up index ended, for as long as the index is given up. The crash table has it for a while only.
+func (m *Machine) keepEnd(s *slot) {
+	if s.ended = nil; !s.givenUp {
+		return
+	}
+	if c := s.app.crashes.of(s.lastExit()); c != nil {
+		end := c.AppCrash
+		end.At = m.clock.time(c.at).Round(0)
+		end.Description = strings.ToValidUTF8(end.Description[:min(len(end.Description), maxDescription)], "")
+		s.ended = &end
+	}
+	m.memory.markChanged(s.app)
 }
 
 func (m *Machine) pruneCrashes(a *app) {

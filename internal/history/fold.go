@@ -11,9 +11,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 )
 
-// Fold collects events in the order of their times, and makes one row of the repeated events of one app or node. The zero Fold is empty.
+// Fold collects events in the order of their times, and makes one row of the repeated events of one app or node, and of equal findings
+// without one. Decisions and orders are rows of their own. The zero Fold is empty.
 type Fold struct {
-	// Most bounds the rows of events without an app or a node, which are never joined: the newest stay. 0: all stay.
+	// Most bounds the rows of events without an app or a node: the newest stay. 0: all stay.
 	Most int
 	// Left is how many rows Most has left out.
 	Left int
@@ -31,6 +32,7 @@ type FoldedEvent struct {
 	First     time.Time
 
 	nodes []string // the nodes that were lost, each once
+	key   foldKey
 }
 
 type foldKey struct {
@@ -38,6 +40,7 @@ type foldKey struct {
 	name      string
 	severity  api.Severity
 	app, node string
+	text      string // of a finding without an app or a node
 }
 
 // isLoss reports whether a finding is of a lost node. The losses of all nodes are one row.
@@ -53,7 +56,7 @@ func (f *Fold) Add(e api.Event) {
 	app, node := EventObject(e)
 	one := FoldedEvent{Event: e, App: app, Node: node, Count: 1, First: e.At}
 	one.Text, one.Data = EventText(e), nil
-	key := foldKey{e.Kind, e.Name, e.Severity, app, node}
+	key := foldKey{kind: e.Kind, name: e.Name, severity: e.Severity, app: app, node: node}
 	finding, _ := e.Data.(api.AppFinding)
 	if isCrash(finding) {
 		key.name, key.severity, key.node = string(api.AppFindingCrashed), "", ""
@@ -62,18 +65,27 @@ func (f *Fold) Add(e api.Event) {
 	if isLoss(finding) {
 		key.node, one.nodes = "", []string{node}
 	}
-	if app == "" && node == "" {
-		f.addSingle(&one)
-		return
+	single := app == "" && node == ""
+	if single {
+		if key.text = one.Text; e.Kind != api.EventHarmonizer && e.Kind != api.EventNodeHealth {
+			f.addSingle(&one)
+			return
+		}
 	}
 	before := f.of[key]
 	if before == nil {
 		if f.of == nil {
 			f.of = map[foldKey]*FoldedEvent{}
 		}
-		f.of[key], f.rows = &one, append(f.rows, &one)
+		one.key, f.of[key] = key, &one
+		if single {
+			f.addSingle(&one)
+		} else {
+			f.rows = append(f.rows, &one)
+		}
 		return
 	}
+	one.key = key
 	one.Count, one.First = one.Count+before.Count, before.First
 	if urgency := api.Severities(); slices.Index(urgency, before.Severity) > slices.Index(urgency, one.Severity) {
 		one.Severity = before.Severity
@@ -97,6 +109,10 @@ func (f *Fold) Add(e api.Event) {
 // addSingle adds a row of its own. Rows are left out in blocks, so that each is moved at most once.
 func (f *Fold) addSingle(e *FoldedEvent) {
 	if f.Most > 0 && len(f.single) == 2*f.Most {
+		slices.SortStableFunc(f.single, func(a, b *FoldedEvent) int { return a.At.Compare(b.At) })
+		for _, old := range f.single[:f.Most] {
+			delete(f.of, old.key)
+		}
 		f.Left += f.Most
 		f.single = f.single[:copy(f.single, f.single[f.Most:])]
 	}

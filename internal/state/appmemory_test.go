@@ -22,6 +22,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -39,7 +40,8 @@ var crashedAt = time.Date(2026, 3, 1, 12, 0, 0, 123456789, time.UTC)
 func crashed(app string, crashes int) apps.Memory {
 	return apps.Memory{App: app, Version: "v1", Indices: []apps.IndexMemory{
 		{Index: 0, Crashes: crashes, CrashedAt: crashedAt, Restart: crashedAt.Add(time.Minute)},
-		{Index: 7, Crashes: 5, CrashedAt: crashedAt, GivenUp: true, Pending: crashedAt.Add(time.Second)},
+		{Index: 7, Crashes: 5, CrashedAt: crashedAt, GivenUp: true, Pending: crashedAt.Add(time.Second),
+			Ended: &api.AppCrash{Instance: "i7", Index: 7, Version: "v1", At: crashedAt, Reason: api.ExitCrashed, Status: new(1), Description: "exit status 1"}},
 	}, Stops: []apps.StopMemory{{Instance: "i9", Index: 9, Pending: crashedAt}}}
 }
 

@@ -193,6 +193,9 @@ func checkMemory(m apps.Memory) error {
 			return fmt.Errorf("app %q: index %d with %d crashes: want 0 to %d, and at least 0",
 				m.App, i.Index, i.Crashes, message.MaxInstances-1)
 		}
+		if i.Ended != nil && (i.Ended.Index != i.Index || !validID(i.Ended.Instance)) {
+			return fmt.Errorf("app %q: index %d has the end of index %d, instance %.80q", m.App, i.Index, i.Ended.Index, i.Ended.Instance)
+		}
 	}
 	return nil
 }

@@ -57,6 +57,12 @@ func Silent(now, latest time.Time, period time.Duration) bool {
 // OverdueAfter returns the time without a tick after which an autoscaler is overdue.
 func OverdueAfter(tick time.Duration) time.Duration { return max(2*tick, leastOverdue) }
 
+// Overdue reports whether a pool's last tick is too old: the next one is overdue, and what the tick found is not of now. every is the time
+// from one tick to the next, and took that of the tick.
+func Overdue(now, at time.Time, every, took time.Duration) bool {
+	return now.Sub(at) > OverdueAfter(max(every, took))
+}
+
 // HungAfter returns the time without a sign of life after which an autoscaler hangs.
 func HungAfter(tick time.Duration) time.Duration { return max(10*tick, leastHung) }
 

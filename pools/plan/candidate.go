@@ -22,6 +22,7 @@ func CandidateOf(now time.Time, n pools.Node) api.Candidate {
 		Stale:     n.Instance.Stale,
 		Unhealthy: n.Unhealthy,
 	}
+	c.Unobserved = n.Unobserved && !n.Instance.Launched.IsZero() // otherwise its boot time limit is unknown
 	if !n.Instance.Launched.IsZero() {
 		c.Uptime = now.Sub(n.Instance.Launched)
 	}

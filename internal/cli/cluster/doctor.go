@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/cli/command"
 	"github.com/weirkeeper/weirkeeper/internal/cli/connect"
 	"github.com/weirkeeper/weirkeeper/internal/cli/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -42,7 +43,7 @@ resource limits; and whether other users can read files with keys. Each failure 
 printed with what to do. What "weir up" of an ordinary user cannot have is a note, and so
 is a missing file of the pool on a host with weir.yaml: only bootstrap needs it. A file
 that this user may not read is unknown. The exit code is 1 if a check failed, so
-something is to be done.
+something is to be done, and 2 if the cluster has no such pool.
 
 The command changes nothing without --fix. --fix creates missing streams and buckets,
 raises the number of replicas, and deletes left-over records. It needs credentials of
@@ -76,7 +77,10 @@ func (cli *doctorCommands) doctor(ctx context.Context, fix bool) error {
 			return err
 		}
 	}
-	if !doctor.Healthy(printing.all) {
+	switch {
+	case slices.ContainsFunc(printing.all, func(f doctor.Finding) bool { return f.Check == doctor.PoolCheck && f.Result == doctor.Failed }):
+		return command.WithCode(command.ExitUsage, failedChecks(printing.all))
+	case !doctor.Healthy(printing.all):
 		return failedChecks(printing.all)
 	}
 	return nil
@@ -110,6 +114,7 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 		site.Keys, _ = signalbucket.LocalKeys(up) // without them, the bucket refuses
 	}
 	pools, _ := config.Pools(site.Configs, cli.Cluster)
+	site.Lacks = len(pools) > 0 && !slices.Contains(pools, cli.Pool)
 	if site.Absent = len(pools) == 0; site.Absent {
 		site.Service, site.Files = config.LoadService(site.Configs)
 	} else {
@@ -126,7 +131,10 @@ func (cli *doctorCommands) doctorSite(ctx context.Context, fix bool) (doctor.Sit
 	connection.Log = slog.New(slog.DiscardHandler) // a finding has each error
 	site.Bus = &doctor.Bus{
 		Config: connection, Cluster: cli.Cluster, Pool: cli.Pool, Timeout: cli.Timeout, Fix: fix,
-		Bounds: site.Pool.Streams(),
+		Bounds: site.Pool.Streams(), Files: pools,
+	}
+	if site.Lacks {
+		site.Bus.NewFile = filepath.Join(site.Configs, config.FileOf(cli.Cluster, cli.Pool))
 	}
 	cli.asMachine(ctx, site.Service, site.Bus)
 	_, noService := os.Stat(filepath.Join(site.Configs, "weir.yaml"))

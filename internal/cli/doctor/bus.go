@@ -24,6 +24,8 @@ type Bus struct {
 	Pool    string
 	Node    string        // of this machine, if it may be one of the pool; empty: it is not
 	Bounds  streams.Pool  // of missing streams of the pool
+	Files   []string      // pools of the cluster that have a file on this host
+	NewFile string        // path of the file that the pool would have
 	Timeout time.Duration // of each check
 	// Fix creates missing streams and buckets and raises the number of replicas. Without it, the checks change nothing.
 	Fix bool
@@ -38,7 +40,8 @@ type busExam struct {
 	progress func(check string)
 	visits   []visit
 	role     roleFound
-	replicas int // wanted, of each stream
+	replicas int  // wanted, of each stream
+	unknown  bool // neither the files nor the bus have the pool, and the finding is reported
 }
 
 // examine runs the checks of the bus, in order. It returns the examination with the role that it has found.

@@ -64,6 +64,8 @@ type Site struct {
 	Files   error             // why the files are not valid; nil if they are
 	// Absent: the folder has no file of a pool of the cluster, so Pool is empty. Only the host of bootstrap needs one.
 	Absent bool
+	// Lacks: it has files of other pools, and none of this one.
+	Lacks bool
 	// Plain: the folder has no file at all, and no bus is given.
 	Plain   bool
 	Timeout time.Duration // of each check; 0: 10 s
@@ -76,6 +78,9 @@ type Site struct {
 	// Late is since when the pool has no tick, or its autoscaler hangs; empty: neither is known. With Bus, Examine reads it.
 	Late string
 }
+
+// PoolCheck is the check whose failure means that the cluster has no such pool.
+const PoolCheck = "pool"
 
 // Examine runs all checks in order, and calls report with each finding as soon as it is known. Before a check it calls
 // progress with its name; progress may be nil.
@@ -96,7 +101,9 @@ func Examine(ctx context.Context, s Site, report func(Finding), progress func(ch
 	run("configuration", configuration)
 	var x *busExam
 	if s.Bus != nil {
-		x = s.Bus.examine(ctx, report, progress)
+		if x = s.Bus.examine(ctx, report, progress); x.unknown {
+			return // the other checks are of a pool
+		}
 	}
 	bounded := func(name string, check func(context.Context) []Finding) {
 		run(name, func(Site) []Finding { return check(ctx) })
@@ -189,6 +196,9 @@ func installed(s Site) (all []Finding) {
 }
 
 func configuration(s Site) []Finding {
+	if s.Files != nil && s.Lacks {
+		return []Finding{{Result: Failed, Detail: s.Files.Error(), Fix: "name a pool that it has, or run the command on the host of the pool's bootstrap, which has its file"}}
+	}
 	if s.Files != nil {
 		return []Finding{failure(s.Files, s.Files.Error(), `correct the files; "weir config validate" checks them`)}
 	}

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,9 +13,11 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/cli/cell"
 	"github.com/weirkeeper/weirkeeper/internal/history/condition"
+	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
 	"github.com/weirkeeper/weirkeeper/internal/platform/names"
+	"github.com/weirkeeper/weirkeeper/internal/platform/spelling"
 	"github.com/weirkeeper/weirkeeper/internal/platform/streams"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -54,10 +57,10 @@ func targetOf(c jetstream.StreamConfig, create bool) target {
 	return target{c.Name, "stream " + c.Name, c, create}
 }
 
-// otherPools returns the other pools of the cluster, as far as the role may list them.
-func (x *busExam) otherPools(ctx context.Context, js jetstream.JetStream) []string {
+// pools returns the pools of the cluster that the bus has. listed is false if the role may not list them.
+func (x *busExam) pools(ctx context.Context, js jetstream.JetStream) (all []string, listed bool) {
 	if !x.role.may("$JS.API.STREAM.NAMES") {
-		return nil
+		return nil, false
 	}
 	ctx, cancel := x.bounded(ctx)
 	defer cancel()
@@ -65,6 +68,41 @@ func (x *busExam) otherPools(ctx context.Context, js jetstream.JetStream) []stri
 	if err != nil {
 		x.found("streams", Unknown, streamRemedy(err), "%v", err)
 	}
+	return all, err == nil
+}
+
+// isUnknown reports whether the pool is one that neither the bus nor the files of this host have, while they have others: its name is a
+// mistake. A host without files may create the streams of a new pool.
+func (x *busExam) isUnknown(ctx context.Context, js jetstream.JetStream, onBus []string) bool {
+	all := slices.Concat(x.Files, onBus)
+	slices.Sort(all)
+	all = slices.Compact(all)
+	if len(all) == 0 || slices.Contains(all, x.Pool) || x.Fix && len(x.Files) == 0 || x.hasStream(ctx, js) {
+		return false
+	}
+	x.unknown = true
+	next := fmt.Sprintf("type %q", "weir doctor "+cmp.Or(spelling.Nearest(x.Pool, all), all[0]))
+	if x.NewFile != "" {
+		next += ", or write the file of a new pool: " + x.NewFile
+	}
+	x.found(PoolCheck, Failed, next, "neither the files nor the bus of cluster %s have a pool %q; its pools are %s%s",
+		x.Cluster, x.Pool, explain.List(all), spelling.DidYouMean(x.Pool, all))
+	return true
+}
+
+// hasStream reports whether the bus has a stream or a bucket of the pool, or may have one.
+func (x *busExam) hasStream(ctx context.Context, js jetstream.JetStream) bool {
+	ctx, cancel := x.bounded(ctx)
+	defer cancel()
+	shared := len(streams.Cluster{Name: x.Cluster, Replicas: x.replicas}.Specs())
+	return slices.ContainsFunc(x.targets(nil)[shared:], func(t target) bool {
+		_, err := js.Stream(ctx, t.name)
+		return !errors.Is(err, jetstream.ErrStreamNotFound)
+	})
+}
+
+// otherPools returns the other pools, as far as the role may read them.
+func (x *busExam) otherPools(all []string) []string {
 	others := slices.DeleteFunc(all, func(pool string) bool { return pool == x.Pool })
 	if x.role.user != nil { // a role of several pools has those of its user, which may be fewer
 		u := *x.role.user
@@ -79,7 +117,11 @@ func (x *busExam) otherPools(ctx context.Context, js jetstream.JetStream) []stri
 // streams checks the replicas, the leader and the lag of each stream, and then the storage.
 func (x *busExam) streams(ctx context.Context, b *bus.Bus) {
 	x.progress("streams")
-	for _, t := range x.targets(x.otherPools(ctx, b.JetStream())) {
+	all, listed := x.pools(ctx, b.JetStream())
+	if listed && x.isUnknown(ctx, b.JetStream(), all) {
+		return
+	}
+	for _, t := range x.targets(x.otherPools(all)) {
 		f := x.stream(ctx, b.JetStream(), t)
 		f.Check = "streams"
 		x.report(f)

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,12 +31,15 @@ func (cli *tickCommands) eventsCommand() *cobra.Command {
 		Long: `Print the events of a pool: decisions that changed something, changes of the
 configuration, orders, and findings of node health and of the harmonizer. The findings
 of the harmonizer are those of all pools of the cluster. Findings are stored for 90
-days, the others as long as the summaries of the ticks.
+days, the others as long as the summaries of the ticks. Without --since and --follow they
+are those of the last hour.
 
-Repeated events of the past of one application or node are one line, at the time of the
-last one: "api crashed 37 times in 2 min, exit 1". --all prints a line for each event, with
+Repeated events of the past of one application or node, and equal findings of the pool or
+the cluster, are one line, at the time of the last one: "api crashed 37 times in 2 min,
+exit 1". --all prints a line for each event, with
 all fields of its finding. --output json and yaml print each event, as does --follow.`,
-		Example: `  weir events --since 8h
+		Example: `  weir events
+  weir events --since 8h
   weir events --since 1h --app api --all
   weir events web --follow --kind health,harmonizer --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -49,12 +51,13 @@ all fields of its finding. --output json and yaml print each event, as does --fo
 					return usage.New(fmt.Errorf("--kind %q: want %s%s", kind, strings.Join(all, ", "), spelling.DidYouMean(kind, all)))
 				}
 			}
-			if r.since == 0 && !r.follow {
-				return usage.New(errors.New("give a range of the past, such as --since 8h, or --follow"))
-			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r.since == 0 && !r.follow {
+				r.since = time.Hour
+				fmt.Fprintln(cli.Stderr, "weir: events of the last hour; --since chooses another range, and --follow prints new ones")
+			}
 			return cli.OnBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.events(ctx, b, r)
 			})

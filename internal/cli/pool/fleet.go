@@ -55,7 +55,8 @@ func (cli *commands) listCommand() *cobra.Command {
 		Long: `List the pools of the cluster, with their size and problems, worst first. A pool is listed
 if it has ticked, or if it has a file in the configuration folder. The command reads
 stored data, and asks the harmonizer for its requests without an answer. A pool that cannot be read has the
-state "unreadable", and the others are listed all the same. "-" is an unknown number.`,
+state "unreadable", and the others are listed all the same. "-" is an unknown number, and
+"was 5" one of a tick that is too long ago to be of now.`,
 		Example: `  weir pool list
   weir pool list --watch
   weir pool list --output name`,
@@ -89,6 +90,9 @@ func poolCells(r api.Pool, now time.Time) []string {
 	number := func(x *float64) string {
 		if x == nil {
 			return "-"
+		}
+		if r.Old {
+			return "was " + explain.Number(*x)
 		}
 		return explain.Number(*x)
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/platform/terminal"
 	"github.com/weirkeeper/weirkeeper/internal/ui/view"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // statusCommands are "weir status".
@@ -85,7 +86,11 @@ func (cli *statusCommands) printPool(s api.PoolStatus, now time.Time) {
 	if x := history.SummaryOf(*r).Unlimited; x != nil {
 		need = *x
 	}
-	fmt.Fprintf(cli.Stdout, ": %s, need %s, target %s, joined %s, limits %s to %s, tick %s ago\n%s\n",
+	form := ": %s, need %s, target %s, joined %s, limits %s to %s, tick %s ago\n%s\n"
+	if liveness.Overdue(now, r.At, r.Every, r.Took) {
+		form = ": %[1]s; its numbers are of the last decision, %[7]s ago: need %[2]s, target %[3]s, joined %[4]s, limits %[5]s to %[6]s\n%[8]s\n"
+	}
+	fmt.Fprintf(cli.Stdout, form,
 		s.State, explain.Number(need), explain.Number(explain.Target(*r)), explain.Number(r.Snapshot.Joined),
 		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At), s.Sentence)
 	if r.Cost != nil {

@@ -71,6 +71,11 @@ func Of(now time.Time, s *api.Summary, f Facts) []Condition {
 	return c.all
 }
 
+// Old reports whether the last tick of a pool is too old, so that its numbers are not of now.
+func Old(now time.Time, s *api.Summary) bool {
+	return s != nil && liveness.Overdue(now, s.At, s.Every, s.Took)
+}
+
 // State returns the state of a pool as lists name it: the worst condition decides.
 func State(s *api.Summary, worst Condition) string {
 	switch {
@@ -102,8 +107,8 @@ func (c *list) control(s *api.Summary, f Facts) {
 		c.add(Condition{Rank: NoTick, Word: "No tick", Key: "no tick", Why: "no tick is recorded" + f.Lease.text()})
 		return
 	}
-	if age := c.now.Sub(s.At); age > liveness.OverdueAfter(max(s.Every, s.Took)) {
-		c.add(Condition{Rank: NoTick, Word: "No tick", Key: "no tick", Why: "last tick " + Duration(age) + " ago" + f.Lease.text()})
+	if Old(c.now, s) {
+		c.add(Condition{Rank: NoTick, Word: "No tick", Key: "no tick", Why: "last tick " + Duration(c.now.Sub(s.At)) + " ago" + f.Lease.text()})
 	}
 	if s.Failed != "" {
 		c.add(Condition{Rank: NoTick, Word: "Tick failed", Key: "failed", Why: s.Failed})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/prose"
-	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -20,8 +19,10 @@ func Sentence(now time.Time, s *api.Summary, f Facts) string {
 		return "The pool has no tick yet."
 	}
 	var parts []string
-	if age := now.Sub(s.At); age > liveness.OverdueAfter(max(s.Every, s.Took)) {
-		parts = append(parts, "No tick for "+Duration(age)+": nothing controls the pool. At its last tick:")
+	old := Old(now, s)
+	if old {
+		parts = append(parts, "No tick for "+Duration(now.Sub(s.At))+": nothing controls the pool.")
+		parts = append(append(parts, waitingTexts(f)...), "At its last tick:")
 	}
 	switch {
 	case s.Failed != "":
@@ -31,6 +32,9 @@ func Sentence(now time.Time, s *api.Summary, f Facts) string {
 	}
 	if need := needText(*s); need != "" {
 		parts = append(parts, need)
+	}
+	if old { // nothing is next
+		return strings.Join(parts, " ")
 	}
 	parts = append(parts, waitingTexts(f)...)
 	var next []string

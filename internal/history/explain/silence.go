@@ -13,7 +13,7 @@ import (
 // Overdue returns since when the pool has no tick, and what happens next; empty if its next tick is not overdue. r is
 // its last tick. p is the autoscaler's process; nil: bootstrap does not answer.
 func Overdue(now time.Time, r api.TickRecord, p *api.Process) string {
-	if now.Sub(r.At) <= liveness.OverdueAfter(max(r.Every, r.Took)) {
+	if !liveness.Overdue(now, r.At, r.Every, r.Took) {
 		return ""
 	}
 	text := fmt.Sprintf("no tick since %s", When(now, r.At))

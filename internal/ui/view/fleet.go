@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/history/explain"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // poolUnreadable is the state of a pool whose stored data cannot be read. The other states are those of condition.State.
@@ -123,6 +124,7 @@ func (f Fleet) row(ctx context.Context, pool string, now time.Time, facts condit
 	}
 	if decided != nil && decided.Case != nil && decided.Result != nil {
 		snapshot := decided.Snapshot
+		row.AsOf, row.Old = decided.At, liveness.Overdue(now, decided.At, decided.Every, decided.Took)
 		row.Target, row.Fulfilled, row.Joined = new(explain.Target(*decided)), &snapshot.Fulfilled, &snapshot.Joined
 		row.Wanted, row.Limits = &decided.Result.Target, &decided.Case.Input.Policy.Limits
 		row.Need = history.SummaryOf(*decided).Unlimited

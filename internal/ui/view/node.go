@@ -10,13 +10,21 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// Nodes returns the nodes of a tick as they are now, the leaving ones last. A node without facts has its tasks of the tick.
+// Nodes returns the nodes of a tick as they are now, the leaving ones last. A node without facts has its tasks of the tick. If the tick is
+// too long ago, it also has its state of then, as "was running", and no uptime.
 func Nodes(r api.TickRecord, facts []api.NodeFacts, silent []api.SilentNode, now time.Time) (rows []api.Node) {
 	known := make(map[string]*api.NodeFacts, len(facts))
 	for _, f := range facts {
 		known[f.ID] = &f
+	}
+	old := liveness.Overdue(now, r.At, r.Every, r.Took)
+	then := func(row *api.Node) {
+		if old && row.Facts == nil {
+			row.State, row.Uptime = api.NodeWas+row.State, 0
+		}
 	}
 	leaving := map[string]bool{}
 	for _, d := range r.Drains {
@@ -42,6 +50,7 @@ func Nodes(r api.TickRecord, facts []api.NodeFacts, silent []api.SilentNode, now
 				row.State = stateBy(row.Tasks)
 			}
 		}
+		then(&row)
 		rows = append(rows, row)
 	}
 	for _, d := range r.Drains {
@@ -49,6 +58,7 @@ func Nodes(r api.TickRecord, facts []api.NodeFacts, silent []api.SilentNode, now
 		if row.Facts != nil {
 			row.Tasks = row.Facts.Tasks
 		}
+		then(&row)
 		rows = append(rows, row)
 	}
 	return rows

@@ -21,7 +21,7 @@ import (
 // The table of nodes is of now: a node has the tasks and the uptime of now, also if the tick is a minute old. Without facts it has the tasks of the tick.
 func TestNodesAreOfOneMoment(t *testing.T) {
 	now := time.Now()
-	r := api.TickRecord{At: now.Add(-time.Minute), Case: &api.Case{Nodes: []api.Candidate{
+	r := api.TickRecord{At: now.Add(-time.Minute), Every: time.Minute, Case: &api.Case{Nodes: []api.Candidate{
 		{ID: "i-1", Instance: api.InstanceRunning, Node: api.NodeRunning, Tasks: 3, Uptime: time.Hour},
 		{ID: "i-2", Instance: api.InstanceRunning, Node: api.NodeRunning, Tasks: 3, Uptime: time.Hour},
 	}}}
@@ -30,6 +30,11 @@ func TestNodesAreOfOneMoment(t *testing.T) {
 	want := []api.Node{{Node: "i-1", State: "idle", Uptime: uptime, Facts: &api.NodeFacts{ID: "i-1"}}, {Node: "i-2", State: "running", Tasks: 3, Uptime: uptime}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("nodes (-want +got):\n%s", diff)
+	}
+	r.At = now.Add(-21 * time.Minute)
+	want[0].Uptime, want[1].State, want[1].Uptime = (time.Hour + 21*time.Minute).Seconds(), "was running", 0
+	if diff := cmp.Diff(want, Nodes(r, []api.NodeFacts{{ID: "i-1"}}, nil, now)); diff != "" {
+		t.Errorf("nodes of an old tick (-want +got):\n%s", diff)
 	}
 }
 

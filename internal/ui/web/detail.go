@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
@@ -150,8 +151,11 @@ func (s detailPages) nodeList(ctx context.Context, _ *http.Request, name Name, v
 	}
 	v.Headline = "Nodes"
 	t := listSection{ID: "nodes", Columns: []string{"Node", "Group", "State", "Health", "Instances", "Age"}, Empty: "No node is known."}
-	unhealthy := 0
+	unhealthy, then := 0, 0
 	for _, n := range nodes {
+		if strings.HasPrefix(n.State, api.NodeWas) {
+			then++
+		}
 		health := cellView{Text: dash(n.Health)}
 		if n.Health != "" && n.Health != string(api.StateHealthy) && n.Health != string(api.StateFresh) {
 			health.Class = "warn-text"
@@ -166,6 +170,9 @@ func (s detailPages) nodeList(ctx context.Context, _ *http.Request, name Name, v
 	v.Sentence = prose.Count(len(nodes), "node") + ", all of them healthy or without a health policy."
 	if unhealthy > 0 {
 		v.Sentence = fmt.Sprintf("%s, %d of them unhealthy.", prose.Count(len(nodes), "node"), unhealthy)
+	}
+	if then > 0 {
+		v.Sentence = fmt.Sprintf("The pool has no tick now: %s of the last tick, %d of them without a report of now.", prose.Count(len(nodes), "node"), then)
 	}
 	v.Sections = append(v.Sections, t)
 	return nil

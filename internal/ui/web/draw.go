@@ -20,6 +20,7 @@ type drawer struct {
 	w      series.Window
 	at     time.Time
 	cursor bool
+	old    bool // the page is of now, and the last tick is too long ago
 	kind   resource.Kind
 	apps   []string // the largest request first, and then in order of name
 }
@@ -42,12 +43,12 @@ func (d drawer) figures() []figure {
 	}
 }
 
-// figure returns a value. An unknown one has its last known value beside the dash.
+// figure returns a value. An unknown one, and one that is not of now, has its last known value beside the dash.
 func (d drawer) figure(label string, q series.Quantity) figure {
 	key := series.Key{Quantity: q}
 	f := figure{keyName(key), label, d.value(key), ""}
-	if x, ok := d.ring.Known(key, d.at); ok && f.Value == "–" {
-		f.Rest = "was " + plot.Number(x)
+	if x, ok := d.ring.Known(key, d.at); ok && (d.old || f.Value == "–") {
+		f.Value, f.Rest = "–", "was "+plot.Number(x)
 	}
 	return f
 }

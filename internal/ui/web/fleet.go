@@ -132,23 +132,25 @@ func (s *Server) row(name Name, now time.Time) (v row) {
 		}
 		v.Group = map[condition.Rank]int{condition.Paused: pausedPools, condition.Changing: changingPools, condition.Steady: steadyPools}[states[0].Rank]
 		v.Tall = v.Group <= pausedPools
-		v.values(r, k.Facts, now)
+		v.values(r, k, now)
 		v.draw(&s.sparks, r, now)
 	})
 	return v
 }
 
 // values sets the numbers of a row.
-func (v *row) values(r *series.Ring, f condition.Facts, now time.Time) {
+func (v *row) values(r *series.Ring, k known, now time.Time) {
+	f, old := k.Facts, condition.Old(now, k.last)
 	value := func(q series.Quantity) (float64, string) {
 		x, ok := r.Latest(series.Key{Quantity: q})
-		v.known = ok
-		return x, weight(x, ok)
+		if v.known = ok && !old; !v.known {
+			x = 0
+		}
+		return x, weight(x, v.known)
 	}
+	_, v.Maximum = value(series.Maximum)
 	v.joined, v.Joined = value(series.Joined)
 	v.target, v.Target = value(series.Target)
-	most, limited := r.Latest(series.Key{Quantity: series.Maximum})
-	v.Maximum = weight(most, limited)
 	v.Running = "–"
 	running := 0
 	for _, a := range f.Apps {

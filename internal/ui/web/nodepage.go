@@ -56,6 +56,10 @@ func (s detailPages) nodePage(ctx context.Context, r *http.Request, name Name, v
 func (v *listView) nodeNow(n api.Node) {
 	v.Sentence = fmt.Sprintf("It is %s in group %s and runs %s.", n.State, dash(n.Group), prose.Count(n.Tasks, "instance"))
 	v.Figures = []figure{{"", "instances", fmt.Sprint(n.Tasks), ""}}
+	if strings.HasPrefix(n.State, api.NodeWas) {
+		v.Sentence = fmt.Sprintf("The pool has no tick now, and the node does not report. At the last tick it %s in group %s.", n.State, dash(n.Group))
+		v.Figures[0].Value, v.Figures[0].Rest = "–", "was "+fmt.Sprint(n.Tasks)
+	}
 	if n.Uptime > 0 {
 		v.Figures = append(v.Figures, figure{"", "age", condition.Duration(time.Duration(n.Uptime) * time.Second), ""})
 	}

@@ -197,8 +197,8 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 		v.Moment, v.States = longStamp(at), series.StatesAt(shown, at)
 	} else {
 		v.States = series.States(now, r, k.last, k.Facts)
-		v.Sentence = condition.Sentence(now, k.last, k.Facts)
-		if k.last != nil && k.last.Rotation != nil {
+		v.Sentence, v.Old = condition.Sentence(now, k.last, k.Facts), condition.Old(now, k.last)
+		if k.last != nil && k.last.Rotation != nil && !v.Old {
 			v.Rotation = "Rotation: " + k.last.Rotation.Progress() + "."
 		}
 		v.Safe, v.Deploy = condition.Deploy(now, k.last, k.Facts)
@@ -215,15 +215,19 @@ func (s *Server) pool(page frame, name Name, q poolQuery, r, shown *series.Ring,
 		v.Live = "live"
 		if r.Len() > 0 {
 			v.Live = "live, tick " + ago(now, r.Last())
-			if v.Old = v.States[0].Rank == condition.NoTick && now.Sub(r.Last()) > r.Every(); v.Old {
+			if v.Old {
 				v.Live = "last tick " + ago(now, r.Last())
 			}
 		}
 	}
-	d := drawer{name: name, ring: shown, w: w, at: at, cursor: !q.At.IsZero(), kind: q.Kind}
+	d := drawer{name: name, ring: shown, w: w, at: at, cursor: !q.At.IsZero(), old: v.Old, kind: q.Kind}
 	v.Figures = d.figures()
 	if k.last != nil && k.last.Cost != nil && !v.Past {
-		v.Figures = append(v.Figures, costFigure(*k.last.Cost))
+		cost := costFigure(*k.last.Cost)
+		if v.Old {
+			cost.Value, cost.Rest = "–", "was "+cost.Value+" "+cost.Rest
+		}
+		v.Figures = append(v.Figures, cost)
 	}
 	v.links(name, q, d, young(r, now, s.store.keep))
 	if shown.Len() == 0 || shown.First().After(w.To) || shown.Last().Before(w.From) {

@@ -5,6 +5,7 @@ import (
 	"html"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -220,6 +221,32 @@ func TestHeadlineOfAPageOfThePast(t *testing.T) {
 	}
 	if h1, page := headline(""); strings.Contains(h1, "2026") || !strings.Contains(page, `id="sentence"`) {
 		t.Errorf("the headline of the present is %q", h1)
+	}
+}
+
+// A pool without a tick for 21 minutes has no number of now: the first line has its age, and each number is a dash beside the last one.
+func TestPagesOfAPoolWithoutTicks(t *testing.T) {
+	t.Parallel()
+	url := serve(t, &webtest.World{Size: 12, Every: time.Minute, Trouble: true})
+	_, page := get(t, url+"/pools/prod/mail-eu1")
+	head, _, _ := strings.Cut(page, `class="tabs"`)
+	sentence := strings.Index(head, "No tick for 21 min: nothing controls the pool.")
+	if figures := strings.Index(head, `class="figures"`); sentence < 0 || figures < sentence {
+		t.Errorf("the first line does not have the age of the last tick:\n%.3000s", head)
+	}
+	for _, key := range []string{"unlimited", "target", "joined"} {
+		if !regexp.MustCompile(`data-key="` + key + `">–</span> <span class="rest">was [0-9.]+<`).MatchString(head) {
+			t.Errorf("%s is shown as of now:\n%s", key, head[max(sentence, 0):])
+		}
+	}
+	if strings.Contains(head, "Next:") {
+		t.Errorf("the page has a next step:\n%s", head)
+	}
+	_, fleet := get(t, url+"/pools")
+	_, row, _ := strings.Cut(fleet, `id="p:prod/mail-eu1"`)
+	row, _, _ = strings.Cut(row, "</tr>")
+	if !regexp.MustCompile(`class="n joined">–<`).MatchString(row) || !strings.Contains(row, "last tick 21 min ago") {
+		t.Errorf("the row of the fleet has numbers as of now:\n%s", row)
 	}
 }
 

@@ -39,7 +39,7 @@ type closingRow struct {
 // an error that has the server's reason and what to do, and its service starts it again.
 func TestClosedConnectionEndsEachDaemon(t *testing.T) {
 	t.Parallel()
-	installations.Take(t)
+	installations.take(t)
 	all := newClosedBus(t)
 	nothing := func(subject string) func(*testing.T) error { // an empty request, which fits
 		return func(t *testing.T) error {

@@ -35,7 +35,7 @@ const productionPage = "production.md"
 //   - Each instance of the Auto Scaling group has a copy of the folder of image, and metadata of its own.
 func TestProductionPage(t *testing.T) {
 	t.Parallel()
-	installations.Take(t)
+	installations.take(t)
 	p := newProduction(t)
 	text, err := os.ReadFile(filepath.Join(p.tree, "docs", productionPage))
 	if err != nil {

@@ -209,6 +209,16 @@ func (d *longDay) checkFloor(r *api.TickRecord) {
 	d.floors = last(d.lag+1, append(d.floors, one))
 }
 
+// died forgets what a tick that has no record may have changed. Its process obeyed a pin perhaps, or a need that was known.
+func (d *longDay) died() {
+	d.wanted = 0
+	if orders, _ := d.book.Read(context.Background(), d.now); orders.Pin != nil {
+		d.floors = nil
+	} else if !d.unknownNeed {
+		d.floors = last(d.lag+1, append(d.floors, floor{}))
+	}
+}
+
 // last returns the last n values.
 func last[T any](n int, all []T) []T { return all[max(0, len(all)-n):] }
 
@@ -311,10 +321,7 @@ func TestLongDay(t *testing.T) {
 				d.checkWanted(r)
 				d.checkFloor(r)
 			} else if r == nil {
-				d.wanted = 0
-				if !d.unknownNeed {
-					d.floors = last(d.lag+1, append(d.floors, floor{}))
-				}
+				d.died()
 			}
 			d.check()
 		}

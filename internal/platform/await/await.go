@@ -32,10 +32,13 @@ const (
 	maxPause = 500 * time.Millisecond
 )
 
+// maxShare bounds the pause after a long check, which may have waited for an answer that was lost.
+const maxShare = 10 * time.Second
+
 // pauseAfter returns the pause after a check that took so long, in a wait that has lasted so long. A long check has a
 // long pause, because the test shares the processors with what it waits for.
 func pauseAfter(took, lasted time.Duration) time.Duration {
-	return max(3*took, min(max(lasted/20, minPause), maxPause))
+	return max(min(3*took, maxShare), min(max(lasted/20, minPause), maxPause))
 }
 
 // Nil calls check until it returns nil. The text of the error is the state: a change of it renews the deadline, unless only

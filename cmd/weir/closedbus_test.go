@@ -124,7 +124,7 @@ func newCalloutBus(t *testing.T) closedBus {
 	secret := filepath.Join(b.configs, "secret")
 	accounts := []*server.Account{server.NewAccount("AUTH")}
 	b.options = server.Options{
-		Accounts: accounts, AuthTimeout: patience.Seconds(), Nkeys: []*server.NkeyUser{{Nkey: user, Account: accounts[0]}},
+		Accounts: accounts, AuthTimeout: 5, Nkeys: []*server.NkeyUser{{Nkey: user, Account: accounts[0]}},
 		AuthCallout: &server.AuthCallout{Issuer: issuer, Account: "AUTH", AuthUsers: []string{user}},
 	}
 	b.Server = bustest.Serve(t, b.options)

@@ -303,10 +303,10 @@ func (d *awsDay) live(length time.Duration) {
 	end()
 }
 
-// A pool on the AWS test server is recorded under changing load, while machines are lost and interrupted, its signal fails, another
-// process takes over, the provider refuses and is short, and operators pause it and add an offset. The replay of the ledger decides its
-// ticks again, and names the cause of each tick that differs. RECORD=24h records a day, SEED=7 draws another one, and KEEP=day.jsonl
-// keeps its records.
+// A pool on the AWS test server is recorded under changing load. Machines are lost and interrupted, its signal fails, another process
+// takes over, the provider refuses and is short, and operators pause it and add an offset. The replay of the ledger decides its ticks
+// again, and names the cause of each tick that differs. RECORD=24h records a day, SEED=7 draws another one, and KEEP=day.jsonl keeps
+// its records.
 func TestRecordedDayOnAWS(t *testing.T) {
 	if testprograms.WithoutRace(t, "simulate") {
 		return

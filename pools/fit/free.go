@@ -89,16 +89,6 @@ func (f *freePlan) beside() bool {
 	return !slices.ContainsFunc(f.places, tight) && !slices.ContainsFunc(f.moves, func(one move) bool { return !fit(one.to) })
 }
 
-// placed returns the waiting copies that have a place. They may come from a node that leaves.
-func (s *solver) placed() (all []Copy) {
-	for _, some := range s.reserved {
-		for _, c := range some {
-			all = append(all, *c)
-		}
-	}
-	return all
-}
-
 // add adds a copy. It may take places wherever the scheduler puts it: a copy of c on a node leaves at least floor(room/h) - ceil(c/h)
 // places of h there, and takes no more than the limits of h let be there.
 func (f *freeState) add(c *Copy, headroom []Headroom) {

@@ -187,6 +187,16 @@ func (s *solver) put(i int, c *Copy) {
 	s.count(i, c, 1)
 }
 
+// placed returns the waiting copies that have a place. They may come from a node that leaves.
+func (s *solver) placed() (all []Copy) {
+	for _, some := range s.reserved {
+		for _, c := range some {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
 // first returns the first node in line, at from or later, that has room for the copy within its limits. Without such a node it
 // returns the number of leaves of the tree.
 func (s *solver) first(c *Copy, from int) int {

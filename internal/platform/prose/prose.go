@@ -1,5 +1,6 @@
 // Package prose makes texts for people. [Count] and [Plural] write numbers of things. The others bound what another party
-// sent: their results are valid UTF-8, and lengths are in bytes. All functions are pure and may be called concurrently.
+// sent, before it goes into a log, an error or a page. Their results are valid UTF-8, and lengths are in bytes. All
+// functions are pure and may be called concurrently.
 package prose
 
 import (

@@ -189,7 +189,7 @@ func TestEveryAddressHeld(t *testing.T) {
 	plan := planOf("crowd", shipped("web", "rps"))
 	web := plan.Signals[1]
 	addresses := []string{web.Address}
-	for n := 1; n <= 9; n++ {
+	for n := 1; n <= 99; n++ {
 		addresses = append(addresses, sigproto.Address(web.Namespace, web.Name, fmt.Sprintf("web~%d", n)))
 	}
 	for _, address := range addresses {
@@ -200,7 +200,7 @@ func TestEveryAddressHeld(t *testing.T) {
 		defer foreign.Close()
 	}
 	p := start(t, plan, noReleases{}, time.Millisecond)
-	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and 9 alternative sockets are in use too", web.Address, os.Getpid())
+	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and 99 alternative sockets are in use too", web.Address, os.Getpid())
 	p.awaitProcess(t, "web", "held up", func(p api.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, sigproto.DefaultApp, "up", up)

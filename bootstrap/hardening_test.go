@@ -49,7 +49,7 @@ func TestShadowKeepsTrialWithoutFreeSocket(t *testing.T) {
 	s.publish(t, pinned(plan, next).Signals[1].Ref(), program)
 	w := plan.Signals[1]
 	var release []func() error
-	for n := 1; n <= 9; n++ {
+	for n := 1; n <= 99; n++ {
 		l, err := sigproto.Listen(sigproto.Address(w.Namespace, w.Name, fmt.Sprintf("%s~%d", w.App, n)))
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +61,7 @@ func TestShadowKeepsTrialWithoutFreeSocket(t *testing.T) {
 	held := p.awaitProcess(t, "web", "beside a shadow that fails to start", func(p api.Process) bool {
 		return p.Candidate != nil && p.Candidate.Restarts > 6 && p.Candidate.State == "backoff"
 	})
-	for _, part := range []string{"belongs to the app's other process, " + version, "9 alternative sockets are in use too"} {
+	for _, part := range []string{"belongs to the app's other process, " + version, "99 alternative sockets are in use too"} {
 		if !strings.Contains(held.Candidate.Why, part) {
 			t.Errorf("the shadow waits because %q, want it to say %q", held.Candidate.Why, part)
 		}

@@ -7,8 +7,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
-// maxAlternatives is the number of alternative addresses of a signal on a host.
-const maxAlternatives = 9
+// maxAlternatives is the number of alternative addresses of a signal on a host. Each pool of this name on the host needs one: those of
+// all who try "weir up" on it.
+const maxAlternatives = 99
 
 // place is where a signal listens: its app argument and the resulting address.
 type place struct {

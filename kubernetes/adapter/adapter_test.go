@@ -85,6 +85,9 @@ func start(t *testing.T, change ...func(*Config)) *world {
 	w.adapter = a
 	ended := make(chan error)
 	go func() { ended <- a.Run(t.Context()) }()
+	if c.Pools[0].Lease == nil { // it answers at once; a request before its subscription would be lost
+		w.until("requests have a responder", func() bool { return nats.GlobalAccount().Interest(message.PlacesSubject("c", "p")) > 0 })
+	}
 	t.Cleanup(func() {
 		if err := <-ended; err != nil {
 			t.Error(err)

@@ -209,7 +209,7 @@ func (d *longDay) checkFloor(r *api.TickRecord) {
 	d.floors = last(d.lag+1, append(d.floors, one))
 }
 
-// died forgets what a tick that has no record may have changed. Its process obeyed a pin perhaps, or a need that was known.
+// died drops what a tick without a record may have changed. Its process obeyed a pin perhaps, or a known need.
 func (d *longDay) died() {
 	d.wanted = 0
 	if orders, _ := d.book.Read(context.Background(), d.now); orders.Pin != nil {

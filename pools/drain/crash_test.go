@@ -283,6 +283,7 @@ func TestRandomFaults(t *testing.T) {
 			} else if tick == 25 {
 				clear(w.faults)
 				clear(w.silent)
+				w.group.Refuse(cloud.Terminate, nil)
 			}
 			_, _ = w.advance(m)
 		}
@@ -296,7 +297,7 @@ func TestRandomFaults(t *testing.T) {
 // disturb makes one random disturbance.
 func disturb(r *rapid.T, w *world, m *drain.Machine) {
 	node := fmt.Sprintf("a-%d", rapid.IntRange(1, 6).Draw(r, "node"))
-	switch rapid.IntRange(0, 11).Draw(r, "what") {
+	switch rapid.IntRange(0, 12).Draw(r, "what") {
 	case 0, 1, 2:
 		w.tasks[node] = rapid.IntRange(0, 4).Draw(r, "tasks")
 		reason := rapid.SampledFrom(reasons).Draw(r, "reason")
@@ -322,6 +323,8 @@ func disturb(r *rapid.T, w *world, m *drain.Machine) {
 		_, _ = m.TakeBack(context.Background(), w.clock(), node, "a-1")
 	case 4:
 		w.silent[node] = !w.silent[node]
+	case 12:
+		w.group.Refuse(cloud.Terminate, rapid.SampledFrom([]error{pools.ErrThrottled, nil}).Draw(r, "refusal"))
 	case 5:
 		w.group.Protect(node, rapid.Bool().Draw(r, "protected"))
 	case 6:

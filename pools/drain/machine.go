@@ -25,6 +25,8 @@ type Machine struct {
 	mu      sync.Mutex
 	records map[string]api.Drain // as stored, or moved with the clock; by node
 	sorted  []api.Drain          // the same in order of node, read-only; nil: to be made
+	// unsure are the nodes whose last record could not be stored. The store may have it after all.
+	unsure map[string]bool
 	// lacked are the nodes of invalid records that the last snapshot lacked, with its time.
 	lacked map[string]time.Time
 }
@@ -41,7 +43,7 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	if ports.Limit == nil {
 		ports.Limit = context.WithTimeout
 	}
-	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]api.Drain, len(loaded)), resumed: map[string]bool{}, lacked: map[string]time.Time{}}
+	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]api.Drain, len(loaded)), resumed: map[string]bool{}, unsure: map[string]bool{}, lacked: map[string]time.Time{}}
 	for _, r := range loaded {
 		m.records[r.Node] = r
 		if r.State == api.DrainRepairing {
@@ -108,7 +110,7 @@ func (m *Machine) addRecord(ctx context.Context, r api.Drain) error {
 		if err := ValidateRecord(old); err != nil {
 			return invalidRecord(old, err)
 		}
-		if r = ontoRecord(r, old); r == old {
+		if r = ontoRecord(r, old); m.isStored(r) {
 			return nil
 		}
 	}
@@ -299,8 +301,9 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r api.Drain, v Nod
 // step stores the record, takes the action, and stores the result. It returns the record that was
 // stored last.
 func (m *Machine) step(ctx context.Context, now time.Time, r api.Drain, action Action) (api.Drain, error) {
-	if old, _ := m.record(r.Node); old != r && action != DeleteRecord {
+	if action != DeleteRecord && !m.isStored(r) {
 		if err := m.putRecord(ctx, r); err != nil {
+			old, _ := m.record(r.Node)
 			return old, err
 		}
 	}
@@ -366,6 +369,7 @@ func (m *Machine) act(ctx context.Context, r api.Drain, action Action) (done boo
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.records, r.Node)
+		delete(m.unsure, r.Node)
 		delete(m.lacked, r.Node)
 		m.sorted = nil
 	}
@@ -380,9 +384,15 @@ func (m *Machine) putRecord(ctx context.Context, r api.Drain) error {
 	ctx, cancel := m.ports.Limit(ctx, m.config.CallTimeout)
 	defer cancel()
 	if err := m.ports.Records.Put(ctx, r); err != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.unsure[r.Node] = true
 		return fmt.Errorf("put drain record of node %s as %s: %w", r.Node, r.State, err)
 	}
 	m.setRecord(r)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.unsure, r.Node)
 	return nil
 }
 
@@ -390,6 +400,13 @@ func (m *Machine) setRecord(r api.Drain) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.records[r.Node], m.sorted = r, nil
+}
+
+// isStored reports whether r is the record of its node in the store, as far as that is certain.
+func (m *Machine) isStored(r api.Drain) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.records[r.Node] == r && !m.unsure[r.Node]
 }
 
 func (m *Machine) record(node string) (api.Drain, bool) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/cloud"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -428,5 +429,28 @@ func TestRefusalAtTheEndOfAStep(t *testing.T) {
 		if all := m.Records(); b.refused != 1 || len(all) != 1 || all[0].State != want {
 			t.Errorf("%v: refused %d times; the records are %+v, want state %s", cause, b.refused, all, want)
 		}
+	}
+}
+
+// A record whose store call lost its answer may be stored, so it is stored again before the node is terminated: a successor never
+// finds a terminated node as drained.
+func TestRefusalWithALostAnswerIsStoredAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 1)
+	w.group.Refuse(cloud.Terminate, pools.ErrThrottled)
+	w.faults[w.begun+5] = answerLost // of: put draining, drained and terminating, terminate, put drained
+	if _, err := w.tick(m); !errors.Is(err, pools.ErrThrottled) {
+		t.Fatalf("%v, want the refusal", err)
+	}
+	if stored := string(w.stored["a-1"]); !strings.Contains(stored, `"drained"`) || m.Records()[0].State != api.DrainTerminating {
+		t.Fatalf("stored %s, in memory %+v: want drained and terminating", stored, m.Records())
+	}
+	w.group.Refuse(cloud.Terminate, nil)
+	ticks(t, w, m, 1)
+	if len(w.unsafe) > 0 || w.count("terminate a-1") != 1 {
+		t.Errorf("terminated %v\ncalls:\n%s", w.unsafe, strings.Join(w.calls, "\n"))
 	}
 }

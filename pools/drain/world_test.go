@@ -56,7 +56,7 @@ type world struct {
 	repairFunc func(pools.InPlaceRepair) (done bool, err error) // nil: call the group
 
 	calls  []string         // "cordon i-1", in order of effect
-	unsafe []string         // nodes that were terminated with tasks
+	unsafe []string         // nodes that were terminated with tasks, or without their record as terminating
 	fail   map[string]error // by call
 	faults map[int]fault    // by number of the call, from 1
 	begun  int
@@ -161,6 +161,10 @@ func (w *world) Terminate(ctx context.Context, group string, ids []string) error
 	return w.call("terminate "+ids[0], func() error {
 		if err := w.group.Terminate(ctx, ids); err != nil {
 			return err
+		}
+		var stored api.Drain
+		if err := json.Unmarshal(w.stored[ids[0]], &stored); err != nil || stored.State != api.DrainTerminating {
+			w.unsafe = append(w.unsafe, fmt.Sprintf("%s with the record %q", ids[0], stored.State))
 		}
 		ended := w.group.Log()
 		if len(ended[len(ended)-1].Ended) > 0 && w.facts[ids[0]] && !w.mayLose[ids[0]] && (w.tasks[ids[0]] > 0 || !w.cordoned[ids[0]]) {

@@ -146,6 +146,20 @@ func (r *Round) Ordered() int {
 	return sum
 }
 
+// Released divides the chosen nodes: those that leave now, and those that stay because the raise that
+// would hold the share of their group failed in this Round. The end of a node lowers its group's target.
+func (r *Round) Released(choices []plan.Choice) (leave, stay []plan.Choice) {
+	shares := r.distribution.Targets()
+	for _, one := range choices {
+		leave = append(leave, one)
+		g := r.group(one.Group)
+		if g.failed != nil && weightOfPruned(r.c, leave)[g.ID] > g.Target-g.beside-shares[g.ID] {
+			leave, stay = leave[:len(leave)-1], append(stay, one)
+		}
+	}
+	return leave, stay
+}
+
 // Err returns why the refused part could not be distributed again, or nil.
 func (r *Round) Err() error { return r.err }
 

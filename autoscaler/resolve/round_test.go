@@ -143,3 +143,44 @@ func TestAcceptedRaiseEndsCountsOfCalls(t *testing.T) {
 		t.Errorf("backoffs %+v, want the lasting one", got)
 	}
 }
+
+// A group of the target 2 holds three nodes. One leaves when the target is 3, and if that raise fails, it stays: its end would lower the
+// target to 1. Nodes that no raise must hold leave.
+func TestNodesStayIfTheRaiseThatHoldsTheirGroupFails(t *testing.T) {
+	t.Parallel()
+	choice := func(group, id string) plan.Choice { return plan.Choice{Group: group, ID: id, Weight: 1} }
+	choices := []plan.Choice{choice("a", "a-3"), choice("b", "b-3"), choice("a", "a-2")}
+	for _, test := range []struct {
+		share       int // of a, after the tick
+		err         error
+		leave, stay string
+	}{
+		{2, nil, "a-3 b-3 a-2", ""},
+		{2, pools.ErrThrottled, "b-3", "a-3 a-2"},
+		{2, errors.New("the response was lost"), "b-3", "a-3 a-2"},
+		{1, pools.ErrThrottled, "b-3", "a-3 a-2"}, // a group in backoff keeps its share
+		{0, pools.ErrThrottled, "a-3 b-3 a-2", ""},
+	} {
+		shares := []api.GroupShare{{Group: "a", Before: 2, After: test.share}, {Group: "b", Before: 3, After: 2}}
+		groups := []Group{{ID: "a", Target: 2, Max: 9, Fulfilled: 4}, {ID: "b", Target: 3, Max: 9, Fulfilled: 3}}
+		c := api.Case{Has: map[string]int{"a": 2, "b": 3}, Groups: []api.GroupTarget{{ID: "a", Target: 2, Max: 9}, {ID: "b", Target: 3, Max: 9}}}
+		o := Outcome{Decision: decide.Decision{Target: float64(test.share + 2), State: api.DecisionState{Clock: noon}}, Distribution: api.Distribution{Shares: shares}}
+		o.Pruned.Choices = choices
+		round := NewRound(c, o, AccountOf(c.State, groups))
+		for changes := round.Next(); len(changes) > 0; changes = round.Next() {
+			for _, change := range changes {
+				round.Report(change, test.err)
+			}
+		}
+		nodes := func(choices []plan.Choice) string {
+			var ids []string
+			for _, c := range choices {
+				ids = append(ids, c.ID)
+			}
+			return strings.Join(ids, " ")
+		}
+		if leave, stay := round.Released(choices); nodes(leave) != test.leave || nodes(stay) != test.stay {
+			t.Errorf("a keeps %d, its raise: %v: %q leave and %q stay, want %q and %q", test.share, test.err, nodes(leave), nodes(stay), test.leave, test.stay)
+		}
+	}
+}

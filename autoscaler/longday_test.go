@@ -2,7 +2,6 @@ package autoscaler
 
 import (
 	"context"
-	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -22,22 +21,22 @@ import (
 // longDay is a day with all events that change the targets of groups without a decision.
 type longDay struct {
 	*day
-	lag    int                // readings that show a group as before a change
-	large  bool               // some machines have a weight above 1
-	wanted float64            // wanted weight after the tick before
-	floors []floor            // of the last lag+1 ticks with a known need
-	human  map[string]float64 // by how much another party lowered targets since, by group
+	lag    int              // readings that show a group as before a change
+	large  bool             // some machines have a weight above 1
+	wanted float64          // wanted weight after the tick before
+	floors []float64        // the minimum of the pool by the last known needs, without an offset
+	human  map[string][]cut // what readings may not show yet, by group
 }
 
-// floor is the minimum of the pool by a known need, without an offset.
-type floor struct {
-	weight  float64
-	lowered float64 // by another party, between the known need before and this one
+// cut is a target that another party lowered.
+type cut struct {
+	by    float64
+	reads int // of the group, with a known need, that may not show it
 }
 
 // newLongDay draws the kind of day.
 func newLongDay(t *rapid.T) *longDay {
-	d := &longDay{day: newDay(t), human: map[string]float64{}}
+	d := &longDay{day: newDay(t), human: map[string][]cut{}}
 	offers := rapid.SampledFrom([][]float64{{1}, {1}, {2}, {0.5}, {1, 2}, {2.5, 1}}).Draw(t, "weights")
 	lag := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "lag")
 	d.lag, d.large = lag, slices.Max(offers) > 1
@@ -102,7 +101,9 @@ func (d *longDay) another(t *rapid.T) {
 		before := d.real(g).Target
 		target := rapid.IntRange(d.real(g).Min, dayGroupMax).Draw(t, "by a human")
 		_ = g.Other().SetTarget(context.Background(), target) // it may be refused, or its response may be lost
-		d.human[id] += float64(max(0, before-d.real(g).Target))
+		if by := before - d.real(g).Target; by > 0 {
+			d.human[id] = append(d.human[id], cut{float64(by), d.lag})
+		}
 	case 7:
 		d.stale[id] = !d.stale[id]
 	case 8:
@@ -200,11 +201,15 @@ func (d *longDay) checkFloor(r *api.TickRecord) {
 		return
 	}
 	have := r.Account.Sum(api.EntryShare) + r.Account.Sum(api.EntryPendingIncrease) - max(0, r.State.Offset)
-	one := floor{lowered: d.lowered()}
-	maps.DeleteFunc(d.human, func(group string, _ float64) bool { return !d.unread[group] }) // those are read later
+	for group := range d.human {
+		if !d.unread[group] && !d.hidden[group] {
+			d.read(group)
+		}
+	}
+	one := 0.0
 	failed := slices.ContainsFunc(r.Actions, func(a api.Action) bool { return a.Error != "" })
 	if len(r.State.Backoffs) == 0 && !failed {
-		one.weight = min(base, have, float64(d.demand))
+		one = min(base, have, float64(d.demand))
 	}
 	d.floors = last(d.lag+1, append(d.floors, one))
 }
@@ -215,19 +220,19 @@ func (d *longDay) died() {
 	if orders, _ := d.book.Read(context.Background(), d.now); orders.Pin != nil {
 		d.floors = nil
 	} else if !d.unknownNeed {
-		d.floors = last(d.lag+1, append(d.floors, floor{}))
+		d.floors = last(d.lag+1, append(d.floors, 0))
 	}
 }
 
 // last returns the last n values.
 func last[T any](n int, all []T) []T { return all[max(0, len(all)-n):] }
 
-// lowered returns by how much another party lowered targets since the last known need.
-func (d *longDay) lowered() (sum float64) {
-	for _, weight := range d.human {
-		sum += weight
+// read counts a reading of the group, and drops what it must show.
+func (d *longDay) read(group string) {
+	d.human[group] = slices.DeleteFunc(d.human[group], func(c cut) bool { return c.reads == 0 })
+	for i := range d.human[group] {
+		d.human[group][i].reads--
 	}
-	return sum
 }
 
 // lowest returns the least of the floors, less the reductions by other parties that the autoscaler may read only later.
@@ -235,17 +240,16 @@ func (d *longDay) lowest() float64 {
 	if len(d.floors) == 0 {
 		return 0
 	}
-	least, lowered := math.Inf(1), d.lowered()
-	for i, one := range d.floors {
-		least = min(least, one.weight)
-		if i >= len(d.floors)-d.lag {
-			lowered += one.lowered
-		}
-	}
+	least := slices.Min(d.floors)
 	if d.config.Drift == Correct {
 		return least
 	}
-	return least - lowered
+	for _, cuts := range d.human {
+		for _, c := range cuts {
+			least -= c.by
+		}
+	}
+	return least
 }
 
 // wait ends all trouble except the unknown need. Then the pool has its minimum, machine by machine.

@@ -125,7 +125,7 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 		views[n.Instance.ID] = v
 	}
 	// A node that joined after the snapshot is not an orphan.
-	late := map[string]bool{}
+	reported := map[string]time.Time{}
 	for i := range facts {
 		id := facts[i].ID
 		if !of[id] {
@@ -135,7 +135,7 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 			one.Node = api.NodeUnknown
 			views[id] = one
 		}
-		late[id] = true
+		reported[id] = facts[i].At
 	}
 	listed, unknown := map[string]bool{}, map[string]bool{}
 	for _, g := range p.Groups {
@@ -143,6 +143,7 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 	}
 	for _, record := range p.records {
 		one, there := views[record.Node]
+		factsAt, reports := reported[record.Node]
 		switch silent := one.Instance == drain.Present && one.Node == api.NodeUnknown; {
 		case unknown[record.Group] && there && record.ProviderEnds: // the provider ends it in any case
 		case unknown[record.Group]:
@@ -150,14 +151,14 @@ func (p poolState) nodeSnapshots(facts []api.NodeFacts) map[string]drain.NodeSna
 		case !there && p.Unknown() != "" && drain.ValidateRecord(record) != nil: // the group in it may be wrong
 			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At}
 		case !there && !listed[record.Group]:
-			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: !p.UnknownGroup(record.Group)}
+			one = drain.NodeSnapshot{Instance: drain.PresenceUnknown, At: p.At, Left: !p.UnknownGroup(record.Group), FactsAt: factsAt}
 		case !there:
 			one = drain.NodeSnapshot{Instance: drain.Absent, At: p.At}
 		case record.Hold:
 			one.Replaced = p.full(record.Since)
 			fallthrough
 		case record.Reason == api.DrainRepair:
-			if silent && (p.StartingFor(record.Node) || late[record.Node] || len(facts) == 0 && p.allSilent(record)) {
+			if silent && (p.StartingFor(record.Node) || reports || len(facts) == 0 && p.allSilent(record)) {
 				one.Instance = drain.PresenceUnknown // otherwise it would count as a node that does not report
 			}
 		}

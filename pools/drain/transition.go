@@ -24,7 +24,7 @@ type NodeSnapshot struct {
 	Protected bool
 	// Busy, if not empty, names another change of its group. The group must not be changed then.
 	Busy string
-	// Left is set if its group is no longer in the pool. Then the rest is unknown.
+	// Left is set if its group is no longer in the pool. Then the rest is unknown, except FactsAt.
 	Left bool
 	// Keeps, if not empty, is why the provider rejects terminations in its group.
 	Keeps string
@@ -123,7 +123,7 @@ func (c Config) next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Act
 	case !knownState(r.State):
 		return r, None
 	case v.Left && r.State != api.DrainReturned:
-		return left(now, r)
+		return left(now, r, v)
 	case r.State == api.DrainGone:
 		return gone(now, r, v)
 	case r.State == api.DrainReturned:
@@ -143,18 +143,24 @@ func (c Config) next(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Act
 	return c.leaving(now, r, v)
 }
 
-// leftLimit is how long a node is uncordoned whose group left the pool: its agent may run on, or not.
-const leftLimit = time.Minute
+const (
+	// leftLimit is how long a node is uncordoned whose group left the pool: its agent may run on, or not.
+	leftLimit = time.Minute
+	// leftFor is how long the record is kept for a node that reports again, alone or because its group comes back.
+	leftFor = 24 * time.Hour
+)
 
-// left takes back a node whose group left the pool, and then deletes the record.
-func left(now time.Time, r api.Drain) (api.Drain, Action) {
+// left takes back a node whose group left the pool, and deletes the record of a node that is uncordoned or that is silent for long.
+func left(now time.Time, r api.Drain, v NodeSnapshot) (api.Drain, Action) {
 	switch {
 	case r.State == api.DrainGone:
 		return r, DeleteRecord
 	case r.State != api.DrainReturning:
 		return takenBackRecord(r, now, "its group is no longer in the pool"), None
-	case !now.Before(r.Since.Add(leftLimit)):
+	case !now.Before(r.Since.Add(leftFor)):
 		return movedTo(r, api.DrainReturned, now, "its group is no longer in the pool, and its node does not respond"), None
+	case !now.Before(r.Since.Add(leftLimit)) && !v.FactsAt.After(r.Since.Add(leftLimit)):
+		return r, None
 	}
 	return r, Uncordon
 }

@@ -61,6 +61,13 @@ func groupLeft() drain.NodeSnapshot {
 	return drain.NodeSnapshot{At: start.Add(time.Minute), Left: true}
 }
 
+// groupLeftReporting returns that of a node that sends facts.
+func groupLeftReporting() drain.NodeSnapshot {
+	v := groupLeft()
+	v.FactsAt = start.Add(time.Minute + time.Second)
+	return v
+}
+
 func noTasks(v *drain.NodeSnapshot)         { v.Node, v.Tasks = api.NodeIdle, 0 }
 func keeps(v *drain.NodeSnapshot)           { v.Keeps = "terminating is suspended" }
 func waits(v *drain.NodeSnapshot)           { v.Waits = true }
@@ -122,7 +129,9 @@ func TestNext(t *testing.T) {
 		{"draining, its group left the pool: it stays", config, soon, record(api.DrainDraining), groupLeft(), api.DrainReturning, drain.None},
 		{"terminating, its group left the pool: it stays", config, soon, record(api.DrainTerminating), groupLeft(), api.DrainReturning, drain.None},
 		{"returning, its group left the pool", config, start.Add(time.Second), record(api.DrainReturning), groupLeft(), api.DrainReturning, drain.Uncordon},
-		{"returning for a minute, its group left the pool: no more", config, soon, record(api.DrainReturning), groupLeft(), api.DrainReturned, drain.None},
+		{"returning for a minute, its group left the pool, and it is silent: wait", config, soon, record(api.DrainReturning), groupLeft(), api.DrainReturning, drain.None},
+		{"returning for a minute, its group left the pool, and it reports", config, soon, record(api.DrainReturning), groupLeftReporting(), api.DrainReturning, drain.Uncordon},
+		{"returning for a day, its group left the pool: no more", config, start.Add(24 * time.Hour), record(api.DrainReturning), groupLeft(), api.DrainReturned, drain.None},
 		{"gone, its group left the pool", config, soon, record(api.DrainGone), groupLeft(), api.DrainGone, drain.DeleteRecord},
 		{"draining, its group keeps its nodes: it stays", config, soon, record(api.DrainDraining), snapshotOf(keeps), api.DrainReturning, drain.None},
 		{"drained, terminations fail: wait", config, soon, record(api.DrainDrained), snapshotOf(noTasks, waits), api.DrainDrained, drain.None},

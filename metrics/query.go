@@ -52,25 +52,32 @@ func (q Query) Seconds() (from, to int64) {
 	if q.Resolution == 0 {
 		return q.From.Unix(), q.To.Unix()
 	}
-	return q.Slot(q.From.Add(q.Resolution - 1).Unix()), q.Slot(q.To.Unix()) - 1
+	slots := q.Slots()
+	return slots.Begin(q.From.Add(q.Resolution - 1).Unix()), slots.Begin(q.To.Unix()) - 1
 }
 
-// Slot returns the first second of the slot of a second; without a Resolution that second.
-func (q Query) Slot(second int64) int64 {
-	length := int64(q.Resolution / time.Second)
-	if length == 0 {
+// Slots is the length of the slots of a Resolution in seconds; 0: each point is alone.
+type Slots int64
+
+// Slots returns the length of the slots of q.
+func (q Query) Slots() Slots { return Slots(q.Resolution / time.Second) }
+
+// Begin returns the first second of the slot of a second; without slots that second.
+func (l Slots) Begin(second int64) int64 {
+	if l == 0 {
 		return second
 	}
+	length := int64(l)
 	return second - (second%length+length)%length
 }
 
-// Add adds a value of a second to a series of q. The second is not before those of earlier values. With a Resolution the
+// Add adds a value of a second to a series. The second is not before those of earlier values. With slots the
 // value counts in the mean and in the count of its slot.
-func (q Query) Add(s *Series, second int64, value float64) {
-	at, n := q.Slot(second), len(s.Times)
-	if q.Resolution == 0 || n == 0 || s.Times[n-1] != at {
+func (l Slots) Add(s *Series, second int64, value float64) {
+	at, n := l.Begin(second), len(s.Times)
+	if l == 0 || n == 0 || s.Times[n-1] != at {
 		s.Times, s.Values = append(s.Times, at), append(s.Values, value)
-		if q.Resolution != 0 {
+		if l != 0 {
 			s.Counts = append(s.Counts, 1)
 		}
 		return
@@ -85,9 +92,9 @@ func (q Query) Fold(s Series) Series {
 	if q.Resolution == 0 {
 		return s
 	}
-	folded := Series{Name: s.Name, Dimensions: s.Dimensions}
+	folded, slots := Series{Name: s.Name, Dimensions: s.Dimensions}, q.Slots()
 	for i, second := range s.Times {
-		q.Add(&folded, second, s.Values[i])
+		slots.Add(&folded, second, s.Values[i])
 	}
 	return folded
 }

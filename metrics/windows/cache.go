@@ -132,7 +132,7 @@ func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics
 	// The overlap has at least a slot, so that successive slots have no gap.
 	r := reading{lineage: &c.lineage, overlap: int64(max(c.config.Overlap, q.Resolution) / time.Second), full: int64(c.config.Full / time.Second)}
 	r.from, r.to = q.Seconds()
-	r.since = max(r.from, q.Slot(w.since(r)))
+	r.since = max(r.from, q.Slots().Begin(w.since(r)))
 	earlierUnknown, err := c.readSince(ctx, w, q, r)
 	if err == nil && earlierUnknown && !r.whole() {
 		r.since = r.from

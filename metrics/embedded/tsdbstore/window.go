@@ -1,6 +1,7 @@
 package tsdbstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -54,7 +55,7 @@ func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Curso
 	if err != nil {
 		return embedded.Page{}, err
 	}
-	r := reader{query: q, to: to, room: room}
+	r := reader{slots: q.Slots(), to: to, room: room}
 	for _, m := range found {
 		start, skip := m.start(after, from)
 		if skip {
@@ -181,7 +182,7 @@ func fromLabels(ls labels.Labels) (name string, d metrics.Dimensions) {
 
 // reader fills a page.
 type reader struct {
-	query metrics.Query
+	slots metrics.Slots
 	to    int64 // milliseconds, inclusive
 	room  int   // bytes left
 	page  embedded.Page
@@ -199,19 +200,19 @@ func (r *reader) read(m match, start int64) error {
 		}
 		second := time.UnixMilli(ms).Unix()
 		n := len(s.Times)
-		whole := n == 0 || s.Times[n-1] != r.query.Slot(second)
+		whole := n == 0 || s.Times[n-1] != r.slots.Begin(second)
 		if r.room <= 0 && whole && n+len(r.page.Series) > 0 {
 			r.page.Next = &embedded.Cursor{Name: m.name, Dimensions: m.dimensions, Second: second}
 			break
 		}
-		r.query.Add(&s, second, value)
+		r.slots.Add(&s, second, value)
 		r.room -= embedded.PointSize * (len(s.Times) - n)
 	}
-	if err := points.err(); err != nil {
-		return err
+	if points.err != nil {
+		return points.err
 	}
 	if len(s.Times) > 0 {
-		if r.query.Resolution == 0 {
+		if r.slots == 0 {
 			orderSeconds(s)
 		}
 		r.page.Series = append(r.page.Series, s)
@@ -220,7 +221,10 @@ func (r *reader) read(m match, start int64) error {
 }
 
 // merged has the points of a series and its rewrites in order of time.
-type merged []chunkenc.Iterator // in order of the rewrites, each at its next point
+type merged struct {
+	points []chunkenc.Iterator // in order of the rewrites, each at its next point
+	err    error               // of a damaged chunk
+}
 
 // from returns the points from a time in milliseconds on.
 func (m match) from(start int64) *merged {
@@ -230,8 +234,10 @@ func (m match) from(start int64) *merged {
 			continue
 		}
 		it := series.Iterator(nil)
-		if kind := it.Seek(start); kind != chunkenc.ValNone && (kind == chunkenc.ValFloat || toFloat(it)) || it.Err() != nil {
-			all = append(all, it)
+		if kind := it.Seek(start); kind == chunkenc.ValFloat || kind != chunkenc.ValNone && toFloat(it) {
+			all.points = append(all.points, it)
+		} else {
+			all.err = cmp.Or(all.err, it.Err())
 		}
 	}
 	return &all
@@ -249,28 +255,24 @@ func toFloat(it chunkenc.Iterator) bool {
 	}
 }
 
-// next returns the next time in milliseconds with its last value.
+// next returns the next time in milliseconds with its last value. It ends at a damaged chunk.
 func (m *merged) next() (ms int64, value float64, ok bool) {
-	if m.err() != nil {
+	if m.err != nil {
 		return 0, 0, false
 	}
-	for _, it := range *m {
+	for _, it := range m.points {
 		if t, v := it.At(); !ok || t <= ms {
 			ms, value, ok = t, v, true
 		}
 	}
-	*m = slices.DeleteFunc(*m, func(it chunkenc.Iterator) bool { return it.AtT() == ms && !toFloat(it) && it.Err() == nil })
-	return ms, value, ok
-}
-
-// err returns the error of a damaged chunk.
-func (m *merged) err() error {
-	for _, it := range *m {
-		if err := it.Err(); err != nil {
-			return err
+	m.points = slices.DeleteFunc(m.points, func(it chunkenc.Iterator) bool {
+		if it.AtT() != ms || toFloat(it) {
+			return false
 		}
-	}
-	return nil
+		m.err = cmp.Or(m.err, it.Err())
+		return true
+	})
+	return ms, value, ok
 }
 
 // orderSeconds sorts the values of each second.

@@ -26,6 +26,7 @@ func Decode(file string, data []byte) (rows []Row, err error) {
 	var wrong strictyaml.Problems
 	d := decoder{
 		file: file,
+		many: func(n int) { rows = make([]Row, 0, n) },
 		row:  func(r Row) { rows = append(rows, r) },
 		bad:  func(_ string, problems strictyaml.Problems) { wrong = append(wrong, problems...) },
 	}
@@ -39,6 +40,7 @@ func decode(file string, data []byte) (rows, error) {
 	var out rows
 	d := decoder{
 		file: file,
+		many: func(n int) { out.apps = make([]api.App, 0, n) },
 		row:  func(r Row) { out.apps = append(out.apps, r.App) },
 		bad: func(name string, problems strictyaml.Problems) {
 			out.unreadable = append(out.unreadable, unreadable{name, problems.OrNil()})
@@ -53,6 +55,7 @@ func decode(file string, data []byte) (rows, error) {
 // decoder passes on each row of a file, or all its mistakes.
 type decoder struct {
 	file string
+	many func(n int) // how many rows come at most
 	row  func(Row)
 	bad  func(name string, problems strictyaml.Problems)
 }
@@ -64,6 +67,7 @@ func (d decoder) decode(data []byte) strictyaml.Problems {
 		return d.in(strictyaml.Problems{problem})
 	}
 	list, problems := appsOf(tree)
+	d.many(len(list))
 	fields := rowFields()
 	for _, p := range list {
 		if row, wrong := rowOf(p, fields); len(wrong) > 0 {
@@ -83,7 +87,7 @@ func (d decoder) in(problems strictyaml.Problems) strictyaml.Problems {
 	return problems
 }
 
-// appsOf returns the valid entries of the file's only key, and all problems of the others.
+// appsOf returns the valid entries of the file's only key, and all problems of the others. It reuses the memory of the tree.
 func appsOf(tree strictyaml.Value) (entries []strictyaml.Entry, problems strictyaml.Problems) {
 	bad := func(line int, format string, args ...any) { problems = append(problems, wrong(line, format, args...)) }
 	if tree.Kind != strictyaml.Map {
@@ -112,7 +116,7 @@ func appsOf(tree strictyaml.Value) (entries []strictyaml.Entry, problems stricty
 		entries = apps.Entries
 	}
 	first := make(map[string]int, len(entries)) // app -> line
-	valid := entries[:0:0]
+	valid := entries[:0]
 	for _, p := range entries {
 		line, twice := first[p.Key]
 		switch {

@@ -122,7 +122,8 @@ func (r *jsonReader) inside(v strictyaml.Value, open json.Delim, depth int) (str
 			if err != nil {
 				return v, err
 			}
-			p.Key, p.Line = fmt.Sprint(key), r.currentLine()
+			p.Key, _ = key.(string) // the decoder accepts no other
+			p.Line = r.currentLine()
 		}
 		var err *strictyaml.Problem
 		if p.Value, err = r.value(depth + 1); err != nil {

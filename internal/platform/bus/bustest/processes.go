@@ -103,7 +103,7 @@ type process struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ready chan error // one value: nil, or why the process ended before it was ready
-	// reloaded has a value for each reload that has ended.
+	// reloaded has a value if a reload has ended since the last look. A server may also reload late, or for a signal of somebody else.
 	reloaded chan struct{}
 	ended    chan struct{}
 }
@@ -162,7 +162,7 @@ func (c *Cluster) Command(tb testing.TB, i, known int) *exec.Cmd {
 }
 
 func startProcess(cmd *exec.Cmd) (p *process, err error) {
-	p = &process{cmd: cmd, ready: make(chan error, 1), reloaded: make(chan struct{}), ended: make(chan struct{})}
+	p = &process{cmd: cmd, ready: make(chan error, 1), reloaded: make(chan struct{}, 1), ended: make(chan struct{})}
 	p.cmd.Stderr = os.Stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -183,7 +183,10 @@ func startProcess(cmd *exec.Cmd) (p *process, err error) {
 			p.ready <- errors.New("it ended before it was ready: does TestMain call bustest.RunServer first?")
 		}
 		for lines.Scan() {
-			p.reloaded <- struct{}{}
+			select {
+			case p.reloaded <- struct{}{}:
+			default:
+			}
 		}
 		_ = p.cmd.Wait() // a killed process is no error
 	}()
@@ -238,6 +241,12 @@ func (p *Processes) PID(tb testing.TB, i int) int {
 // that the configuration no longer permits.
 func (p *Processes) Reload(tb testing.TB, i int) {
 	tb.Helper()
+	if p.running[i] != nil {
+		select {
+		case <-p.running[i].reloaded: // for another signal
+		default:
+		}
+	}
 	p.signal(tb, i, syscall.SIGHUP)
 	select {
 	case <-p.running[i].reloaded:

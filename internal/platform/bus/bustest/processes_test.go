@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"syscall"
 	"testing"
 	"time"
 
@@ -75,6 +76,12 @@ func TestProcessesFailAndReturn(t *testing.T) {
 	p.Resume(t, 1)
 	until(t, "publish with a resumed server", publish)
 	p.Terminate(t, 2)
+	for range 3 { // a reload that no test waits for, as when the terminal is closed
+		if err := syscall.Kill(p.PID(t, 0), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		p.Reload(t, 0)
+	}
 	p.Kill(t, 0)
 	p.Kill(t, 1)
 	for i := range 3 {

@@ -162,7 +162,8 @@ func nextMachines(states map[string]api.GroupState, configured map[string]resour
 	return out
 }
 
-// joinedMachines returns the smallest machine of each type, by group, of the joined healthy nodes.
+// joinedMachines returns the smallest machine of each type, by group, of the joined healthy nodes. If the provider has changed the size of
+// the type, only nodes of the newest size count.
 func joinedMachines(r apply.Reading) map[string]map[string]api.SeenMachine {
 	out := map[string]map[string]api.SeenMachine{}
 	for _, n := range r.Nodes {
@@ -174,7 +175,11 @@ func joinedMachines(r apply.Reading) map[string]map[string]api.SeenMachine {
 			out[i.Group] = map[string]api.SeenMachine{}
 		}
 		m, another := out[i.Group][i.Market.InstanceType]
-		if !another {
+		resized := another && m.Offer != i.Offers && !m.Offer.IsZero() && !i.Offers.IsZero()
+		if resized && !i.Launched.After(m.Launched) {
+			continue
+		}
+		if !another || resized {
 			m = api.SeenMachine{Machine: api.Machine{Resources: n.Facts.Resources}, Offer: i.Offers}
 		}
 		m.Resources, m.Weight = extreme(m.Resources, n.Facts.Resources, -1), max(m.Weight, i.Weight)

@@ -326,6 +326,11 @@ func TestNextMachines(t *testing.T) {
 			keeps: map[string]api.SeenMachine{"s": {Machine: api.Machine{Resources: size(2, 4000), Weight: 1, Slots: 58}}}},
 		{name: "an offer without the overhead of each node", offers: offers[1:], nodes: []pools.Node{daemons(node("s", 1, 1.9, 3500), size(0.5, 100)), daemons(node("t", 1, 1.9, 3500), size(0.25, 300)),
 			daemons(node("u", 1, 1.9, 3500), size(0.25, 100))}, want: api.Machine{Resources: size(7.75, 7900), Weight: 4}},
+		{name: "a type that was larger, then smaller", offers: offers[:1], nodes: []pools.Node{
+			sized(node("s", 1, 0.9, 900), size(1, 1000), noon), sized(node("s", 1, 1.9, 3500), size(2, 4000), noon.Add(time.Hour)),
+			sized(node("s", 1, 7.9, 7900), size(8, 8000), noon.Add(-time.Hour)), sized(node("s", 1, 1.9, 3400), size(2, 4000), noon),
+		}, want: api.Machine{Resources: size(1.9, 3400), Weight: 1},
+			keeps: map[string]api.SeenMachine{"s": {Machine: api.Machine{Resources: size(1.9, 3400), Weight: 1}, Offer: size(2, 4000), Launched: noon.Add(time.Hour)}}},
 		{name: "an offer of unknown size", offers: []pools.Offer{{InstanceType: "s", Weight: 3}}, want: api.Machine{Weight: 3}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -340,6 +345,12 @@ func TestNextMachines(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sized returns n with the size that the provider reports, launched at that time.
+func sized(n pools.Node, offers resource.Vector, launched time.Time) pools.Node {
+	n.Instance.Offers, n.Instance.Launched = offers, launched
+	return n
 }
 
 // A request of the tick ends with the lease, not with its own time limit.

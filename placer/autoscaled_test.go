@@ -65,6 +65,8 @@ type sizedGroup struct {
 	weight  float64
 	max     int
 	offered bool // the provider reports the size
+
+	machines map[string]resource.Vector // as they joined, of all groups
 }
 
 func (g *sizedGroup) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
@@ -72,6 +74,9 @@ func (g *sizedGroup) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) 
 	s.Offers = []pools.Offer{{InstanceType: "m", Weight: g.weight}}
 	if g.offered {
 		s.Offers[0].Resources = g.size
+		for i := range s.Instances {
+			s.Instances[i].Offers = g.machines[s.Instances[i].ID]
+		}
 	}
 	return s, err
 }
@@ -89,7 +94,7 @@ func newAutoscaled(seed uint64) *autoscaled {
 	w.bySize = r.IntN(3) > 0
 	for i := range 1 + r.IntN(3) {
 		cpus := []float64{1, 2, 4, 8}[r.IntN(4)]
-		g := &sizedGroup{size: resource.Vector{cpus, cpus * 1000}, weight: 1, max: 100, offered: r.IntN(3) > 0}
+		g := &sizedGroup{size: resource.Vector{cpus, cpus * 1000}, weight: 1, max: 100, offered: r.IntN(3) > 0, machines: w.machines}
 		if w.bySize {
 			g.weight = cpus
 		}

@@ -235,10 +235,11 @@ func (d *longDay) read(group string) {
 	}
 }
 
-// lowest returns the least of the floors, less the reductions by other parties that the autoscaler may read only later.
+// lowest returns the least of the floors, less the reductions by other parties that the autoscaler may read only later. Without a
+// floor nothing is expected: with an offset, what is wanted may be negative.
 func (d *longDay) lowest() float64 {
 	if len(d.floors) == 0 {
-		return 0
+		return math.Inf(-1)
 	}
 	least := slices.Min(d.floors)
 	if d.config.Drift == Correct {

@@ -43,9 +43,8 @@ func (s *solver) keepsHeadroom(leave []string) bool {
 			w.Waiting = append(w.Waiting, n.Copies...)
 		}
 	}
-	after := newSolver(w)
-	rest := after.place(append(after.setApart(classes(after.Waiting, after.unit)), after.headroom()...))
-	after.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Free -= left })
+	after := newSolver(w, byRoom) // the next question may have other candidates
+	after.placeAll()
 	for i, h := range after.answer.Headroom {
 		if h.Free < s.answer.Headroom[i].Free {
 			return false

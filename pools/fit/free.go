@@ -27,7 +27,7 @@ func newFreePlan(s *solver) *freePlan {
 	if len(s.Headroom) == 0 {
 		return &freePlan{mover: newMover(&solver{tree: newTree(nil)})}
 	}
-	f := &freePlan{mover: newMover(newSolver(s.World)), of: s}
+	f := &freePlan{mover: newMover(newSolver(s.World, s.order)), of: s}
 	for i := range s.reserved {
 		s.reserved[i] = slices.DeleteFunc(s.reserved[i], func(c *Copy) bool {
 			if c.headroom > 0 {

@@ -48,3 +48,27 @@ func TestFreePlacesWhereverCopiesGo(t *testing.T) {
 		}
 	}
 }
+
+// Which nodes may leave does not decide whether the pool has its free places: a place that is bound to few nodes takes the smallest room
+// if the other one has no room otherwise.
+func TestFreePlacesWhateverMayLeave(t *testing.T) {
+	node := func(id string, cpus float64) *fit.Node {
+		return &fit.Node{ID: id, Size: resource.Vector{2, 8000}, Room: resource.Vector{cpus, 4000 * cpus}}
+	}
+	place := func(name string, cpus float64, limits ...fit.Limit) fit.Headroom {
+		return fit.Headroom{Place: fit.Copy{App: name, Footprint: resource.Vector{cpus}, Limits: limits}, Wanted: 1}
+	}
+	for _, leave := range [][]string{nil, {"full"}, {"empty"}, {"full", "empty"}, {"empty", "full"}} {
+		a := fit.Solve(fit.World{
+			Nodes:    []*fit.Node{node("full", 1), node("empty", 2)},
+			Headroom: []fit.Headroom{place("port", 1, fit.Limit{Held: fit.Held{Port: 8080}, Most: 1}), place("large", 1.2)},
+			Question: api.PlacesQuestion{
+				Leave: leave, Most: 2, Headroom: []api.Headroom{{Name: "port"}, {Name: "large"}},
+				Kinds: []api.PlacesKind{{Group: "g", Resources: resource.Vector{2, 8000}, Weight: 1, Room: 1}},
+			},
+		})
+		if a.Headroom[0].Free+a.Headroom[1].Free != 2 || len(a.New)+len(a.Leave) > 0 {
+			t.Errorf("%q may leave: free places %+v, new machines %+v, %q leave", leave, a.Headroom, a.New, a.Leave)
+		}
+	}
+}

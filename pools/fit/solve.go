@@ -21,27 +21,44 @@ type solver struct {
 	unit       resource.Vector // the largest value of each kind of resource, on any node or machine
 	candidates []*Node         // in the order of Question.Leave; nil: unknown
 	at         []int           // of each candidate: its place in line, or -1
-	line       []*Node         // destinations: nodes that stay, then the candidates, the first of them last
-	tree       *tree           // the rooms of line
-	has        []map[Held]int  // what the plan puts on each node of line, besides Node.Has
-	reserved   [][]*Copy       // copies that the plan puts on each node of line
-	rules      ruling          // of this plan
+	order      order
+	line       []*Node        // destinations, in this order
+	tree       *tree          // the rooms of line
+	has        []map[Held]int // what the plan puts on each node of line, besides Node.Has
+	reserved   [][]*Copy      // copies that the plan puts on each node of line
+	rules      ruling         // of this plan
 	filled     []*machines
 	free       *solver // the plan of the free places, when candidates are chosen
 	answer     api.Places
 }
 
-// Solve returns the answer to the question of w.
-func Solve(w World) api.Places {
-	s := newSolver(w)
-	s.solve()
-	return s.answer
+// Solve returns the answer to the question of w. If free places have no room while copies avoid the candidates, the copies do not avoid
+// them: which nodes are candidates must not decide whether the pool has its free places.
+func Solve(w World) api.Places { return solved(w).answer }
+
+func solved(w World) *solver {
+	s := newSolver(w, avoidCandidates)
+	rest := s.placeAll()
+	if rest.places() > 0 && rest.copies() == 0 && len(w.Question.Leave) > 0 {
+		other := newSolver(w, byRoom)
+		if left := other.placeAll(); left.places() < rest.places() && left.copies() == 0 {
+			s, rest = other, left
+		}
+	}
+	s.finish(rest)
+	return s
 }
 
-func (s *solver) solve() {
+// placeAll puts the waiting copies and the free places on the nodes that exist, and returns the rest.
+func (s *solver) placeAll() (rest unplaced) {
 	s.answer.Nodes = len(s.Nodes)
-	rest := s.place(append(s.setApart(classes(s.Waiting, s.unit)), s.headroom()...))
+	rest = s.place(append(s.setApart(classes(s.Waiting, s.unit)), s.headroom()...))
 	s.countPlaces(rest, func(h *api.PlacesHeadroom, left int) { h.Free -= left })
+	return rest
+}
+
+// finish adds the machines for the rest, and the candidates that may leave.
+func (s *solver) finish(rest unplaced) {
 	s.answer.Coming = s.machinesOf(func(k api.PlacesKind) int { return k.Coming }).fill(rest.classes)
 	s.answer.New = s.further().fill(rest.classes)
 	s.probe(rest.classes)
@@ -52,8 +69,16 @@ func (s *solver) solve() {
 	s.keepHeadroom()
 }
 
-func newSolver(w World) *solver {
-	s := &solver{World: w}
+// order is the order of the nodes that a solver fills.
+type order bool
+
+const (
+	avoidCandidates order = false // the candidates last
+	byRoom          order = true  // all by their room
+)
+
+func newSolver(w World, o order) *solver {
+	s := &solver{World: w, order: o}
 	if w.Rules != nil {
 		s.rules = ruling{w.Rules()}
 	}
@@ -91,26 +116,36 @@ func newSolver(w World) *solver {
 	return s
 }
 
-// sortLine orders the nodes that stay by their room, the smallest first, and appends the candidates. So the first fit is
-// about the best one, and the preferred candidates get as few copies as possible.
+// sortLine orders the nodes that stay by their room, the smallest first, and appends the candidates, the first of them last. So the first
+// fit is about the best one, and the preferred candidates get as few copies as possible. By room, the candidates are among the others.
 func (s *solver) sortLine() {
 	type key struct {
-		n    *Node
-		room float64
+		n         *Node
+		room      float64
+		candidate int // its place in Question.Leave, or -1
 	}
-	keys := make([]key, len(s.line))
-	for i, n := range s.line {
-		keys[i] = key{n, Share(n.Room, s.unit)}
+	keys := make([]key, 0, len(s.line)+len(s.candidates))
+	for _, n := range s.line {
+		keys = append(keys, key{n, Share(n.Room, s.unit), -1})
 	}
-	slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.room, b.room), cmp.Compare(a.n.ID, b.n.ID)) })
-	for i, k := range keys {
-		s.line[i] = k.n
+	sorted := func() {
+		slices.SortFunc(keys, func(a, b key) int { return cmp.Or(cmp.Compare(a.room, b.room), cmp.Compare(a.n.ID, b.n.ID)) })
+	}
+	if s.order == avoidCandidates {
+		sorted()
 	}
 	for i, n := range slices.Backward(s.candidates) {
-		s.at[i] = -1
-		if n != nil && !n.Closed {
-			s.at[i] = len(s.line)
-			s.line = append(s.line, n)
+		if s.at[i] = -1; n != nil && !n.Closed {
+			keys = append(keys, key{n, Share(n.Room, s.unit), i})
+		}
+	}
+	if s.order == byRoom {
+		sorted()
+	}
+	s.line = s.line[:0]
+	for at, k := range keys {
+		if s.line = append(s.line, k.n); k.candidate >= 0 {
+			s.at[k.candidate] = at
 		}
 	}
 }
@@ -129,6 +164,21 @@ func Share(v, unit resource.Vector) (most float64) {
 type unplaced struct {
 	classes    []*class
 	unexamined []*class // beyond the bound of the work
+}
+
+// places returns the number of free places.
+func (u unplaced) places() int { return u.count(func(c *class) bool { return c.headroom > 0 }) }
+
+// copies returns the number of copies that wait.
+func (u unplaced) copies() int { return u.count(func(c *class) bool { return c.headroom == 0 }) }
+
+func (u unplaced) count(of func(*class) bool) (n int) {
+	for _, c := range slices.Concat(u.classes, u.unexamined) {
+		if of(c) {
+			n += len(c.copies)
+		}
+	}
+	return n
 }
 
 // place puts waiting copies into the free room of the nodes, the largest first, and returns the rest. A node of Gone is taken

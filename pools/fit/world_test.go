@@ -102,8 +102,7 @@ func TestRandomWorlds(t *testing.T) {
 	emptied := 0
 	for i := range worlds {
 		w := randomWorld(r)
-		s := newSolver(w)
-		s.solve()
+		s := solved(w)
 		if err := check(s, r); err != nil {
 			t.Fatalf("world %d: %v\nanswer %+v\nquestion %+v", i, err, s.answer, w.Question)
 		}
@@ -340,7 +339,7 @@ func TestLoadsFitTheirMachine(t *testing.T) {
 		if len(all) == 0 {
 			continue
 		}
-		m := newSolver(w).machinesOf(func(api.PlacesKind) int { return 1 })
+		m := newSolver(w, avoidCandidates).machinesOf(func(api.PlacesKind) int { return 1 })
 		best, what, _ := m.best(all, leastAfter(all))
 		if best == nil {
 			if slices.ContainsFunc(m.kinds, func(k *kind) bool { return all[0].footprint.Fits(k.Resources) }) {

@@ -177,3 +177,19 @@ func TestPolicyValidate(t *testing.T) {
 		})
 	}
 }
+
+// A change of the margin is made, whatever the order in which floating point numbers of the same requests were added.
+func TestChangeOfTheMargin(t *testing.T) {
+	for _, change := range []float64{-0.1, 0.1} {
+		exact := 6 * (1 + change) * 0.7
+		for ulps := -8.0; ulps <= 8; ulps++ {
+			cpus := exact * (1 + ulps*0x1p-52)
+			if d := decide.Decide(asks(t, cpus)); math.Abs(d.Target-6*(1+change)) > resource.Slack {
+				t.Errorf("target %v for %v cpus, want %v: %+v", d.Target, cpus, 6*(1+change), d.Steps)
+			}
+		}
+		if d := decide.Decide(asks(t, exact*(1-change*1e-6))); d.Target != 6 {
+			t.Errorf("target %v below the margin, want 6", d.Target)
+		}
+	}
+}

@@ -135,7 +135,8 @@ func isScarce(in api.DecisionInput, k resource.Kind, usage float64) bool {
 	return in.Places != nil && even > 0 && even < 1-resource.Slack && usage > in.Policy.Setpoint
 }
 
-// margin keeps the target if the change is too small.
+// margin keeps the target if the change is too small. A change of the margin is large enough, whatever the order in which the same requests
+// are added: otherwise the target would change some day without a change of the need.
 func margin(t, n float64, p api.DecisionPolicy, why string) api.Step {
 	wanted := p.MarginUp
 	if n < t {
@@ -145,7 +146,7 @@ func margin(t, n float64, p api.DecisionPolicy, why string) api.Step {
 		return api.Step{Rule: api.RuleTarget, Before: t, After: t, Why: why + ": no change"}
 	}
 	change := math.Abs(n-t) / t
-	if change >= wanted {
+	if change >= wanted-resource.Slack {
 		return api.Step{Rule: api.RuleTarget, Before: t, After: n, Why: why}
 	}
 	shown, limit := distinct(change, wanted)

@@ -9,7 +9,8 @@
 // to a node that is chosen. So any subset of the chosen nodes can be emptied at the same time.
 //
 // Headroom is a number of places of one size that stay free. They are packed after the copies, and a node is emptied only if
-// the others have as many free places wherever its copies go. They never change which machines the copies need.
+// the others have as many free places wherever its copies go. They never change which machines the copies need. If they have no
+// room while they avoid the candidates, they are packed by the room of all nodes.
 //
 // A copy may have limits: its port is free on the node, or the node has few other copies of its application.
 // A scheduler with further ones, such as zones and labels of nodes, gives them as [Rules].

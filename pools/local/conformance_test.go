@@ -125,7 +125,7 @@ func TestIsolatorConformance(t *testing.T) {
 					return pidsOf(t, "--id="+id) == nil
 				}
 				copies++
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				err := agents.Start(ctx, id, wire.StartRequest{App: "web", Instance: fmt.Sprint("x", copies), Command: "true"})
 				return errors.Is(err, wire.ErrFenced) || errors.Is(err, wire.ErrNoAgent)

@@ -75,9 +75,11 @@ func afterScaleIns(c api.Case, o Outcome, d Done) *api.ScaleIns {
 	return s
 }
 
-// undoes reports whether copies need a machine, and the pool takes nodes back or grows.
+// undoes reports whether copies need a machine, and the pool takes nodes back or a group grows. The pool may do so within its target, when
+// the weight was in another group.
 func undoes(c api.Case, o Outcome) bool {
 	back := func(l api.Leaver) bool { return slices.Contains(c.Places.Back, l.ID) }
-	grows := len(o.TakeBack) > 0 || o.Decision.Target > poolTarget(c)+resource.Slack
+	targets := o.Distribution.Targets()
+	grows := len(o.TakeBack) > 0 || slices.ContainsFunc(c.Groups, func(g api.GroupTarget) bool { return !g.Stale && targets[g.ID] > g.Target })
 	return slices.ContainsFunc(o.TakeBack, back) || grows && len(c.Places.Machines()) > 0
 }

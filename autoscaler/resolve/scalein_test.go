@@ -83,6 +83,19 @@ func TestUndoneScaleInIsNotRepeated(t *testing.T) {
 	}
 }
 
+// A scale-in is undone too if the group grows again within the target of the pool, because a node of another group is not needed.
+func TestScaleInIsUndoneWithinTheTarget(t *testing.T) {
+	t.Parallel()
+	held := resource.Vector{resource.CPUs: 3.5}
+	removes := Resolve(placesCase(2, 3, 3.5, api.Places{Leave: []string{"b1"}, Held: held}))
+	c := placesCase(2, 2, 3.5, api.Places{Waiting: 1, New: more("b", 1, 1), Leave: []string{"a1"}, Held: held})
+	c.State = removes.State
+	o := Resolve(c)
+	if targets := o.Distribution.Targets(); o.Decision.Target != 4 || targets["b"] != 3 || len(o.State.ScaleIns.Undone) != 1 {
+		t.Errorf("the target is %v, of the groups %v, with the scale-ins %+v", o.Decision.Target, targets, o.State.ScaleIns)
+	}
+}
+
 // A pool that grows for other causes did not undo its scale-in.
 func TestGrowthBesideAScaleIn(t *testing.T) {
 	t.Parallel()

@@ -569,17 +569,18 @@ func (w *autoscaled) weight() (sum float64) {
 
 // rest waits until the world rests, and returns the part of the oracle's weight that it has. A copy that a machine can hold has
 // a place then, or its cause is named, and so has a free place of headroom. After the settling time nothing changes. This time is longer
-// for a pool that can only end one machine after the other, and while nodes are avoided that refused a port.
+// for a pool that can only end one machine after the other, and while nodes are avoided that refused a port. Where no provider reports
+// sizes, copies may get their machines one after the other.
 func (w *autoscaled) rest() (over float64) {
 	const settling, longest, quiet = 40, 200, 12
 	w.calm()
 	w.tick = 2 * time.Minute
 	defer func() { w.tick = 10 * time.Second }()
-	least := w.weight()
+	least, waits := w.weight(), len(w.waits())
 	for i, same := 0, 0; i < settling || same < 5 && i < longest; i++ {
 		w.step()
-		if same++; w.weight() < least || len(w.c.refused) > 0 {
-			least, same = w.weight(), 0
+		if same++; w.weight() < least || len(w.waits()) < waits || len(w.c.refused) > 0 {
+			least, waits, same = w.weight(), len(w.waits()), 0
 		}
 	}
 	for range quiet {

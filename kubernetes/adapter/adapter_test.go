@@ -209,7 +209,7 @@ func TestAnnouncement(t *testing.T) {
 	if err := w.nc.Publish("weir.c.announce", nil); err != nil {
 		t.Fatal(err)
 	}
-	w.until("facts and a heartbeat", func() bool { return len(w.facts) == 1 && w.beats["i-a"] == 1 })
+	w.until("facts and a heartbeat", func() bool { return len(w.facts) == 1 && w.beats["i-a"] > 0 }) // that of the start may come late
 }
 
 // While the API server is away, the state has the cause, and nodes are silent. Cordons are busy.

@@ -242,11 +242,10 @@ func (w *hostsWorld) oneKey(pool string, ticks []api.TickRecord) {
 			continue
 		}
 		calls++
-		after := slices.IndexFunc(ticks, func(r api.TickRecord) bool { return !r.At.Add(r.Took).Before(call.At) })
 		if last != "" && call.Key != last {
 			changes++
-			if after >= 0 && ticks[after].Epoch <= lastEpoch {
-				w.Errorf("%s: %s with the key %s in epoch %d, after one with the key %s in epoch %d", call.At, call.Action, call.Key, ticks[after].Epoch, last, lastEpoch)
+			if epoch, known := epochOf(ticks, call.At); known && epoch <= lastEpoch {
+				w.Errorf("%s: %s with the key %s in epoch %d, after one with the key %s in epoch %d", call.At, call.Action, call.Key, epoch, last, lastEpoch)
 			}
 		}
 		last = call.Key
@@ -260,4 +259,18 @@ func (w *hostsWorld) oneKey(pool string, ticks []api.TickRecord) {
 		w.Errorf("pool %s: no call of the provider's log changes it", pool)
 	}
 	w.Logf("pool %s: %d ticks, the last one in epoch %d, %d calls that change it, %d changes of the key", pool, len(ticks), ticks[len(ticks)-1].Epoch, calls, changes)
+}
+
+// epochOf returns the latest epoch that a call at that time may have: that of the ticks at that time, and of the first one after it. A tick
+// of a host that hangs ends long after its epoch.
+func epochOf(ticks []api.TickRecord, at time.Time) (latest uint64, known bool) {
+	for _, r := range ticks {
+		if r.At.Add(r.Took).Before(at) {
+			continue
+		}
+		if latest, known = max(latest, r.Epoch), true; r.At.After(at) {
+			break
+		}
+	}
+	return latest, known
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -73,11 +74,30 @@ func ServeInstalled(tb testing.TB, folder, installFolder, storeFolder string) *I
 	return in
 }
 
-// Reload makes a server read its files again.
+// Reload makes a server read its files again, when no client subscribes: nats-server 2.15.3 and earlier may crash otherwise, because
+// its accounts have no list of subjects for a moment.
 func (in *Installed) Reload(tb testing.TB, name string) {
 	tb.Helper()
+	in.settle()
 	if err := in.servers[name].Reload(); err != nil {
 		tb.Fatalf("reload server %s: %v", name, err)
+	}
+}
+
+// settle waits until the servers have as many subscriptions for half a second, at most ten seconds.
+func (in *Installed) settle() {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	last, same := uint32(0), 0
+	for polls := 0; polls < 200 && same < 10; polls++ {
+		<-again.C
+		sum := uint32(0)
+		for _, s := range in.servers {
+			sum += s.NumSubscriptions()
+		}
+		if same++; sum != last {
+			last, same = sum, 0
+		}
 	}
 }
 

@@ -106,11 +106,11 @@ func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resol
 		err = w.provider.raise(ctx, now, round, w.config.StepTimeout, saved, r)
 	}
 	did := resolve.Done{Ordered: round.Ordered()}
-	leave, stay := round.Released(p.Pruned.Choices)
-	for _, c := range stay {
-		r.Actions = append(r.Actions, api.Action{Op: api.OpRemove, Group: c.Group, Node: c.ID, What: string(c.Why), Error: "it stays: the target of its group must be raised before it leaves, and that failed"})
-	}
 	if err == nil {
+		leave, stay := round.Released(p.Pruned.Choices)
+		for _, c := range stay {
+			r.Actions = append(r.Actions, api.Action{Op: api.OpRemove, Group: c.Group, Node: c.ID, What: string(c.Why), Error: "it stays: the target of its group must be raised before it leaves, and that failed"})
+		}
 		did.Pruned, err = w.drains.release(ctx, now, leave, api.DrainScaleIn, stale, r)
 	}
 	did.Surge = resolve.SurgeLeft(p.Case, round.Surged(), did.Pruned)

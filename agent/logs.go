@@ -82,7 +82,7 @@ func readLogs(dataDir string, r wire.LogsRequest, copies []wire.CopyLog) wire.Lo
 		if from, ok := r.After[c.Instance]; ok {
 			x, err = readOutput(path, part{from: max(0, from), limit: most, whole: c.Ended})
 		} else {
-			x, err = lastLines(path, r.Lines, most, c.Ended)
+			x, err = lastLines(path, r.Lines, part{limit: most, whole: c.Ended || !r.Follow}, c.Ended)
 		}
 		if err != nil && !errors.Is(err, os.ErrNotExist) { // the output of an ended copy may just be removed
 			x.lines = []string{"[output not readable: " + err.Error() + "]"}

@@ -169,10 +169,11 @@ type part struct {
 	whole  bool  // the last line may have no end
 }
 
-// lastLines returns the last n lines (0: all), at most limit bytes. The line of endOutput comes in addition, if the copy
-// has ended.
-func lastLines(path string, n, limit int, ended bool) (excerpt, error) {
-	x, err := readOutput(path, part{from: -int64(limit), limit: limit, inside: true, whole: true})
+// lastLines returns the last n lines (0: all), at most p.limit bytes. The line of endOutput comes in addition, if the
+// copy has ended.
+func lastLines(path string, n int, p part, ended bool) (excerpt, error) {
+	p.from, p.inside = -int64(p.limit), true
+	x, err := readOutput(path, p)
 	if n > 0 && ended && len(x.lines) > 0 && strings.HasPrefix(x.lines[len(x.lines)-1], endMark) {
 		n++
 	}
@@ -196,21 +197,27 @@ func readOutput(path string, p part) (excerpt, error) {
 	if p.from > size { // the file was emptied
 		p.from, x.lost = 0, true
 	}
-	start := dataStart(f, p.from, size)
 	inside := p.inside && p.from > 0
-	if start > p.from {
-		inside, x.lost = true, true
+	var start int64
+	var data []byte
+	for found, trimmed := dataStart(f, p.from, size), true; trimmed; {
+		if found > p.from {
+			inside, x.lost = true, true
+		}
+		start = found
+		if inside {
+			start-- // a line that begins at found is whole
+		}
+		data = make([]byte, min(size-start, int64(p.limit)+1))
+		n, err := f.ReadAt(data, start)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return excerpt{}, err
+		}
+		data = data[:n]
+		now := dataStart(f, found, size)
+		found, trimmed = now, now > found
 	}
-	if inside {
-		start-- // a line that begins at start is whole
-	}
-	data := make([]byte, min(size-start, int64(p.limit)+1))
-	n, err := f.ReadAt(data, start)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return excerpt{}, err
-	}
-	data = data[:n]
-	if zeros := n - len(bytes.TrimLeft(data, "\x00")); zeros > 0 && inside { // the hole begins before start
+	if zeros := len(data) - len(bytes.TrimLeft(data, "\x00")); zeros > 0 && inside { // the hole begins before start
 		start, data = start+int64(zeros), data[zeros:]
 	}
 	if i := bytes.IndexByte(data, '\n'); inside && i >= 0 {

@@ -29,7 +29,7 @@ func appendTo(t testing.TB, path, text string) {
 
 func lines(t testing.TB, path string, n, limit int) []string {
 	t.Helper()
-	x, err := lastLines(path, n, limit, false)
+	x, err := lastLines(path, n, part{limit: limit, whole: true}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +151,65 @@ func TestTrim(t *testing.T) {
 	}
 }
 
+// TestReadWhileTheStartIsFreed: a line that the reader finds, and that is freed before it is read, is lost, not zeros.
+func TestReadWhileTheStartIsFreed(t *testing.T) {
+	line := strings.Repeat("y", 4000)
+	text := strings.Repeat(line+"\n", 3*keptOutput/len(line))
+	path := filepath.Join(t.TempDir(), "x.out")
+	for range 200 {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		trimmed := make(chan error)
+		go func() { trimmed <- trimOutput(path, keptOutput) }()
+		for lost := false; !lost; {
+			x, err := readOutput(path, part{limit: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			lost = x.lost
+			for _, got := range x.lines {
+				if strings.Trim(got, "y") != "" {
+					t.Fatalf("line %.40q, lost %t, want bytes of the copy only", got, x.lost)
+				}
+			}
+		}
+		if err := <-trimmed; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestUnfinishedLine: a client that follows a running copy gets its last line when it is whole.
+func TestUnfinishedLine(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, stateFolder), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, outputPath(dir, "i"), "a\nb\nhal")
+	for name, test := range map[string]struct {
+		request wire.LogsRequest
+		ended   bool
+		want    []string
+		next    int64
+	}{
+		"once":            {wire.LogsRequest{}, false, []string{"a", "b", "hal"}, 7},
+		"follow":          {wire.LogsRequest{Follow: true}, false, []string{"a", "b"}, 4},
+		"the last line":   {wire.LogsRequest{Follow: true, Lines: 1}, false, []string{"b"}, 4},
+		"follow an ended": {wire.LogsRequest{Follow: true}, true, []string{"a", "b", "hal"}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := readLogs(dir, test.request, []wire.CopyLog{{Instance: "i", Ended: test.ended}}).Copies[0]
+			if diff := cmp.Diff(test.want, got.Lines); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got.Next != test.next {
+				t.Errorf("the next offset is %d, want %d", got.Next, test.next)
+			}
+		})
+	}
+}
+
 // TestOutputRefusesOtherFiles: the copy owns the folder's user, so it can replace its file.
 func TestOutputRefusesOtherFiles(t *testing.T) {
 	dir := t.TempDir()
@@ -162,7 +221,7 @@ func TestOutputRefusesOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{pipe, link, dir} {
-		if _, err := lastLines(path, 0, 100, false); err == nil {
+		if _, err := lastLines(path, 0, part{limit: 100, whole: true}, false); err == nil {
 			t.Errorf("lastLines(%s) = nil", path)
 		}
 		if err := trimOutput(path, 1); err == nil {

@@ -142,7 +142,7 @@ type followedCopy struct {
 // NewFollower returns a Follower of what request selects. Of the copies that its first Read finds, it returns the last
 // request.Lines lines. Of later ones it returns the whole stored output.
 func NewFollower(client *Client, request LogsRequest) *Follower {
-	request.After = nil
+	request.After, request.Follow = nil, true
 	return &Follower{client: client, request: request, nodes: map[string]*followedNode{}}
 }
 

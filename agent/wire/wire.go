@@ -97,6 +97,8 @@ type LogsRequest struct {
 	// After has offsets, by instance. Of these copies the reply has the lines from the offset. Of the others it has the
 	// last lines.
 	After map[string]int64 `json:"after,omitempty"`
+	// Follow leaves out the last line of a running copy while it has no end: a later request returns it whole.
+	Follow bool `json:"follow,omitempty"`
 }
 
 // LogsReply is the stored output of an app's copies on one node, running and recently ended ones.

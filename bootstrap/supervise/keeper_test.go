@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 // supervisor is a process that runs superviseCommand.
@@ -226,7 +227,7 @@ func TestOuterKeeperCoversInnerSupervisor(t *testing.T) {
 
 func TestLauncherNeedsKeeper(t *testing.T) {
 	noise := filepath.Join(t.TempDir(), "noise")
-	if err := os.WriteFile(noise, []byte("#!/bin/sh\necho no such command: keep\n"), 0o700); err != nil {
+	if err := testprograms.Write(noise, "#!/bin/sh\necho no such command: keep\n"); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
 func TestExit(t *testing.T) {
@@ -138,7 +139,7 @@ func TestExtraFiles(t *testing.T) {
 func TestExecutableByDescriptor(t *testing.T) {
 	launcher := newLauncher(t)
 	script := filepath.Join(t.TempDir(), "script")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\necho the verified one\n"), 0o700); err != nil {
+	if err := testprograms.Write(script, "#!/bin/sh\necho the verified one\n"); err != nil {
 		t.Fatal(err)
 	}
 	tests := []struct{ name, path, want string }{

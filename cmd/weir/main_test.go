@@ -141,7 +141,7 @@ func place(program, path string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, data, 0o755)
+	return testprograms.Write(path, string(data))
 }
 
 // result is what a command printed, and its exit code.

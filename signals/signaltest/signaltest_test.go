@@ -358,7 +358,7 @@ func TestStandardErrorIsNotLost(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), "signal")
-			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+test.script+"\n"), 0o755); err != nil {
+			if err := testprograms.Write(path, "#!/bin/sh\n"+test.script+"\n"); err != nil {
 				t.Fatal(err)
 			}
 			target := signaltest.Target{Path: path, Env: []string{"PATH=" + pathWithPython(t)}, Limits: patient()}
@@ -423,7 +423,7 @@ func TestNoProcessIsLeft(t *testing.T) {
 	pids := filepath.Join(dir, "pids")
 	script := filepath.Join(dir, "signal")
 	text := "#!/bin/sh\nsleep 600 &\necho $! >> " + pids + "\n" + program(t, "broken") + " none \"$@\"\n"
-	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+	if err := testprograms.Write(script, text); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := signaltest.Evaluate(t.Context(), signaltest.Target{Path: script}, requestBody(1), sigproto.Hello{}); err != nil {

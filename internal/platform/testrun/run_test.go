@@ -53,7 +53,7 @@ func TestRunOfABinary(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "x.test")
 	text := "#!/bin/sh\nprintf '\\026=== RUN   TestX\\n    wrong in '; pwd\nprintf '\\026--- FAIL: TestX (1.00s)\\n'\nexit 1\n"
-	if err := os.WriteFile(binary, []byte(text), 0o755); err != nil {
+	if err := testprograms.Write(binary, text); err != nil {
 		t.Fatal(err)
 	}
 	var printing sync.Mutex

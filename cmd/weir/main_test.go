@@ -89,8 +89,8 @@ func executable() string {
 	return path
 }
 
-// prepare places the signal that "weir up" publishes, and the test binary under the names of weir and weir-local: one
-// without the race detector, and this one.
+// prepare places the signal that "weir up" publishes, and weir and weir-local: those without the race detector, and this test
+// binary under their names.
 func prepare(dir string) error {
 	// Each "weir up" packs it and unpacks it: without symbols that takes half of the time.
 	program, err := testprograms.Own(context.Background(), dir, "examples/signals/instance_count")
@@ -108,7 +108,7 @@ func prepare(dir string) error {
 	bin, raced := filepath.Join(dir, "bin"), filepath.Join(dir, "raced")
 	plain := testprograms.Plain("cmd/weir", executable())
 	for path, program := range map[string]string{
-		filepath.Join(bin, "weir"): plain, filepath.Join(bin, "weir-local"): plain, filepath.Join(bin, intruderName): plain, filepath.Join(bin, clockName): plain,
+		filepath.Join(bin, "weir"): testprograms.Weir(plain), filepath.Join(bin, "weir-local"): plain, filepath.Join(bin, intruderName): plain, filepath.Join(bin, clockName): plain,
 		filepath.Join(raced, "weir"): executable(), filepath.Join(raced, "weir-local"): executable(),
 	} {
 		if err := place(program, path); err != nil {

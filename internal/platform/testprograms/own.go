@@ -38,7 +38,7 @@ func OwnPrograms() []Program {
 			return folderOf(ctx, "packages", "", buildPackages)
 		}},
 	}
-	for pkg, user := range map[string]string{"examples/signals/instance_count": "cmd/weir", "examples/machines": "cmd/weir", "cmd/weir/testdata/website": "cmd/weir", "signals/signaltest/testdata/broken": "signals/signaltest"} {
+	for pkg, user := range map[string]string{"examples/signals/instance_count": "cmd/weir", "examples/machines": "cmd/weir", "cmd/weir/testdata/website": "cmd/weir", "cmd/weir/testdata/weir": "cmd/weir", "signals/signaltest/testdata/broken": "signals/signaltest"} {
 		programs = append(programs, Program{filepath.Base(pkg), user, func(ctx context.Context) (string, error) {
 			return buildOwn(ctx, os.Getenv(FolderVariable), pkg)
 		}})
@@ -87,6 +87,15 @@ func BuildPlain(ctx context.Context, needed func(pkg string) bool) (int, error) 
 func Plain(pkg, own string) string {
 	if all := os.Getenv(FolderVariable); all != "" {
 		return plainIn(all, pkg)
+	}
+	return own
+}
+
+// Weir returns the path of the program weir that ends with the process that started it. Without the folder of
+// FolderVariable it returns own, the test binary of cmd/weir.
+func Weir(own string) string {
+	if all := os.Getenv(FolderVariable); all != "" {
+		return filepath.Join(all, "weir")
 	}
 	return own
 }

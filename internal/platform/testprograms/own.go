@@ -56,7 +56,7 @@ func Own(ctx context.Context, dir, pkg string) (string, error) {
 
 func buildOwn(ctx context.Context, dir, pkg string) (string, error) {
 	path := filepath.Join(dir, filepath.Base(pkg))
-	_, err := run(ctx, "", Flags(), "go", "build", "-ldflags=-s -w", "-o", path, module+pkg)
+	_, err := run(ctx, "", Flags(), "go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", path, module+pkg)
 	return path, err
 }
 

@@ -30,8 +30,9 @@ import (
 // folder has everything that testrun makes, for the next run: the linker skips a current test binary.
 const folder = "bin/tests"
 
-// lanes is the number of test binaries that run side by side. Most of them wait more than they compute.
-func lanes() int { return 2 * runtime.NumCPU() }
+// lanes is the number of test binaries that run side by side. Most of them wait more than they compute, and those of
+// cmd/weir wait most.
+func lanes() int { return 2*runtime.NumCPU() + 1 }
 
 func main() {
 	// A killed make takes testrun with it, and testrun its tests.

@@ -14,7 +14,7 @@ dist=$(cd "$dist" && pwd)
 export ARCH="$arch" STAGE="$dist/stage-$arch" VERSION="${VERSION:-0.0.0-dev}"
 : "${SOURCE_DATE_EPOCH:=$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 export SOURCE_DATE_EPOCH
-rm -rf "$STAGE"
+rm -rf "$STAGE/man" "$STAGE/completions" "$STAGE/units" # the programs stay: the linker skips a current one
 mkdir -p "$STAGE/man" "$STAGE/completions" "$STAGE/units"
 
 GOOS=linux GOARCH="$arch" CGO_ENABLED=0 "$go" build -trimpath -tags=grpcnotrace -ldflags='-s -w' -o "$STAGE/" ./cmd/weir ./cmd/weir-local

@@ -530,7 +530,7 @@ func (u *unitProcess) start() (end func()) {
 		_ = os.RemoveAll(dir) // a temporary folder
 		for line := range strings.Lines(u.log.text.String()) {
 			// A reload of a server forgets which requests of other accounts wait for a reply of this connection. They are repeated.
-			if late := strings.Contains(line, "publish to _R_."); rejected(line) && !late {
+			if late := strings.Contains(line, "the server no longer knows the request of this response"); rejected(line) && !late {
 				u.p.Errorf("%s on %s: %s", u.unit, u.host, line)
 			}
 		}

@@ -23,9 +23,16 @@ type Violation struct {
 }
 
 func (v *Violation) Error() string {
-	return fmt.Sprintf("%s to %s: NATS rejects it for %s: give its role this permission, or use credentials of another role; run \"weir doctor\"",
-		v.Op, v.Subject, v.User)
+	remedy := "give its role this permission, or use credentials of another role; run \"weir doctor\""
+	if v.Op == "publish" && strings.HasPrefix(v.Subject, responsePrefix) {
+		remedy = "the server no longer knows the request of this response, for example after a reload of its accounts; the requester asks again"
+	}
+	return fmt.Sprintf("%s to %s: NATS rejects it for %s: %s", v.Op, v.Subject, v.User, remedy)
 }
+
+// responsePrefix begins the subjects of responses to requests of other accounts. No role has a permission for them: a
+// server accepts the one response to a request that it has delivered.
+const responsePrefix = "_R_."
 
 // Unwrap returns nats.ErrPermissionViolation.
 func (v *Violation) Unwrap() error { return nats.ErrPermissionViolation }

@@ -42,3 +42,15 @@ func TestOfStream(t *testing.T) {
 		}
 	}
 }
+
+// A response to a request from before a reload is no lack of a permission.
+func TestViolationOfAResponse(t *testing.T) {
+	for subject, want := range map[string]string{
+		"_R_.a.b": `publish to _R_.a.b: NATS rejects it for u: the server no longer knows the request of this response, for example after a reload of its accounts; the requester asks again`,
+		"weir.a":  `publish to weir.a: NATS rejects it for u: give its role this permission, or use credentials of another role; run "weir doctor"`,
+	} {
+		if got := (&Violation{Op: "publish", Subject: subject, User: "u"}).Error(); got != want {
+			t.Errorf("%s: %q, want %q", subject, got, want)
+		}
+	}
+}

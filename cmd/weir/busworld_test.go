@@ -100,7 +100,7 @@ func startBusWorld(t *testing.T, agents int) *busWorld {
 	t.Helper()
 	installations.take(t)
 	w := &busWorld{busUsers: busUsers{T: t}, started: t.TempDir()}
-	t.Cleanup(func() { endBelow(filepath.Dir(w.started)) }) // instances outlive their agents
+	endAllBelow(t, filepath.Dir(w.started))
 	w.cloud = awstest.New(t, awsfake.Config{Start: time.Now(), Boot: time.Second, Leave: time.Second})
 	w.cloud.AddGroup(awsfake.ASG{
 		Name: busPool, Tags: map[string]string{"weir:pool": busCluster + "/" + busPool}, Min: 1, Max: 6, Desired: busNodes,

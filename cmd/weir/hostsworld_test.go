@@ -88,6 +88,7 @@ func newHostsWorld(t *testing.T, size hostsSize, seed uint64) *hostsWorld {
 		busUsers: busUsers{T: t}, hostsSize: size, random: rand.New(rand.NewPCG(seed, 0)), started: t.TempDir(),
 		apps: map[string]int{}, ran: map[string]bool{},
 	}
+	endAllBelow(t, filepath.Dir(w.started))
 	t.Cleanup(w.end)
 	if err := ip(nil, "link add "+hostsBridge+" type bridge", "addr add "+hostsProvider+"/24 dev "+hostsBridge, "link set "+hostsBridge+" up", "link set lo up"); err != nil {
 		t.Fatal(err)
@@ -282,13 +283,9 @@ func (u *unit) run(ctx context.Context, cmd *exec.Cmd) error {
 	return cmd.Wait()
 }
 
-// end ends all processes. It runs after the end of w.Context().
+// end waits for the end of the units, and shows their logs. It runs after the end of w.Context().
 func (w *hostsWorld) end() {
 	w.running.Wait()
-	base := filepath.Dir(w.started)
-	for again := true; again; { // a process may have started another one
-		again = endBelow(base)
-	}
 	for _, u := range w.units {
 		if w.Failed() {
 			text, err := os.ReadFile(u.log)

@@ -29,6 +29,10 @@ import (
 const asWeir = "WEIR_TEST_AS_WEIR"
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(guardVariable); dir != "" {
+		runGuard(dir)
+		return
+	}
 	if bustest.RunServer() {
 		return
 	}

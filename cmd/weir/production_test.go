@@ -124,7 +124,7 @@ grep -rlI "$HOSTS/$HOST/" $HOSTS/$to/etc | xargs -r sed -i "s|$HOSTS/$HOST/|$HOS
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { endBelow(p.hosts) }) // instances outlive their agents
+	endAllBelow(t, p.hosts)
 	bucket := s3test.Serve(t, "weir-signals")
 	p.cloud = awstest.New(t, awsfake.Config{Region: "us-east-1", Start: time.Now(), Boot: time.Second, Leave: time.Second})
 	p.cloud.AddGroup(awsfake.ASG{

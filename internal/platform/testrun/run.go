@@ -156,7 +156,7 @@ func start(ctx context.Context, j job, out io.Writer) (used time.Duration, err e
 	defer runtime.UnlockOSThread()
 	cmd := exec.CommandContext(ctx, j.binary, j.settings...)
 	// What tests let the Go command build shares the build cache with the programs of this module. A race detector would
-	// sleep for 1 s at the end of each process. Fewer collections save a seventh of the processor time of all tests.
+	// sleep for 1 s at the end of each process. Fewer collections save a seventh of the processor time of the largest packages.
 	cmd.Dir, cmd.Env = j.dir, append(append(os.Environ(), testprograms.Flags()...), "PWD="+j.dir, "GORACE=atexit_sleep_ms=0", "GOGC=400")
 	cmd.Env = append(cmd.Env, j.env...)
 	cmd.Stdout, cmd.Stderr = out, out

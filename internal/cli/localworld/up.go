@@ -152,7 +152,7 @@ func checkSpace(data string) error {
 	if _, is := errors.AsType[*api.FullDisk](diskspace.Check(data)); !is {
 		return nil
 	}
-	_, err := diskspace.Reserve(bus.Folder(data)).Keep()
+	_, err := diskspace.NewKeeper(bus.Folder(data)).Keep()
 	if full, is := errors.AsType[*api.FullDisk](diskspace.Check(data)); is {
 		return errors.Join(fmt.Errorf("start in data folder %s: %w; or give another folder with --data", data, full), err)
 	}

@@ -1,9 +1,9 @@
 // Package diskspace detects full file systems.
 //
 // [Check] returns an [api.FullDisk] if the disk of a path is full. [Watched]
-// checks the parts of a data folder. Commands print the result as a warning. A [Reserve] keeps
+// checks the parts of a data folder. Commands print the result as a warning. A [Keeper] reserves
 // space for a process that must work on a full disk. The functions
-// have no state, so they may be called concurrently; one process keeps a reserve.
+// have no state, so they may be called concurrently; a keeper serves one goroutine, and one process keeps a reserve.
 package diskspace
 
 import (
@@ -39,7 +39,7 @@ func Check(path string) error {
 }
 
 // Watched returns the full disks of a data folder: the folder's disk, and the separate disks of its parts. A disk whose
-// Reserve is released counts as full. Unknown disks are omitted.
+// reserve is released counts as full. Unknown disks are omitted.
 func Watched(folder string, parts ...string) []*api.FullDisk {
 	type disk struct {
 		path     string
@@ -48,7 +48,7 @@ func Watched(folder string, parts ...string) []*api.FullDisk {
 	disks := []disk{{path: folder}}
 	for _, part := range parts {
 		path := filepath.Join(folder, part)
-		released := Reserve(path).released()
+		released := released(path)
 		if device(path) != device(folder) {
 			disks = append(disks, disk{path, released})
 		} else if released {

@@ -60,7 +60,8 @@ func TestReserveSize(t *testing.T) {
 	}
 }
 
-// TestReserveIsReleasedOnAFullDisk: what was reserved is free then, and reserved again when there is room.
+// TestReserveIsReleasedOnAFullDisk: what was reserved is free as soon as nothing fills the disk, and reserved again when
+// there is room.
 func TestReserveIsReleasedOnAFullDisk(t *testing.T) {
 	dir, inside := smalldisk.On(t, 804<<20, ".")
 	if !inside {
@@ -70,9 +71,10 @@ func TestReserveIsReleasedOnAFullDisk(t *testing.T) {
 	if err := os.Mkdir(bus, 0o700); err != nil {
 		t.Fatal(err)
 	}
+	keeper := NewKeeper(bus)
 	keep := func(want string, free uint64, state string) {
 		t.Helper()
-		if change, err := Reserve(bus).Keep(); err != nil || change != want {
+		if change, err := keeper.Keep(); err != nil || change != want {
 			t.Fatalf("Keep = %q, %v, want %q", change, err, want)
 		}
 		s, err := spaceOf(dir)
@@ -90,6 +92,7 @@ func TestReserveIsReleasedOnAFullDisk(t *testing.T) {
 	if err := Check(dir); err == nil {
 		t.Error("the disk is not full")
 	}
+	keep("", 0, "disk full: "+dir+" has 0 MB free") // it may still be filled
 	keep("released 80 MB", 80, "disk nearly full: "+dir+" has 80 MB left of its reserve, and needs 800 MB: free or add space")
 	keep("", 80, "disk nearly full: ")
 	free()

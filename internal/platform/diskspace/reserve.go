@@ -17,38 +17,47 @@ const (
 	reserveShare = 10                // a reserve is at most this part of the free space: a tenth
 	maxReserve   = Needed + Needed/2 // bytes
 	leastReserve = Needed + Needed/4 // bytes: with less, the disk is full again at once
+	fastFilling  = 1 << 20           // bytes that a disk loses between two calls of Keep while something fills it fast
 )
 
-// Reserve is the folder of a process that has to write to a disk which other processes may fill. A file there reserves
-// space. When the disk is full, Keep empties the file, so that the process can work until there is room.
-type Reserve string
+// A Keeper keeps the reserve of a process that has to write to a disk which other processes may fill: a file in a folder
+// there reserves space. When the disk is full, the keeper empties the file, so that the process can work until there is
+// room. It waits until nothing fills the disk fast any more: what still does would fill the released space too.
+type Keeper struct {
+	folder string
+	free   uint64 // bytes at the last call of Keep
+}
 
-func (r Reserve) path() string { return filepath.Join(string(r), reserveName) }
+// NewKeeper returns a keeper of the reserve in a folder.
+func NewKeeper(folder string) *Keeper { return &Keeper{folder: folder} }
 
-// Keep releases the reserve if the disk is full, and reserves space if there is room for it. It returns what it changed,
-// for the log; "" if it changed nothing.
-func (r Reserve) Keep() (change string, err error) {
-	s, err := spaceOf(string(r))
+// Keep releases the reserve if the disk is full and lost less than a megabyte since the last call, and reserves space if
+// there is room for it. The first call releases the reserve of each full disk. It returns what it changed, for the log;
+// "" if it changed nothing.
+func (k *Keeper) Keep() (change string, err error) {
+	s, err := spaceOf(k.folder)
 	if err != nil {
 		return "", err
 	}
-	info, err := os.Lstat(r.path())
+	info, err := os.Lstat(reserveFile(k.folder))
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
 		return "", fmt.Errorf("read the reserve of the disk: %w", err)
 	}
 	reserved := !missing && info.Sys().(*syscall.Stat_t).Blocks > 0 // a copy of the file may have none
-	switch full, size := s.full(string(r)) != nil, reserveSize(s.free); {
-	case full && reserved:
-		if err := os.Truncate(r.path(), 0); err != nil {
+	full, filling, size := s.full(k.folder) != nil, s.free+fastFilling <= k.free, reserveSize(s.free)
+	k.free = s.free
+	switch {
+	case full && reserved && !filling:
+		if err := os.Truncate(reserveFile(k.folder), 0); err != nil {
 			return "", fmt.Errorf("release the reserve of the disk: %w", err)
 		}
 		return fmt.Sprintf("released %d MB", info.Size()>>20), nil
 	case !full && !reserved && size > 0:
-		if err := r.allocate(size); err != nil {
+		if err := allocate(reserveFile(k.folder), size); err != nil {
 			err = fmt.Errorf("reserve %d MB of the disk: %w", size>>20, err)
 			if missing { // an empty file means that the reserve is released
-				err = errors.Join(err, os.Remove(r.path()))
+				err = errors.Join(err, os.Remove(reserveFile(k.folder)))
 			}
 			return "", err
 		}
@@ -66,8 +75,8 @@ func reserveSize(free uint64) int64 {
 	return int64(size)
 }
 
-func (r Reserve) allocate(size int64) error {
-	f, err := os.OpenFile(r.path(), os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+func allocate(path string, size int64) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return err
 	}
@@ -80,8 +89,11 @@ func (r Reserve) allocate(size int64) error {
 	return cmp.Or(err, f.Close())
 }
 
-// released reports whether the process uses the reserve.
-func (r Reserve) released() bool {
-	info, err := os.Lstat(r.path())
+// reserveFile returns the path of the reserve in a folder.
+func reserveFile(folder string) string { return filepath.Join(folder, reserveName) }
+
+// released reports whether the process in a folder uses its reserve.
+func released(folder string) bool {
+	info, err := os.Lstat(reserveFile(folder))
 	return err == nil && info.Mode().IsRegular() && info.Size() == 0
 }

@@ -82,10 +82,10 @@ const spaceEvery = time.Second
 func (s *runningServer) watchSpace() {
 	check := time.NewTicker(spaceEvery)
 	defer check.Stop()
-	failed := ""
+	reserve, failed := diskspace.NewKeeper(s.folder), ""
 	for {
 		if s.roles {
-			failed = s.keepReserve(failed)
+			failed = s.keepReserve(reserve, failed)
 		}
 		if s.lines.full.Load() && diskspace.Check(s.folder) == nil {
 			s.restore()
@@ -99,8 +99,8 @@ func (s *runningServer) watchSpace() {
 }
 
 // keepReserve keeps the reserve of the disk. It returns the error, which it logs if it is not that of before.
-func (s *runningServer) keepReserve(before string) (failed string) {
-	change, err := diskspace.Reserve(s.folder).Keep()
+func (s *runningServer) keepReserve(reserve *diskspace.Keeper, before string) (failed string) {
+	change, err := reserve.Keep()
 	if change != "" {
 		s.log.Info("reserve of the disk changed", "folder", s.folder, "change", change)
 	}

@@ -79,7 +79,8 @@ func TestDiskFillsUpAndIsFreed(t *testing.T) {
 }
 
 // An application that fills the disk with a file that is removed but open uses nothing in its folder, so the agent does
-// not end it. It can be deleted: the bus then works with its reserve. Its instance ends, and the space is reserved again.
+// not end it. It can be deleted: the bus then works with its reserve, which the application did not fill, although it
+// needed more than a second for the last 64 MB. Its instance ends, and the space is reserved again.
 func TestApplicationThatFillsTheDiskIsDeleted(t *testing.T) {
 	t.Parallel()
 	data, inside := smalldisk.On(t, 900<<20, ".")
@@ -87,8 +88,13 @@ func TestApplicationThatFillsTheDiskIsDeleted(t *testing.T) {
 		return
 	}
 	u := startUp(t, data)
+	full := filepath.Join(t.TempDir(), "full") // on another disk
 	u.weir(t, "app", "set", "hog", "--instances", "1", "--cpus", "0.1", "--command",
-		"exec 3>fill; rm fill; dd if=/dev/zero bs=1M >&3 2>/dev/null; echo full; exec sleep 1000")
+		"exec 3>fill; rm fill; head -c 600M /dev/zero >&3; while head -c 8M /dev/zero >&3; do sleep 0.1; done; echo >"+full+"; exec sleep 1000")
+	eventually(t, "an application that has no more space", func() error {
+		_, err := os.Lstat(full)
+		return err
+	})
 	eventually(t, "a status that begins with the disk", func() error {
 		if line := u.firstLine(); !strings.HasPrefix(line, "! disk nearly full: "+data+" has ") {
 			return errors.New(line)

@@ -93,6 +93,7 @@ func TestReserveIsReleasedOnAFullDisk(t *testing.T) {
 		t.Error("the disk is not full")
 	}
 	keep("", 0, "disk full: "+dir+" has 0 MB free") // it may still be filled
+	keep("", 0, "disk full: "+dir+" has 0 MB free")
 	keep("released 80 MB", 80, "disk nearly full: "+dir+" has 80 MB left of its reserve, and needs 800 MB: free or add space")
 	keep("", 80, "disk nearly full: ")
 	free()

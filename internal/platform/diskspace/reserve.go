@@ -18,6 +18,7 @@ const (
 	maxReserve   = Needed + Needed/2 // bytes
 	leastReserve = Needed + Needed/4 // bytes: with less, the disk is full again at once
 	fastFilling  = 1 << 20           // bytes that a disk loses between two calls of Keep while something fills it fast
+	quietCalls   = 2                 // calls of Keep without fast filling before the reserve is released
 )
 
 // A Keeper keeps the reserve of a process that has to write to a disk which other processes may fill: a file in a folder
@@ -26,14 +27,15 @@ const (
 type Keeper struct {
 	folder string
 	free   uint64 // bytes at the last call of Keep
+	quiet  int    // calls of Keep in a row since the disk lost fastFilling between two
 }
 
 // NewKeeper returns a keeper of the reserve in a folder.
-func NewKeeper(folder string) *Keeper { return &Keeper{folder: folder} }
+func NewKeeper(folder string) *Keeper { return &Keeper{folder: folder, quiet: quietCalls} }
 
-// Keep releases the reserve if the disk is full and lost less than a megabyte since the last call, and reserves space if
-// there is room for it. The first call releases the reserve of each full disk. It returns what it changed, for the log;
-// "" if it changed nothing.
+// Keep releases the reserve if the disk is full and lost less than a megabyte since the last call and since the one
+// before, and reserves space if there is room for it. The first call releases the reserve of each full disk. It returns
+// what it changed, for the log; "" if it changed nothing. The time between two calls is the caller's.
 func (k *Keeper) Keep() (change string, err error) {
 	s, err := spaceOf(k.folder)
 	if err != nil {
@@ -45,10 +47,13 @@ func (k *Keeper) Keep() (change string, err error) {
 		return "", fmt.Errorf("read the reserve of the disk: %w", err)
 	}
 	reserved := !missing && info.Sys().(*syscall.Stat_t).Blocks > 0 // a copy of the file may have none
-	full, filling, size := s.full(k.folder) != nil, s.free+fastFilling <= k.free, reserveSize(s.free)
+	if k.quiet++; s.free+fastFilling <= k.free {
+		k.quiet = 0
+	}
 	k.free = s.free
+	full, size := s.full(k.folder) != nil, reserveSize(s.free)
 	switch {
-	case full && reserved && !filling:
+	case full && reserved && k.quiet >= quietCalls:
 		if err := os.Truncate(reserveFile(k.folder), 0); err != nil {
 			return "", fmt.Errorf("release the reserve of the disk: %w", err)
 		}

@@ -75,26 +75,27 @@ func (s *runningServer) Stop() {
 	s.server.WaitForShutdown()
 }
 
-// spaceEvery is the interval between two checks of the free space.
-const spaceEvery = time.Second
+// spacePause is the time between two checks of the free space.
+const spacePause = time.Second
 
 // watchSpace keeps the reserve, and restores the store. It returns with Stop.
 func (s *runningServer) watchSpace() {
-	check := time.NewTicker(spaceEvery)
-	defer check.Stop()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	reserve, failed := diskspace.NewKeeper(s.folder), ""
 	for {
+		select {
+		case <-s.ended:
+			return
+		case <-pause.C:
+		}
 		if s.roles {
 			failed = s.keepReserve(reserve, failed)
 		}
 		if s.lines.full.Load() && diskspace.Check(s.folder) == nil {
 			s.restore()
 		}
-		select {
-		case <-s.ended:
-			return
-		case <-check.C:
-		}
+		pause.Reset(spacePause)
 	}
 }
 

@@ -55,7 +55,7 @@ type convergeBus struct {
 
 func startConvergeBus(tb testing.TB) *convergeBus {
 	tb.Helper()
-	b := &convergeBus{tb: tb, dir: tb.TempDir(), port: natsserver.RANDOM_PORT}
+	b := &convergeBus{tb: tb, dir: tb.TempDir(), port: bustest.Ports(tb, 1)[0]}
 	b.start()
 	tb.Cleanup(b.stop)
 	return b
@@ -75,7 +75,6 @@ func (b *convergeBus) start() {
 		b.tb.Fatal("NATS does not come up")
 	}
 	b.server = s
-	fmt.Sscanf(s.ClientURL(), "nats://127.0.0.1:%d", &b.port)
 }
 
 func (b *convergeBus) stop() {

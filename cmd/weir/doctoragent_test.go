@@ -2,10 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/admin"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/authd"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/authcallout"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/identity"
 )
@@ -76,6 +79,13 @@ func calloutServer(t *testing.T, secret string) (url string) {
 		}
 	})
 	t.Cleanup(func() { cancel(); wg.Wait(); b.Close() })
+	eventually(t, "weir auth that receives logins", func() error {
+		clients, err := s.Connz(&server.ConnzOptions{Subscriptions: true})
+		if err == nil && !slices.ContainsFunc(clients.Conns, func(c *server.ConnInfo) bool { return slices.Contains(c.Subs, authcallout.Subject) }) {
+			err = errors.New("none")
+		}
+		return err
+	})
 	return s.ClientURL()
 }
 

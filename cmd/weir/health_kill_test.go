@@ -294,7 +294,7 @@ func healthIsTakenOver(t *testing.T) {
 	w.isWell("after the takeover", 2)
 	w.expectStarted(mark, 1)
 	t.Logf("taken over %v after the death", gap.Round(time.Millisecond))
-	if gap > 20*time.Second || w.has(victim) {
+	if gap > time.Minute || w.has(victim) { // the lease lasts 15 s
 		t.Errorf("taken over after %v; %s is there: %v", gap, victim, w.has(victim))
 	}
 }

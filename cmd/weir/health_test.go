@@ -394,6 +394,9 @@ func healthUnderUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	u.pool(t, "another machine", func(s api.PoolStatus) error {
+		if s.LastTick.Case == nil {
+			return errors.New("the tick ended early: " + s.LastTick.Failed)
+		}
 		for _, n := range s.LastTick.Case.Nodes {
 			if n.ID == victim {
 				return fmt.Errorf("%s is still there", victim)

@@ -352,7 +352,10 @@ func (w *ward) isWell(when string, n int) {
 		if err != nil {
 			return err
 		}
-		there := w.machines()
+		there, err := w.readMachines()
+		if err != nil {
+			return err
+		}
 		s.Nodes = slices.DeleteFunc(s.Nodes, func(s api.NodeHealth) bool { // it is dropped when two lists miss it
 			return s.Attempt == "" && !slices.ContainsFunc(there, func(i pools.Instance) bool { return i.ID == s.Node })
 		})

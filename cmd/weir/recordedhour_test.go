@@ -66,7 +66,6 @@ func TestRecordedHour(t *testing.T) {
 		u.weir(t, "offset", "2", "--for", "1h", "--why", "the test")
 		tick("the offset", func(r api.TickRecord) bool { return r.Case != nil && r.Case.Input.Offset == 2 })
 		load(12)
-		u.weir(t, "offset", "--clear")
 		s, err := runJSON[api.HarmonizerStatus](u, "app", "status", "web")
 		if err != nil {
 			t.Fatal(err)
@@ -76,6 +75,7 @@ func TestRecordedHour(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "web elsewhere", func() error { return runsElsewhere(u, victim, 12) })
+		u.weir(t, "offset", "--clear")
 		u.weir(t, "pause", "--for", "1h", "--why", "the test")
 		tick("a paused tick", func(r api.TickRecord) bool { return r.Paused != nil })
 		u.weir(t, "resume")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,19 +131,33 @@ func TestSwapLosesNoTick(t *testing.T) {
 	if last := l.runs(t, "v2"); last.PID == first.PID {
 		t.Error("v2 runs in the process of v1")
 	}
-	began, seen := false, map[string]bool{}
+	var all []api.Opinion
 	for _, r := range l.ticks(t) {
 		for _, a := range appsOf(r) {
-			began = began || a.Opinion.Verdict == api.VerdictValue && a.Opinion.Version == "v1"
-			if began && a.Opinion.Verdict != api.VerdictValue {
-				t.Errorf("tick of %s has no answer of web: %s, %s", r.At, a.Opinion.Verdict, a.Opinion.Why)
-			}
-			seen[a.Opinion.Version] = true
+			all = append(all, a.Opinion)
+		}
+	}
+	all = all[slices.IndexFunc(all, func(o api.Opinion) bool { return answers(o) && o.Version == "v1" }):]
+	seen := map[string]bool{}
+	for i, o := range all {
+		if seen[o.Version] = true; !answers(o) && !slowAnswer(all, i) {
+			t.Errorf("tick %d from the first answer on has no answer of web: %s, %s", i, o.Verdict, o.Why)
 		}
 	}
 	if !seen["v1"] || !seen["v2"] || !seen["v3"] {
 		t.Errorf("versions that answered: %v", seen)
 	}
+}
+
+// answers reports whether the opinion is a request of its signal.
+func answers(o api.Opinion) bool { return o.Verdict == api.VerdictValue }
+
+// slowAnswer reports whether an opinion is missing because a busy machine took longer than half a tick: no swap was near, so
+// the same version answered before and after it.
+func slowAnswer(all []api.Opinion, i int) bool {
+	next := slices.IndexFunc(all[i:], answers)
+	before := slices.DeleteFunc(slices.Clone(all[:i]), func(o api.Opinion) bool { return !answers(o) })
+	return strings.HasPrefix(all[i].Why, "no answer within") && (next < 0 || all[i+next].Version == before[len(before)-1].Version)
 }
 
 // answered returns the last tick if the version answered in it.
@@ -212,6 +227,9 @@ func TestReloadRefuses(t *testing.T) {
 		r, err := l.nextTick()
 		if err != nil {
 			t.Fatal(err)
+		}
+		if len(appsOf(r)) == 0 {
+			continue // the tick ended before it decided
 		}
 		o := appsOf(r)[0].Opinion
 		if o.Version != "v1" {

@@ -267,12 +267,15 @@ func TestCorruptRelease(t *testing.T) {
 		return nil
 	})
 	const warning = "! signal of app apps (weir/instance_count) is not fetched"
-	text := u.weir(t, "status")
-	_, rest, _ := strings.Cut(text, warning)
-	line, _, _ := strings.Cut(rest, "\n")
-	if !strings.Contains(line, filepath.Base(objects[0])) || !strings.Contains(line, "sha256") {
-		t.Errorf("status shows %q: want a line %q with the object and sha256", text, warning)
-	}
+	eventually(t, "a line with the object and sha256", func() error {
+		text := u.weir(t, "status")
+		_, rest, _ := strings.Cut(text, warning)
+		line, _, _ := strings.Cut(rest, "\n")
+		if !strings.Contains(line, filepath.Base(objects[0])) || !strings.Contains(line, "sha256") {
+			return errors.New(text)
+		}
+		return nil
+	})
 	if cached, _ := filepath.Glob(filepath.Join(data, "releases", "sha256-*")); cached != nil {
 		t.Errorf("the cache holds %q", cached)
 	}

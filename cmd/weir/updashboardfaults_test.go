@@ -128,7 +128,7 @@ func (d *dashboardNumbers) get(path string, more url.Values) []byte {
 func (d *dashboardNumbers) ledger() map[int64]api.Summary {
 	d.Helper()
 	out := map[int64]api.Summary{}
-	text := d.u.weir(d.T, "explain", "--since", time.Since(d.from).Truncate(time.Second).String(), "--output", "json")
+	text := d.u.weir(d.T, "explain", "--since", (time.Since(d.from) + time.Minute).Round(time.Second).String(), "--output", "json")
 	for lines := json.NewDecoder(strings.NewReader(text)); ; {
 		var line json.RawMessage
 		if err := lines.Decode(&line); errors.Is(err, io.EOF) {

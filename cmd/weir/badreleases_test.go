@@ -130,10 +130,7 @@ func TestDamagedRows(t *testing.T) {
 func (w *sites) instances() []string {
 	files, _ := filepath.Glob(filepath.Join(w.folder, "*", "*"))
 	return slices.DeleteFunc(files, func(path string) bool {
-		address, err := os.ReadFile(path)
-		if err == nil {
-			_, err = get(string(address))
-		}
+		_, err := get(path)
 		return err != nil
 	})
 }
@@ -359,11 +356,10 @@ func (w *sites) serving(name string) error {
 func (w *sites) responses(name string, n int) (versions []string) {
 	files, _ := filepath.Glob(filepath.Join(w.folder, name, "*"))
 	for _, path := range files {
-		address, err := os.ReadFile(path)
-		if err != nil || len(versions) == n {
-			continue // it has ended
+		if len(versions) == n {
+			break
 		}
-		if version, err := get(string(address)); err == nil {
+		if version, err := get(path); err == nil {
 			versions = append(versions, version)
 		} else if errors.Is(err, syscall.ECONNREFUSED) {
 			os.Remove(path) // its machine was killed
@@ -375,8 +371,13 @@ func (w *sites) responses(name string, n int) (versions []string) {
 // siteClient connects anew each time, as different users do.
 var siteClient = http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
-func get(address string) (string, error) {
-	answer, err := siteClient.Get("http://" + address + "/")
+// get returns the version that an instance responds with. The path is its file.
+func get(path string) (string, error) {
+	address, err := os.ReadFile(path)
+	if err != nil {
+		return "", err // it has ended
+	}
+	answer, err := siteClient.Get("http://" + string(address) + "/")
 	if err != nil {
 		return "", err
 	}
@@ -384,6 +385,9 @@ func get(address string) (string, error) {
 	body, err := io.ReadAll(answer.Body)
 	if err == nil && answer.StatusCode != http.StatusOK {
 		err = errors.New(answer.Status)
+	}
+	if other := answer.Header.Get("Server"); err == nil && !strings.HasSuffix(path, "/"+other) {
+		err = fmt.Errorf("%s has the port of %s now", other, path)
 	}
 	return string(body), err
 }

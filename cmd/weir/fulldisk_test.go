@@ -144,9 +144,13 @@ func TestApplicationThatFillsTheDiskIsEnded(t *testing.T) {
 	if r := weir("--data", data, "app", "crashes", "web"); strings.Contains(r.stdout, "ended because") {
 		t.Errorf("crashes of web:\n%s\nwant none", r.stdout)
 	}
-	if left, err := filepath.Glob(filepath.Join(data, "local", "*", "*", "fill")); err != nil || len(left) != 0 {
-		t.Errorf("files %v of the instance are left, %v", left, err)
-	}
+	eventually(t, "no files of the instance", func() error {
+		left, err := filepath.Glob(filepath.Join(data, "local", "machines", "*", "*", "fill"))
+		if err != nil || len(left) != 0 {
+			return fmt.Errorf("%v are left, %w", left, err)
+		}
+		return nil
+	})
 }
 
 // A disk of its own that is full takes its part away, and nothing else.

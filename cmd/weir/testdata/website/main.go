@@ -1,5 +1,6 @@
 // Website is an application of tests. It serves HTTP on $PORT, and can crash or stay unready as a bad version does. While
-// it runs, the file NAME/INSTANCE of a folder has its port, so that clients find it.
+// it runs, the file NAME/INSTANCE of a folder has its port, so that clients find it. The header Server of a response is
+// NAME/INSTANCE.
 package main
 
 import (
@@ -35,7 +36,9 @@ func serve(folder, version string, crash time.Duration, unready bool) error {
 	if err != nil {
 		return err
 	}
+	instance := filepath.Join(os.Getenv("WEIR_APP"), os.Getenv("WEIR_INSTANCE"))
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Server", instance)
 		if unready {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
@@ -43,7 +46,7 @@ func serve(folder, version string, crash time.Duration, unready bool) error {
 	})}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
-	announced := filepath.Join(folder, os.Getenv("WEIR_APP"), os.Getenv("WEIR_INSTANCE"))
+	announced := filepath.Join(folder, instance)
 	if err := announce(announced, listener.Addr().String()); err != nil {
 		return err
 	}
@@ -71,8 +74,9 @@ func announce(path, address string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path+".new", []byte(address), 0o644); err != nil {
+	whole := filepath.Dir(path) + "." + filepath.Base(path) // not in the folder that clients list
+	if err := os.WriteFile(whole, []byte(address), 0o644); err != nil {
 		return err
 	}
-	return os.Rename(path+".new", path)
+	return os.Rename(whole, path)
 }

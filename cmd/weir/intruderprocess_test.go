@@ -36,7 +36,6 @@ type attempt struct {
 
 const (
 	intruderWaits  = 5 * time.Second        // for an answer to a request
-	intruderReads  = 300 * time.Millisecond // what a server sends unasked
 	intruderAtOnce = 16
 )
 
@@ -196,7 +195,7 @@ func banner(address string) string {
 		return ""
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(intruderReads))
+	_ = c.SetDeadline(time.Now().Add(intruderWaits))
 	text := make([]byte, 4096)
 	n, _ := c.Read(text)
 	word, _, _ := strings.Cut(string(text[:n]), " ")

@@ -35,7 +35,7 @@ type attempt struct {
 }
 
 const (
-	intruderWaits  = 5 * time.Second        // for an answer to a request
+	intruderWaits  = 5 * time.Second // for an answer to a request
 	intruderAtOnce = 16
 )
 

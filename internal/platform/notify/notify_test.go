@@ -173,11 +173,27 @@ func texts(t *testing.T, bodies []string) (out []string) {
 	return out
 }
 
+// hangingOnce is the transport of a sender. Its first attempt gets no response until the limit of the client ends it. All later
+// attempts have a long limit.
+type hangingOnce struct {
+	*http.Transport
+	client *http.Client
+	hung   bool
+}
+
+func (h *hangingOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.hung {
+		return h.Transport.RoundTrip(r)
+	}
+	h.hung, h.client.Timeout = true, patience // this attempt already has its limit
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
 // The target hangs, redirects, fails and is busy. Each event arrives once, in order.
 func TestFailedAttemptsAreRepeatedInOrder(t *testing.T) {
 	elsewhere := newEndpoint(t)
 	e := newEndpoint(t,
-		func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		},
@@ -190,7 +206,8 @@ func TestFailedAttemptsAreRepeatedInOrder(t *testing.T) {
 		},
 	)
 	w, s := newSender(t, Target{Name: "x", URL: e.URL})
-	s.client.Timeout = 200 * time.Millisecond
+	s.client.Timeout = 200 * time.Millisecond // of the attempt that hangs
+	s.client.Transport = &hangingOnce{Transport: s.client.Transport.(*http.Transport), client: s.client}
 	run(t, s)
 	w.add(t, event(1), event(2), event(3))
 	if got := texts(t, e.accepted(t, 3)); !slices.Equal(got, []string{"event 1", "event 2", "event 3"}) {

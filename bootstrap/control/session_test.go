@@ -311,17 +311,19 @@ func TestStoppedAtHandshake(t *testing.T) {
 	spec, _ := h.signalSpec(t, "signal")
 	spec.StopGrace = 10 * time.Millisecond
 	lines := spec.Lines
-	pid := make(chan int, 1)
+	pid, stopped := make(chan int, 1), make(chan struct{})
 	spec.Lines = func(stream string, line []byte) {
 		if strings.Contains(string(line), "|grpc|") {
-			stopped := <-pid
-			_ = syscall.Kill(stopped, syscall.SIGSTOP)
-			awaitStop(t, stopped) // the process stops later than Kill returns
+			id := <-pid
+			_ = syscall.Kill(id, syscall.SIGSTOP)
+			awaitStop(t, id) // the process stops later than Kill returns
+			close(stopped)
 		}
 		lines(stream, line)
 	}
 	child := start(t, launcher, spec)
 	pid <- child.PID()
+	<-stopped
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := h.Describe(ctx); !errors.Is(err, context.DeadlineExceeded) {

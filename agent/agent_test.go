@@ -29,7 +29,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// observer receives what a node publishes.
+// observer receives what a node publishes, in the order in which the node publishes it: the facts before the heartbeat.
 type observer struct {
 	mu    sync.Mutex
 	facts []api.NodeFacts
@@ -38,28 +38,28 @@ type observer struct {
 }
 
 func observe(t *testing.T, nc *nats.Conn) *observer {
-	e := &observer{}
+	e, node := &observer{}, message.Node{Pool: "p", Name: "n1"}
 	take := func(subject string, data []byte) error {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		switch subject {
-		case message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "n1"}):
+		case message.FactsSubject("c", node):
+			e.facts = append(e.facts, api.NodeFacts{})
+			return json.Unmarshal(data, &e.facts[len(e.facts)-1])
+		case message.HeartbeatSubject("c", node):
 			e.beats = append(e.beats, api.Heartbeat{})
 			return json.Unmarshal(data, &e.beats[len(e.beats)-1])
-		case message.ExitedSubject("c", message.Node{Pool: "p", Name: "n1"}):
+		case message.ExitedSubject("c", node):
 			e.exits = append(e.exits, api.Exited{})
 			return json.Unmarshal(data, &e.exits[len(e.exits)-1])
 		}
-		e.facts = append(e.facts, api.NodeFacts{})
-		return json.Unmarshal(data, &e.facts[len(e.facts)-1])
+		return nil
 	}
-	for _, s := range []string{message.FactsSubject("c", message.Node{Pool: "p", Name: "*"}), message.HeartbeatSubject("c", message.Node{Pool: "p", Name: "*"}), message.ExitedSubject("c", message.Node{Pool: "p", Name: "*"})} {
-		bustest.Subscribe(t, nc, s, func(m *nats.Msg) {
-			if err := take(m.Subject, m.Data); err != nil {
-				t.Errorf("%s: %v", m.Subject, err)
-			}
-		})
-	}
+	bustest.Subscribe(t, nc, "weir.c.*.p.n1", func(m *nats.Msg) { // several subscriptions would have no common order
+		if err := take(m.Subject, m.Data); err != nil {
+			t.Errorf("%s: %v", m.Subject, err)
+		}
+	})
 	return e
 }
 

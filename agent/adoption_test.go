@@ -50,9 +50,7 @@ func (w world) run(t *testing.T, keep bool) (end func(syscall.Signal)) {
 	argv := append(localtest.AgentArgv(), c.Args()...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env, cmd.Stderr = w.bus.Env(), os.Stderr
-	w.mu.Lock()
-	before := len(w.beats)
-	w.mu.Unlock()
+	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +59,8 @@ func (w world) run(t *testing.T, keep bool) (end func(syscall.Signal)) {
 		_ = cmd.Wait()              // returns that it was killed, or that it was waited for
 	}
 	t.Cleanup(func() { end(syscall.SIGKILL) }) // the next agent needs the lock of the folder
-	localtest.Until(t, "a heartbeat", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.beats) > before })
+	// A heartbeat, or older facts, may be late ones of the previous agent.
+	localtest.Until(t, "facts of this agent", func() bool { return w.lastFacts().At.After(began) })
 	return end
 }
 

@@ -28,6 +28,7 @@ type attachment struct {
 	mu      sync.Mutex
 	closing bool
 	conn    net.Conn // the latest one to the plugin
+	refused error    // why the handshake is rejected; nil: it is not, or has not arrived
 }
 
 // handshake is a checked handshake line, or the error in it.
@@ -76,6 +77,9 @@ func (a *attachment) removeFolder() {
 // receive accepts the first line of the process's standard output. Call it once, after prepare.
 func (a *attachment) receive(line []byte) {
 	address, err := parseHandshake(line, a.folder)
+	a.mu.Lock()
+	a.refused = err
+	a.mu.Unlock()
 	a.handshakes <- handshakeLine{string(line) + "\n", address, err}
 }
 
@@ -87,6 +91,13 @@ func (a *attachment) Start(context.Context) error {
 	case <-a.closed:
 		return errClosed
 	}
+}
+
+// refusal returns why the handshake is rejected, at once after receive. It returns nil before.
+func (a *attachment) refusal() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.refused
 }
 
 // Stdout returns the handshake line only.

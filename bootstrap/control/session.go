@@ -240,6 +240,9 @@ func (s *Session) await(ctx context.Context) error {
 	case <-s.connected:
 		return s.err
 	case <-ctx.Done():
+		if err := s.link.refusal(); err != nil {
+			return err // a process that ended after a wrong first line: the line is the cause
+		}
 		return fmt.Errorf("no handshake: %w", context.Cause(ctx))
 	}
 }

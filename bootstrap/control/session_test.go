@@ -254,6 +254,16 @@ func TestNoHandshake(t *testing.T) {
 	}
 }
 
+// A process prints a wrong first line and ends before the session has read the line: the error names the line.
+func TestWrongLineOfAnEndedProcess(t *testing.T) {
+	s := &Session{link: newAttachment(0), connected: make(chan struct{})}
+	ctx, end := context.WithCancelCause(t.Context())
+	end(errEnded)
+	checkError(t, s.await(ctx), errEnded, "no handshake")
+	s.link.receive([]byte("1|1|unix"))
+	checkError(t, s.await(ctx), ErrHandshake, "1|1|unix")
+}
+
 var errEnded = errors.New("the process has ended")
 
 // whileAlive returns a context that ends with the child, like that of a probe, and after a time.

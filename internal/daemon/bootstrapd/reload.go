@@ -99,17 +99,18 @@ func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 			r.try(ctx, watcher, watcher.Stands)
 		case <-hangup: // an operator says that the files are complete
 			r.process.Notify.Reloading()
-			r.process.Notify.Reloaded(r.try(ctx, watcher, func() bool { return true }))
+			r.try(ctx, watcher, func() bool { return true })
+			r.process.Notify.Reloaded()
 		}
 	}
 }
 
-// try applies the files. If they are rejected, the previous plan continues, and try returns the reason. If the files do
-// not stand after they were read, try does nothing.
-func (r *reloader) try(ctx context.Context, watcher *config.Watcher, stand func() bool) (refused string) {
+// try applies the files. If they are rejected, the previous plan continues. If the files do not stand after they were
+// read, try does nothing.
+func (r *reloader) try(ctx context.Context, watcher *config.Watcher, stand func() bool) {
 	desired, err := r.process.Read(os.Getenv)
 	if !stand() {
-		return ""
+		return
 	}
 	if err == nil {
 		err = r.apply(ctx, desired)
@@ -117,11 +118,12 @@ func (r *reloader) try(ctx context.Context, watcher *config.Watcher, stand func(
 	if err != nil {
 		r.log.Error("configuration rejected, previous plan continues", "err", err)
 		r.refuse(err.Error())
-		return "configuration rejected, previous plan continues: " + err.Error()
+		r.process.Notify.Rejected("configuration rejected, previous plan continues: " + err.Error())
+		return
 	}
 	watcher.Follow(r.process.watched(r.running.service)...)
 	r.refuse("")
-	return ""
+	r.process.Notify.Rejected("")
 }
 
 // apply applies the files, or changes nothing.

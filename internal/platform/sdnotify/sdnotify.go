@@ -3,7 +3,7 @@
 //
 //	n, err := sdnotify.Take()              // at the start, before any child
 //	err = n.Run(ctx, h.Alive)              // READY=1, then WATCHDOG=1 while the loop responds
-//	n.Reloading(); reload(); n.Reloaded("")
+//	n.Reloading(); n.Rejected(reload()); n.Reloaded()
 //
 // The protocol is a datagram with lines NAME=VALUE, sent to the socket of NOTIFY_SOCKET
 // (sd_notify(3)). Take removes the variables from the environment, so children do not
@@ -44,8 +44,9 @@ type Notifier struct {
 	socket   string        // empty: no service manager waits for messages
 	watchdog time.Duration // 0: no watchdog
 
-	mu     sync.Mutex
-	status string // last one that was sent
+	mu       sync.Mutex // also orders the messages with a status
+	status   string     // last one that was sent
+	rejected string     // why the configuration was rejected, for as long as it is; empty: it was not
 }
 
 // Take returns the notifier of this process, and removes the variables of systemd from its
@@ -77,7 +78,8 @@ func Take() (*Notifier, error) {
 }
 
 // Run sends READY=1 when alive first returns nil. Then it calls alive twice in each watchdog
-// period, and sends WATCHDOG=1 only if it returns nil. A status line has the error of alive.
+// period, and sends WATCHDOG=1 only if it returns nil. A status line has the error of alive,
+// until alive returns nil again. Then it has the reason of Rejected.
 // When ctx ends, Run sends STOPPING=1 and returns nil. It returns an error if the service
 // manager does not receive READY=1.
 //
@@ -102,14 +104,17 @@ func (n *Notifier) Run(ctx context.Context, alive func(context.Context) error) e
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			n.report("does not respond: " + err.Error())
+			n.report(err)
 		case !ready:
-			if err := n.send("READY=1\n" + watchdogLine(n.watchdog) + "STATUS="); err != nil {
+			n.mu.Lock()
+			err := n.ready(watchdogLine(n.watchdog))
+			n.mu.Unlock()
+			if err != nil {
 				return err
 			}
 			ready = true
 		default:
-			n.report("")
+			n.report(nil)
 			if n.watchdog > 0 {
 				n.trySend("WATCHDOG=1")
 			}
@@ -160,24 +165,45 @@ func (n *Notifier) Reloading() {
 	n.trySend("RELOADING=1\nMONOTONIC_USEC=" + strconv.FormatInt(now.Nano()/1000, 10))
 }
 
-// Reloaded ends what Reloading began. why is the reason if the configuration was rejected.
-// "systemctl status" shows it until the next call.
-func (n *Notifier) Reloaded(why string) {
+// Rejected reports why the configuration is rejected; empty: it is accepted. "systemctl status"
+// shows the reason until the next call, except while the daemon does not respond.
+func (n *Notifier) Rejected(why string) {
 	if n == nil {
 		return
 	}
-	n.trySend("READY=1")
-	n.report(why)
+	n.mu.Lock()
+	n.rejected = prose.Line(why, maxStatus)
+	n.mu.Unlock()
+	n.report(nil)
 }
 
-// report sends a status line that differs from the last one.
-func (n *Notifier) report(status string) {
-	status = prose.Line(status, maxStatus)
+// Reloaded ends what Reloading began. Its message also has the status line.
+func (n *Notifier) Reloaded() {
+	if n == nil {
+		return
+	}
 	n.mu.Lock()
-	same := status == n.status
-	n.status = status
-	n.mu.Unlock()
-	if !same {
+	defer n.mu.Unlock()
+	_ = n.ready("") // see trySend
+}
+
+// ready sends READY=1, further lines, and the status of a daemon that responds, in one message.
+// The caller holds mu.
+func (n *Notifier) ready(lines string) error {
+	n.status = n.rejected
+	return n.send("READY=1\n" + lines + "STATUS=" + n.status)
+}
+
+// report sends the status line if it changes. err is the error of alive.
+func (n *Notifier) report(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	status := n.rejected
+	if err != nil {
+		status = prose.Line("does not respond: "+err.Error(), maxStatus)
+	}
+	if status != n.status {
+		n.status = status
 		n.trySend("STATUS=" + status)
 	}
 }

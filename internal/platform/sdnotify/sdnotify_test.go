@@ -151,12 +151,50 @@ func TestReload(t *testing.T) {
 	if at, err := strconv.ParseInt(usec, 10, 64); got[0] != "RELOADING=1" || !found || err != nil || at <= 0 {
 		t.Fatalf("message %q, want RELOADING=1 and the monotonic time", got)
 	}
-	n.Reloaded("weir.yaml:3: nats: " + strings.Repeat("x", 1000) + "\x1b[31m")
-	if got := m.next(); !slices.Equal(got, []string{"READY=1"}) {
-		t.Fatalf("message %q, want READY=1", got)
+	n.Rejected("weir.yaml:3: nats: " + strings.Repeat("x", 1000) + "\x1b[31m")
+	status := m.next()
+	if len(status) != 1 || len(status[0]) != len("STATUS=")+maxStatus || !strings.HasPrefix(status[0], "STATUS=weir.yaml:3: nats: xxx") {
+		t.Fatalf("message %q, want a bounded status", status)
 	}
-	if got := m.next(); len(got) != 1 || len(got[0]) != len("STATUS=")+maxStatus || !strings.HasPrefix(got[0], "STATUS=weir.yaml:3: nats: xxx") {
-		t.Fatalf("message %q, want a bounded status", got)
+	n.Reloaded()
+	if got := m.next(); !slices.Equal(got, []string{"READY=1", status[0]}) {
+		t.Errorf("message %q, want READY=1 and the status", got)
+	}
+}
+
+// The reason stays while the daemon responds, and returns after it did not.
+func TestReasonOfRejectionStays(t *testing.T) {
+	m := newManager(t, 100*time.Millisecond)
+	n := take(t)
+	var down atomic.Bool
+	n.Rejected("rejected early") // before the daemon is ready
+	defer start(t, n, func(context.Context) error {
+		if down.Load() {
+			return errors.New("busy")
+		}
+		return nil
+	})()
+	m.until("STATUS=rejected early")
+	if got := m.next(); !slices.Equal(got, []string{"READY=1", "WATCHDOG=1", "STATUS=rejected early"}) {
+		t.Fatalf("first message of Run %q, want the reason", got)
+	}
+	n.Rejected("rejected")
+	m.until("STATUS=rejected")
+	for range 3 {
+		if got := m.next(); !slices.Equal(got, []string{"WATCHDOG=1"}) {
+			t.Fatalf("message %q, want WATCHDOG=1 alone", got)
+		}
+	}
+	down.Store(true)
+	m.until("STATUS=does not respond: busy")
+	down.Store(false)
+	if got := m.next(); !slices.Equal(got, []string{"STATUS=rejected"}) {
+		t.Fatalf("message %q, want the reason again", got)
+	}
+	n.Rejected("")
+	m.until("STATUS=")
+	if got := m.next(); !slices.Equal(got, []string{"WATCHDOG=1"}) {
+		t.Errorf("message %q, want WATCHDOG=1 alone", got)
 	}
 }
 
@@ -179,7 +217,8 @@ func TestWithoutServiceManager(t *testing.T) {
 	t.Setenv(variableSocket, "")
 	n := take(t)
 	n.Reloading()
-	n.Reloaded("why")
+	n.Rejected("why")
+	n.Reloaded()
 	start(t, n, func(context.Context) error { panic("alive is called without a service manager") })()
 }
 

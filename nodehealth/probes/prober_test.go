@@ -314,6 +314,31 @@ func TestRoundIsCancelled(t *testing.T) {
 	}
 }
 
+// Results that are there when ctx ends are not reported.
+func TestEndedRoundReportsNothing(t *testing.T) {
+	const n = 20
+	answered := make(chan struct{}, n)
+	server := serve(t, func(http.ResponseWriter, *http.Request) { answered <- struct{}{} })
+	targets := make([]nodehealth.Target, n)
+	for i := range targets {
+		targets[i] = nodehealth.Target{Node: fmt.Sprint("n-", i), URL: server.URL}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	reported := 0
+	err := newProber(t, configOf(func(o *judge.Options) {})).Probe(ctx, targets, func(string, api.HealthVerdict, string) {
+		if reported++; reported > 1 {
+			return
+		}
+		for range n {
+			<-answered
+		}
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) || reported != 1 {
+		t.Errorf("Probe = %v, %d reports, want 1", err, reported)
+	}
+}
+
 // BenchmarkRound prints how long a round over 1000 nodes takes with the defaults. 30 in 100 never
 // respond.
 func BenchmarkRound(b *testing.B) {

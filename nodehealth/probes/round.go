@@ -66,15 +66,18 @@ func (p *Prober) Probe(ctx context.Context, targets []nodehealth.Target, notify 
 	}
 	answered := 0
 	for range targets {
+		var got result
 		select {
-		case got := <-r.known:
-			if got.verdict != "" {
-				answered++
-			}
-			notify(got.node, orUnknown(got.verdict), got.why)
+		case got = <-r.known:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // a result may be there too
 			return fmt.Errorf("probe %d nodes: %w", len(targets), context.Cause(ctx))
 		}
+		if got.verdict != "" {
+			answered++
+		}
+		notify(got.node, orUnknown(got.verdict), got.why)
 	}
 	if answered < len(targets) {
 		p.turn.Add(uint64(answered))

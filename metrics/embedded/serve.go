@@ -23,7 +23,8 @@ const (
 	workers        = 2                      // for each of the two subjects
 	pendingCount   = 1024                   // waiting requests of a subject
 	pendingBytes   = 64 << 20               // bytes of the waiting requests
-	requestTimeout = 10 * time.Second       // for one request, in client and server
+	requestTimeout = 10 * time.Second       // for one request of a client
+	answerTimeout  = 8 * time.Second        // for the answer to it: less, so that the client receives the store's error
 	drainTimeout   = 500 * time.Millisecond // to answer waiting requests at the end
 )
 
@@ -164,7 +165,7 @@ func (s service) work(ctx context.Context, in *bus.Inbox, handle func(context.Co
 }
 
 func (s service) answer(ctx context.Context, msg *nats.Msg, handle func(context.Context, *nats.Msg) ([]byte, error)) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	reply, err := handle(ctx, msg)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -310,40 +311,52 @@ func TestStoreErrors(t *testing.T) {
 	}
 }
 
-// TestSlowWriter: a body that misses the deadline is refused. The number of waiting bodies is bounded.
-func TestSlowWriter(t *testing.T) {
-	url := serve(t, &sink{}, lineprotocol.Config{Timeout: 500 * time.Millisecond})
-	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), lineprotocol.Path)
+// stall sends a request whose body does not come, on a connection of its own.
+func stall(t *testing.T, url string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), lineprotocol.Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(await.Patience)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Fprintf(conn, "POST %s?bucket=web HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", lineprotocol.Path); err != nil {
+		t.Fatal(err)
+	}
+	// The server sends 100 when it starts to read, so the slot is in use.
+	line := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
+	if _, err := io.ReadFull(conn, line); err != nil || !strings.Contains(string(line), "100 Continue") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	return conn
+}
+
+// The number of waiting bodies is bounded. A connection that ends makes room.
+func TestTooManyWriters(t *testing.T) {
+	url := serve(t, &sink{}, lineprotocol.Config{Timeout: await.Patience})
 	var conns []net.Conn
 	for range 8 {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer conn.Close()
-		if _, err := fmt.Fprintf(conn, "POST %s?bucket=web HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", lineprotocol.Path); err != nil {
-			t.Fatal(err)
-		}
-		// The server sends 100 when it starts to read, so the slot is in use.
-		line := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
-		if _, err := io.ReadFull(conn, line); err != nil || !strings.Contains(string(line), "100 Continue") {
-			t.Fatalf("%q, %v", line, err)
-		}
-		conns = append(conns, conn)
+		conns = append(conns, stall(t, url))
 	}
 	if status, why := post(t, url+"?bucket=web", "m value=1"); status != http.StatusTooManyRequests || why.Code != "too many requests" {
 		t.Errorf("status %d, %+v, want 429", status, why)
 	}
 	for _, conn := range conns {
-		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
-		if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "408 Request Timeout") {
-			t.Errorf("answer %q, %v, want 408", answer, err)
-		}
+		conn.Close()
 	}
-	if status, why := post(t, url+"?bucket=web", "m value=1"); status != http.StatusNoContent {
-		t.Errorf("status %d, %+v, want 204", status, why)
+	await.True(t, "a write is accepted", func() bool {
+		status, _ := post(t, url+"?bucket=web", "m value=1")
+		return status == http.StatusNoContent
+	})
+}
+
+// A body that misses the deadline is refused.
+func TestSlowWriter(t *testing.T) {
+	conn := stall(t, serve(t, &sink{}, lineprotocol.Config{Timeout: 500 * time.Millisecond}))
+	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "408 Request Timeout") {
+		t.Errorf("answer %q, %v, want 408", answer, err)
 	}
 }
 

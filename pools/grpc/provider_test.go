@@ -225,7 +225,7 @@ func TestSlowGroup(t *testing.T) {
 		}
 		return ctx.Err()
 	})
-	p := openPool(t, selectorOf(t, fmt.Sprintf("{address: %q, group: 'g-*', timeout: 300ms}", f.address)))
+	p := openPool(t, selectorOf(t, fmt.Sprintf("{address: %q, group: 'g-*', timeout: 3s}", f.address)))
 	known, unknown, _ := snapshots(t, p)
 	if len(known) != 19 || !strings.Contains(unknown["g-7"], "NodeGroupTargetSize of unix://") {
 		t.Errorf("%d known, unknown %v", len(known), unknown)

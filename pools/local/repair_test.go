@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/localtest"
@@ -40,9 +41,9 @@ func newFixture(t *testing.T, n int, change ...func(*local.Config)) fixture {
 	return c
 }
 
-// boot returns the boot id in the latest facts of a node.
+// boot returns the boot id in the latest facts of a node, also of a silent one.
 func (c fixture) boot(id string) string {
-	for _, f := range c.nodes.Facts(time.Now()) {
+	for _, f := range c.nodes.Received(time.Now()) {
 		if f.ID == id {
 			return f.BootID
 		}
@@ -467,17 +468,14 @@ func TestMarkUnhealthy(t *testing.T) {
 
 // An agent that was frozen for too long stops its copies when it continues.
 func TestFrozenAgentFencesItself(t *testing.T) {
-	c := newFixture(t, 1, func(c *local.Config) { c.SelfFenceAfter = 500 * time.Millisecond })
+	c := newFixture(t, 1, func(c *local.Config) { c.SelfFenceAfter = 3 * time.Second })
 	id := c.running(t, 1)[0]
 	c.joined(t, id, "")
+	exits := bustest.SubscribeSync(t, c.bus.Conn, message.ExitedSubject("c", message.Node{Pool: "p", Name: id}))
 	pid := c.run(t, id)
-	exits, err := c.bus.SubscribeSync(message.ExitedSubject("c", message.Node{Pool: "p", Name: id}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	freeze(t, id, syscall.SIGSTOP)
 	select {
-	case <-time.After(time.Second):
+	case <-time.After(5 * time.Second):
 	case <-t.Context().Done():
 	}
 	freeze(t, id, syscall.SIGCONT)

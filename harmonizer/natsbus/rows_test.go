@@ -136,7 +136,14 @@ func TestRows(t *testing.T) {
 	}
 	expect("lost") // the bucket is missing: not the same as no apps
 	bucket(t, nc)
-	for _, app := range []string{"api", "bad", "job", "other"} {
+	first := next(t, events)
+	for first == "lost" { // again, before the bucket was there
+		first = next(t, events)
+	}
+	if first != "Unreadable {api}" {
+		t.Errorf("reported %q, want that api is unreadable", first)
+	}
+	for _, app := range []string{"bad", "job", "other"} {
 		expect("Unreadable {" + app + "}")
 	}
 	expect("Complete {0s}")

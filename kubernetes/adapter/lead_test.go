@@ -47,9 +47,10 @@ func TestTakeoverInADrain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		conn := bustest.Connect(t, nats.ClientURL())
 		a, err = New(Config{
 			Cluster: "c", Period: 200 * time.Millisecond, Batch: 20 * time.Millisecond, FirstBackoff: 50 * time.Millisecond, Mirror: mirror.Config{Pause: 50 * time.Millisecond}, Log: slog.New(slog.DiscardHandler),
-			Pools: []Pool{{Pool: core.Pool{Name: "p"}, Conn: bustest.Connect(t, nats.ClientURL()), Lease: lease}},
+			Pools: []Pool{{Pool: core.Pool{Name: "p"}, Conn: conn, Lease: lease}},
 		}, api.Client(t))
 		if err != nil {
 			t.Fatal(err)
@@ -60,6 +61,9 @@ func TestTakeoverInADrain(t *testing.T) {
 		stop = func() {
 			cancel()
 			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if err := conn.FlushTimeout(patience); err != nil { // the server has no subscription of it any more
 				t.Error(err)
 			}
 		}
@@ -78,11 +82,18 @@ func TestTakeoverInADrain(t *testing.T) {
 			}
 		}
 	}
+	untilResponder := func() {
+		t.Helper()
+		until("cordons have a responder", func() bool {
+			return nats.GlobalAccount().Interest(wire.Subject("c", "p", "i-a", wire.OpCordon)) > 0
+		})
+	}
 	first, stopFirst := run("first")
 	until("the first adapter publishes", func() bool { return first.counts.facts.Load() > 0 })
 	second, stopSecond := run("second")
 	until("the second adapter is fresh", func() bool { return second.mirror.State(time.Now()).Fresh })
 	agents := wire.NewClient(nc, "c", "p")
+	untilResponder()
 	if err := agents.Cordon(t.Context(), "i-a", true, pools.Sequence{Epoch: 3, Number: 7}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +103,7 @@ func TestTakeoverInADrain(t *testing.T) {
 	}
 	stopFirst()
 	until("the second adapter publishes", func() bool { return second.counts.facts.Load() > 0 })
+	untilResponder()
 	if err := agents.Cordon(t.Context(), "i-a", false, pools.Sequence{Epoch: 3, Number: 6}); err == nil || !strings.Contains(err.Error(), "late") {
 		t.Errorf("late request after the takeover: %v", err)
 	}

@@ -96,9 +96,11 @@ func TestProblemsOfNodesAndPods(t *testing.T) {
 		w.server.Put(kubetest.Node(fmt.Sprint("n", i), "p", func(n *corev1.Node) { n.Spec.ProviderID = "" }))
 	}
 	w.untilProblem("more problems, which /status of weir-kubernetes lists", true)
-	if err := w.state.Validate(); err != nil || len(w.state.Problems) != api.MaxSchedulerLines {
-		t.Errorf("%d problems, %v", len(w.state.Problems), err)
-	}
+	w.read(func() {
+		if err := w.state.Validate(); err != nil || len(w.state.Problems) != api.MaxSchedulerLines {
+			t.Errorf("%d problems, %v", len(w.state.Problems), err)
+		}
+	})
 	w.server.Fail(http.StatusServiceUnavailable, kube.Pods)
 	w.untilFresh(false)
 	if w.adapter.stateOf("p", w.adapter.mirror.State(time.Now())).Problems != nil {

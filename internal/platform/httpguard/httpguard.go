@@ -28,7 +28,8 @@ const (
 )
 
 // Server returns a server with bounded connections, headers and reads. It has no WriteTimeout: the caller sets one, or
-// its handlers set a deadline for each write. A handler that streams removes the deadline of the reads.
+// its handlers set a deadline for each write. net/http removes the deadline of the reads when all of a request is read, so it does
+// not end a slow handler.
 func Server(h http.Handler, connections int, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,

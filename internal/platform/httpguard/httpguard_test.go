@@ -1,10 +1,13 @@
 package httpguard_test
 
 import (
+	"bufio"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,5 +128,57 @@ func TestSlowConnectionsAreClosed(t *testing.T) {
 	answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
 		t.Errorf("status %d, want 200", answer.StatusCode)
+	}
+}
+
+// A handler may take longer than the server waits for a request, with and without a body. A body that does not arrive ends at
+// that time.
+func TestHandlerOutlivesTheReadTimeout(t *testing.T) {
+	t.Parallel()
+	const wait = time.Second
+	server := httpguard.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusRequestTimeout)
+			return
+		}
+		select {
+		case <-time.After(wait * 3 / 2):
+		case <-r.Context().Done():
+			w.WriteHeader(http.StatusGatewayTimeout)
+		}
+	}), 8, slog.New(slog.DiscardHandler))
+	server.ReadTimeout = wait
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conns := map[string]net.Conn{}
+	for request, want := range map[string]string{
+		"GET / HTTP/1.1\r\nHost: a\r\n\r\n":                                "HTTP/1.1 200 OK",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody":      "HTTP/1.1 200 OK",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nno end":    "HTTP/1.1 408 Request Timeout",
+		"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n": "HTTP/1.1 408 Request Timeout",
+	} {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, request); err != nil { // before the server waits for it
+			t.Fatal(err)
+		}
+		conns[want+"\n"+request] = conn
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	defer func() {
+		server.Close()
+		<-done
+	}()
+	for name, conn := range conns {
+		want, _, _ := strings.Cut(name, "\n")
+		if line, err := bufio.NewReader(conn).ReadString('\n'); strings.TrimSpace(line) != want {
+			t.Errorf("%q, %v: want %q", line, err, name)
+		}
 	}
 }

@@ -35,9 +35,6 @@ import (
 // patience bounds the waits of these tests.
 const patience = await.Patience
 
-// shortRead is the ReadTimeout of the tests' server.
-const shortRead = 300 * time.Millisecond
-
 const (
 	viewerSecret   = "viewer-secret-0123456789"
 	operatorSecret = "operator-secret-0123456789"
@@ -80,7 +77,6 @@ func newWorld(t testing.TB) *world {
 			return []Token{{Viewer, "vic", viewerSecret}, {Operator, "olga", operatorSecret}}, nil
 		},
 	}), 64, log)
-	server.Config.ReadTimeout = shortRead
 	server.Listener.Close()
 	server.Listener = listener
 	server.Start()

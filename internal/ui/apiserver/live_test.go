@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -137,20 +136,6 @@ func TestLastEventID(t *testing.T) {
 	}
 	if event, _, _ := next(t, w.stream("/events", w.live.process+"-1")); event != "reset" {
 		t.Errorf("an id of an event that is not kept: event %s, want reset", event)
-	}
-}
-
-// The deadline of the request's read does not end a stream.
-func TestStreamOutlivesTheReadTimeout(t *testing.T) {
-	w := newWorld(t)
-	lines := w.stream("/events", "")
-	for began, n := time.Now(), 0; time.Since(began) < 3*shortRead; n++ {
-		if err := w.live.Publish("tick", "web", n); err != nil {
-			t.Fatal(err)
-		}
-		if _, _, data := next(t, lines); data != strconv.Itoa(n) {
-			t.Fatalf("event %s, want %d", data, n)
-		}
 	}
 }
 

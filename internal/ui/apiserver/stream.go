@@ -42,7 +42,6 @@ func (s *server) live(c *call, w http.ResponseWriter) {
 	}
 	defer s.giveStream(c.by)
 	out := http.NewResponseController(w)
-	_ = out.SetReadDeadline(time.Time{}) // a recorder has no deadlines; the read deadline of the request would end the stream
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	one, missed, all := s.Live.listen(pool, c.request.Header.Get("Last-Event-ID"))

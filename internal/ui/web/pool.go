@@ -172,6 +172,10 @@ func (s *Server) noPool(w http.ResponseWriter, r *http.Request, name Name, err e
 		http.Error(w, "this page cannot be rendered; the log of the server has the cause", http.StatusInternalServerError)
 		return
 	}
+	if away, _ := s.store.awayNow(); away != "" {
+		s.problem(w, r, http.StatusServiceUnavailable, "This pool is not known now", "The source of the pages does not answer, or the ticks of this pool are not read yet. Load the page again later.")
+		return
+	}
 	s.problem(w, r, http.StatusNotFound, "This pool does not exist",
 		fmt.Sprintf("The cluster has no pool %s. Open the fleet, and choose a pool.", series.Cut(name.String(), 64)))
 }

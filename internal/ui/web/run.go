@@ -97,11 +97,11 @@ func (r *reader) load(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("read the pools: %w", err)
 	}
-	added := r.store.set(pools)
+	missing := r.store.set(pools)
 	if away, _ := r.store.awayNow(); away != "" {
-		added = r.store.names()
+		missing = append(missing, r.store.names()...)
 	}
-	for _, name := range added {
+	for _, name := range missing {
 		from := r.now().Add(-r.store.keep)
 		if last := r.store.last(name); last.After(from) {
 			from = last
@@ -115,6 +115,7 @@ func (r *reader) load(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read the ticks of pool %s: %w", name, err)
 		}
+		r.store.show(name)
 	}
 	return nil
 }

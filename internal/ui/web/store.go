@@ -27,6 +27,7 @@ type entry struct {
 	ring    *series.Ring
 	last    *api.Summary // of the ring; nil: it has no tick
 	changed bool         // since the last call of store.changes
+	read    bool         // its past is in the ring; before, no page shows the pool, as it would show no tick
 }
 
 func newStore(keep time.Duration) *store {
@@ -36,8 +37,8 @@ func newStore(keep time.Duration) *store {
 // maxTicks bounds the ticks of a pool in memory: more than a day of ticks of 2 s.
 const maxTicks = 50_000
 
-// set replaces the list of pools. It returns the pools that are new.
-func (s *store) set(pools []Pool) (added []Name) {
+// set replaces the list of pools. It returns those whose past is not read.
+func (s *store) set(pools []Pool) (unread []Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	listed := map[Name]bool{}
@@ -47,7 +48,9 @@ func (s *store) set(pools []Pool) (added []Name) {
 		if !ok {
 			e = &entry{}
 			s.pools[p.Name] = e
-			added = append(added, p.Name)
+		}
+		if !e.read {
+			unread = append(unread, p.Name)
 		}
 		e.facts, e.changed = p.Facts, true
 	}
@@ -56,7 +59,15 @@ func (s *store) set(pools []Pool) (added []Name) {
 			delete(s.pools, name)
 		}
 	}
-	return added
+	return unread
+}
+
+// show lets the pages show a pool, whose past is read.
+func (s *store) show(name Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.pools[name]
+	e.read, e.changed = true, true
 }
 
 // add adds a tick of a pool. facts reports whether the present facts hold at that tick. Dry runs are no ticks.
@@ -117,7 +128,7 @@ func (s *store) changes() (out []Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, e := range s.pools {
-		if e.changed {
+		if e.read && e.changed {
 			e.changed = false
 			out = append(out, name)
 		}
@@ -126,12 +137,14 @@ func (s *store) changes() (out []Name) {
 	return out
 }
 
-// names returns all pools, in order.
+// names returns all pools that the pages show, in order.
 func (s *store) names() (out []Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.pools {
-		out = append(out, name)
+	for name, e := range s.pools {
+		if e.read {
+			out = append(out, name)
+		}
 	}
 	slices.SortFunc(out, func(a, b Name) int { return cmp.Compare(a.String(), b.String()) })
 	return out
@@ -143,13 +156,13 @@ type known struct {
 	last *api.Summary // its last tick; nil without one
 }
 
-// read calls use with a pool. It reports whether the pool exists. use must not keep the ring, and
+// read calls use with a pool. It reports whether the pages show the pool. use must not keep the ring, and
 // must not call the store.
 func (s *store) read(name Name, use func(r *series.Ring, k known)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, ok := s.pools[name]
-	if !ok {
+	e := s.pools[name]
+	if e == nil || !e.read {
 		return false
 	}
 	ring := e.ring

@@ -25,8 +25,14 @@ import (
 // start starts the pages over a world.
 func start(w *webtest.World) (url string, stop func()) { return startKeeping(w, 0) }
 
+// source is where the pages read.
+type source interface {
+	web.Source
+	web.Details
+}
+
 // startKeeping starts pages that keep so long a past in memory.
-func startKeeping(w *webtest.World, keep time.Duration) (url string, stop func()) {
+func startKeeping(w source, keep time.Duration) (url string, stop func()) {
 	s := web.New(web.Config{
 		Source: w, Details: w, Cluster: "prod", Now: webtest.Now, Keep: keep, Retry: 50 * time.Millisecond, Log: slog.New(slog.DiscardHandler),
 	})

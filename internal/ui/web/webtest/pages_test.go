@@ -1,6 +1,7 @@
 package webtest_test
 
 import (
+	"context"
 	"errors"
 	"html"
 	"io"
@@ -10,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/platform/await"
+	"github.com/weirkeeper/weirkeeper/internal/ui/web"
 	"github.com/weirkeeper/weirkeeper/internal/ui/web/webtest"
 )
 
@@ -390,4 +393,42 @@ func firstEvent(t *testing.T, address string) string {
 	_, event, _ := strings.Cut(string(first[:n]), "event: ")
 	event, _, _ = strings.Cut(event, "\n")
 	return event
+}
+
+// held is a world whose past is not read before read is closed.
+type held struct {
+	*webtest.World
+	begun chan web.Name
+	read  chan struct{}
+}
+
+func (h held) Since(ctx context.Context, name web.Name, from time.Time, visit func(api.Summary) error) error {
+	select {
+	case h.begun <- name:
+	default:
+	}
+	select {
+	case <-h.read:
+		return h.World.Since(ctx, name, from, visit)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// After a start no page claims that a pool has no tick, or does not exist, because its ticks are not read yet.
+func TestNoPoolBeforeItsPast(t *testing.T) {
+	t.Parallel()
+	w := held{&webtest.World{Size: 4, Every: time.Minute}, make(chan web.Name, 1), make(chan struct{})}
+	url, stop := startKeeping(w, 0)
+	t.Cleanup(stop)
+	pool := url + "/pools/prod/" + await.Value(t, "a reading of the past", w.begun).Pool
+	if response, page := get(t, pool); response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(page, "ticks of this pool are not read yet") {
+		t.Errorf("%s: %d\n%s", pool, response.StatusCode, page)
+	}
+	if _, page := get(t, url+"/pools"); strings.Contains(page, "No tick") || !strings.Contains(page, "has not answered yet") {
+		t.Errorf("the fleet before the ticks are read:\n%s", page)
+	}
+	close(w.read)
+	awaitText(t, pool, func(page string) bool { return strings.Contains(page, `id="plots"`) })
+	awaitText(t, url+"/pools", func(page string) bool { return strings.Contains(page, "All 4 pools are well") })
 }

@@ -51,7 +51,7 @@ func (s *Server) servePool(w http.ResponseWriter, r *http.Request) {
 			return nil, errNoPool
 		}
 		if q.Part == "plots" {
-			return render(r.Context(), poolMain(v))
+			return render(r.Context(), poolParts(v))
 		}
 		return render(r.Context(), poolPage(v))
 	}

@@ -199,6 +199,11 @@
   };
   setInterval(hold, 1000);
 
+  // The order forms stay, as an operator may write one. A pool that was paused or resumed has another first form.
+  const first = (orders) => orders && orders.querySelector("form").dataset.order; // null: a window of the past has none
+  const written = (orders) => orders.querySelector("input:focus") ||
+    [...orders.querySelectorAll('input:not([type="password"])')].some((e) => e.value !== e.defaultValue); // a browser fills in passwords
+
   async function refreshPool() {
     const pool = $("pool");
     if (at >= 0) return; // a reader of a tick is not disturbed
@@ -213,9 +218,13 @@
     if (at >= 0) return;
     const before = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
     const focused = document.activeElement === $("plots");
-    fill(pool, html);
-    times(pool);
+    const fresh = document.createElement("div");
+    fill(fresh, html);
+    times(fresh);
+    $("now").replaceWith(fresh.querySelector("#now"));
     columns = null;
+    const orders = $("order-forms"), others = fresh.querySelector("#order-forms");
+    if (first(orders) !== first(others) && !written(orders)) orders.replaceWith(others);
     const after = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
     if (before !== after) say("The target changed from " + before + " to " + after);
     if (focused && $("plots")) $("plots").focus({ preventScroll: true });
@@ -411,6 +420,9 @@
     const ok = response && response.ok;
     answer.textContent = ok ? "ordered; the next tick follows it" : result.error || "status " + response.status;
     answer.classList.toggle("bad-text", !ok);
+    if (!ok) return;
+    form.reset();
+    if (form.contains(document.activeElement)) form.querySelector("button").focus();
   });
 
   times(document);

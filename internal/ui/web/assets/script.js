@@ -106,11 +106,33 @@
     return $("pool") ? refreshPool() : $("fleet") ? refreshFleet() : null;
   }
 
+  // While a button of the pointer is down, the page keeps its elements: a click needs the same one at its press and its release.
+  const late = new Set(); // changes that wait for the release
+  let down = false;
+  for (const type of ["pointerdown", "pointermove", "pointerup", "pointercancel"]) {
+    document.addEventListener(type, (event) => {
+      down = (event.buttons & 5) !== 0; // the left or the middle one: a menu takes the release of the right one
+      if (!down && late.size > 0) setTimeout(changeNow); // after the click
+    }, true);
+  }
+  function changeNow() {
+    const changes = [...late];
+    late.clear();
+    for (const change of changes) change();
+  }
+  // waits reports whether a change of the page waits for the release. It stays behind earlier ones.
+  function waits(change) {
+    if (!down && late.size === 0) return false;
+    late.add(change);
+    return true;
+  }
+
   // ---- fleet ----------------------------------------------------------------------------------------------------
   async function refreshFleet() {
     const response = await fetch("/pools").catch(() => null);
     if (!response || !response.ok) return;
     const page = new DOMParser().parseFromString(markup.createHTML(await response.text()), "text/html");
+    if (waits(refreshFleet)) return;
     $("head").replaceWith(page.getElementById("head"));
     const old = $("fleet"), now = page.getElementById("fleet");
     if (old && now && !held(old)) old.replaceWith(now);
@@ -123,6 +145,7 @@
   const held = (list) => list.matches(":hover") || list.contains(document.activeElement);
 
   function fleet(data) {
+    if (waits(() => fleet(data))) return;
     if (data.away) {
       refreshFleet();
       return;
@@ -215,7 +238,7 @@
     const gone = response.headers.get("Weir-Away");
     if (gone) away("The source of its data does not answer. All values are from before.");
     const html = await response.text();
-    if (at >= 0) return;
+    if (at >= 0 || waits(refreshPool)) return;
     const before = (pool.querySelector('.figures [data-key="target"]') || {}).textContent;
     const focused = document.activeElement === $("plots");
     const fresh = document.createElement("div");

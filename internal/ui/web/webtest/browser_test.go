@@ -302,21 +302,49 @@ func TestLive(t *testing.T) {
 	fleet, pool := webtest.Browse(t, 1440, 1000, false), webtest.Browse(t, 1440, 1000, false)
 	fleet.Run(chromedp.Navigate(url+"/pools"), chromedp.WaitVisible("#fleet", chromedp.ByQuery))
 	pool.Run(chromedp.Navigate(url+"/pools/prod/ads-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
-	name := web.Name{Cluster: "prod", Pool: "ads-eu1"}
+	want := grow(t, w, web.Name{Cluster: "prod", Pool: "ads-eu1"}, 7)
+	fleet.Await(`document.getElementById("p:prod/ads-eu1").cells[4].textContent === "` + want + `"`)
+	fleet.Await(`document.getElementById("p:prod/ads-eu1").closest("tbody").id === "group-changing"`)
+	pool.Await(`document.querySelector('.figures [data-key="target"]').textContent === "` + want + `"`)
+	pool.Await(`document.getElementById("say").textContent.includes("to ` + want + `")`)
+}
+
+// grow publishes a tick that adds machines to the last target that a world has recorded for a pool. It returns the target.
+func grow(t *testing.T, w *webtest.World, name web.Name, more int) string {
+	t.Helper()
 	tick, err := w.Tick(t.Context(), name, webtest.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	last := tick.Summary
-	last.At, last.Before, last.Target = webtest.Now().Add(-time.Second), last.Target, new(*last.Target+7)
+	last.At, last.Before, last.Target = webtest.Now().Add(time.Duration(more-10)*time.Second), last.Target, new(*last.Target+float64(more))
 	last.Groups = slices.Clone(last.Groups)
-	last.Groups[0].Before, last.Groups[0].Target = last.Groups[0].Target, last.Groups[0].Target+7
+	last.Groups[0].Before, last.Groups[0].Target = last.Groups[0].Target, last.Groups[0].Target+more
 	w.Publish(name, last)
-	want := fmt.Sprint(*last.Target)
-	fleet.Await(`document.getElementById("p:prod/ads-eu1").cells[4].textContent === "` + want + `"`)
-	fleet.Await(`document.getElementById("p:prod/ads-eu1").closest("tbody").id === "group-changing"`)
-	pool.Await(`document.querySelector('.figures [data-key="target"]').textContent === "` + want + `"`)
-	pool.Await(`document.getElementById("say").textContent.includes("to ` + want + `")`)
+	return fmt.Sprint(*last.Target)
+}
+
+// A tick between the press and the release of a click changes the page after the release, so that the link is followed.
+func TestClickAcrossATick(t *testing.T) {
+	t.Parallel()
+	w := &webtest.World{Size: 1, Every: time.Minute}
+	url, b := serve(t, w), webtest.Browse(t, 1440, 1000, false)
+	b.Run(chromedp.Navigate(url+"/pools/prod/checkout-eu1"), chromedp.WaitVisible("#plots", chromedp.ByQuery))
+	click := func(selector string, more int) (target string) {
+		t.Helper()
+		at := webtest.Eval[struct{ X, Y float64 }](b, `document.querySelector('`+selector+`').getBoundingClientRect().toJSON()`)
+		const reads = `performance.getEntriesByType("resource").filter(e => e.name.includes("part=plots")).length`
+		before := webtest.Eval[int](b, reads)
+		b.Run(chromedp.MouseEvent("mousePressed", at.X+5, at.Y+5, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		target = grow(t, w, webtest.Hero, more)
+		b.Await(fmt.Sprintf("%s > %d", reads, before))
+		b.Run(chromedp.MouseEvent("mouseReleased", at.X+5, at.Y+5, chromedp.ButtonLeft, chromedp.ClickCount(1)))
+		return target
+	}
+	target := click("h1", 5)
+	b.Await(`document.querySelector('.figures [data-key="target"]').textContent === "` + target + `"`)
+	click(`.tabs a[href$="/nodes"]`, 7)
+	b.Run(chromedp.WaitVisible("section#nodes", chromedp.ByQuery), chromedp.Navigate("about:blank")) // before its server ends
 }
 
 // A drag over the plots opens the time below it.

@@ -122,3 +122,15 @@ func TestTickKeepsTheOrder(t *testing.T) {
 	tick("the last network work")
 	b.Run(chromedp.WaitVisible(`form[data-order$="resume"]`, chromedp.ByQuery), chromedp.Navigate("about:blank"))
 }
+
+// A page that shows a window of the past has no forms. It reads its state when its tab shows again.
+func TestPastInATabThatShowsAgain(t *testing.T) {
+	t.Parallel()
+	url := serveOrders(t, &webtest.World{Size: 1, Every: time.Minute}, http.NotFound)
+	b := webtest.Browse(t, 1440, 1000, false)
+	from, to := webtest.Now().Add(-2*time.Hour).UTC().Format(time.RFC3339), webtest.Now().Add(-time.Hour).UTC().Format(time.RFC3339)
+	b.Run(chromedp.Navigate(url+"/pools/prod/checkout-eu1?from="+from+"&to="+to), chromedp.WaitVisible("#now", chromedp.ByQuery),
+		chromedp.Evaluate(`document.getElementById("now").dataset.old = "1"; document.dispatchEvent(new Event("visibilitychange"))`, nil))
+	b.Await(`!document.getElementById("now").dataset.old`)
+	b.Run(chromedp.Navigate("about:blank"))
+}

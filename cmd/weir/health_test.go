@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/api"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -390,7 +391,7 @@ func healthUnderUp(t *testing.T) {
 		}
 		return nil
 	})
-	if err := syscall.Kill(agentPID(t, victim), syscall.SIGSTOP); err != nil {
+	if err := await.Halt(agentPID(t, victim)); err != nil {
 		t.Fatal(err)
 	}
 	u.pool(t, "another machine", func(s api.PoolStatus) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -328,7 +329,13 @@ func (w *ward) oldest() string {
 func (w *ward) signalTo(s syscall.Signal, nodes ...string) {
 	w.Helper()
 	for _, node := range nodes {
-		if err := syscall.Kill(agentPID(w, node), s); err != nil {
+		var err error
+		if pid := agentPID(w, node); s == syscall.SIGSTOP {
+			err = await.Halt(pid)
+		} else {
+			err = syscall.Kill(pid, s)
+		}
+		if err != nil {
 			w.Fatal(err)
 		}
 	}

@@ -11,14 +11,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -406,37 +403,4 @@ func readFrame(in *bufio.Reader) (frame, error) {
 	}
 	f.bytes = append(f.bytes, body...)
 	return f, nil
-}
-
-// haltProcess stops a process, and returns when all its threads are stopped.
-func haltProcess(tb testing.TB, pid int) {
-	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-		tb.Errorf("halt process %d: %v", pid, err)
-		return
-	}
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for range 5000 {
-		if standsStill(pid) {
-			return
-		}
-		<-look.C
-	}
-	tb.Errorf("process %d does not stand still", pid)
-}
-
-// standsStill reports whether every thread of a process is stopped.
-func standsStill(pid int) bool {
-	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
-	for _, path := range threads {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it has ended
-		}
-		_, rest, _ := bytes.Cut(stat, []byte(") "))
-		if !bytes.HasPrefix(rest, []byte("T")) {
-			return false
-		}
-	}
-	return len(threads) > 0
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/platform/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/platform/kvbucket"
@@ -374,7 +375,9 @@ func (w *twins) newTwin(name, bus string) *twin {
 	w.Helper()
 	a := &twin{name: name, world: w, data: w.TempDir(), config: w.TempDir()}
 	a.gate = &gate{tb: w, halt: func() {
-		haltProcess(w, int(a.pid.Load()))
+		if err := await.Halt(int(a.pid.Load())); err != nil {
+			w.Error(err)
+		}
 		a.still.Store(true)
 	}}
 	a.bus = openBusDoor(w, a.gate, w.cluster, bus)
@@ -516,7 +519,7 @@ func (w *twins) whoHolds() string {
 		if a == nil { // the ward of a health test has one
 			continue
 		}
-		fmt.Fprintf(&said, "%s is %s, stands still: %v\n", a.name, a.holder, standsStill(int(a.pid.Load())))
+		fmt.Fprintf(&said, "%s is %s, stands still: %v\n", a.name, a.holder, await.Halted(int(a.pid.Load())))
 	}
 	return said.String()
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
 
@@ -77,7 +78,7 @@ func TestPoolOfAServer(t *testing.T) {
 	u.waitRunning(t, "shop", 3)
 	u.pool(t, "three joined machines", sized(3))
 
-	if err := server.Signal(syscall.SIGSTOP); err != nil {
+	if err := await.Halt(server.Pid); err != nil {
 		t.Fatal(err)
 	}
 	app("4")

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"testing"
 	"time"
 
@@ -112,12 +111,12 @@ func TestIsolatorConformance(t *testing.T) {
 		return pooltest.IsolateHarness{
 			Harness: harness(o),
 			Stall: func(t *testing.T, on bool) {
-				signal := syscall.SIGCONT
+				change := thaw
 				if on {
-					signal = syscall.SIGSTOP
+					change = freeze
 				}
 				for _, id := range o.running(t, s.Target) {
-					freeze(t, id, signal)
+					change(t, id)
 				}
 			},
 			Fenced: func(t *testing.T, id string, way pools.Fence) bool {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/agent/wire"
 	"github.com/weirkeeper/weirkeeper/api"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -97,12 +98,21 @@ func (c fixture) repairEnded(t *testing.T, m pools.InPlaceRepair) {
 	})
 }
 
-// freeze stops the agent's process as SIGSTOP does.
-func freeze(t *testing.T, id string, sig syscall.Signal) {
+// freeze stops the processes of an agent; thaw lets them continue.
+func freeze(t *testing.T, id string) {
 	t.Helper()
 	for _, pid := range pidsOf(t, "--id="+id) {
-		if err := syscall.Kill(pid, sig); err != nil {
-			t.Errorf("%v to %s: %v", sig, id, err)
+		if err := await.Halt(pid); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func thaw(t *testing.T, id string) {
+	t.Helper()
+	for _, pid := range pidsOf(t, "--id="+id) {
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Errorf("continue %s: %v", id, err)
 		}
 	}
 }
@@ -174,8 +184,8 @@ func TestRepairInPlace(t *testing.T) {
 	}{
 		{api.RepairStart, func(t *testing.T, c fixture, id string) { kill(t, id); c.stopped(t, id) }, true},
 		{api.RepairReboot, func(*testing.T, fixture, string) {}, true},
-		{api.RepairReset, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, true},
-		{api.RepairRebuild, func(t *testing.T, _ fixture, id string) { freeze(t, id, syscall.SIGSTOP) }, false},
+		{api.RepairReset, func(t *testing.T, _ fixture, id string) { freeze(t, id) }, true},
+		{api.RepairRebuild, func(t *testing.T, _ fixture, id string) { freeze(t, id) }, false},
 	} {
 		t.Run(string(test.kind), func(t *testing.T) {
 			c := newFixture(t, 1)
@@ -382,13 +392,13 @@ func TestIsolateService(t *testing.T) {
 	}
 	c.run(t, id)
 
-	freeze(t, id, syscall.SIGSTOP)
+	freeze(t, id)
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if confirmed, err := c.Isolate(short, id, pools.FenceService); confirmed || err == nil {
 		t.Errorf("a frozen agent: confirmed %v, %v", confirmed, err)
 	}
-	freeze(t, id, syscall.SIGCONT)
+	thaw(t, id)
 	c.isolated(t, id, pools.FenceService)
 	kill(t, id)
 	c.stopped(t, id)
@@ -414,7 +424,7 @@ func TestIsolateCompute(t *testing.T) {
 			id := c.running(t, 1)[0]
 			boot := c.joined(t, id, "")
 			pid := c.run(t, id)
-			freeze(t, id, syscall.SIGSTOP)
+			freeze(t, id)
 			c.isolated(t, id, pools.FenceCompute)
 			if left := pidsOf(t, "--id="+id); left != nil || alive(pid) {
 				t.Errorf("left: agents %v, the app instance %v", left, alive(pid))
@@ -473,12 +483,12 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 	c.joined(t, id, "")
 	exits := bustest.SubscribeSync(t, c.bus.Conn, message.ExitedSubject("c", message.Node{Pool: "p", Name: id}))
 	pid := c.run(t, id)
-	freeze(t, id, syscall.SIGSTOP)
+	freeze(t, id)
 	select {
 	case <-time.After(5 * time.Second):
 	case <-t.Context().Done():
 	}
-	freeze(t, id, syscall.SIGCONT)
+	thaw(t, id)
 	msg, err := exits.NextMsg(localtest.WaitLimit)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package await
 import (
 	"errors"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -132,5 +133,28 @@ func TestTimesAreNoProgress(t *testing.T) {
 		if got := still(c.a) == still(c.b); got != c.same {
 			t.Errorf("%q and %q are the same state: %v, want %v", c.a, c.b, got, c.same)
 		}
+	}
+}
+
+func TestHalt(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	if Halted(pid) {
+		t.Error("it is halted at first")
+	}
+	if err := Halt(pid); err != nil || !Halted(pid) {
+		t.Errorf("Halt = %v, halted %v", err, Halted(pid))
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("it ended without a signal")
+	}
+	if Halted(pid) {
+		t.Error("a process that has ended is halted")
 	}
 }

@@ -229,6 +229,7 @@ func TestAPIServerIsAway(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p"), kubetest.Pod("t", "a"))
 	w.untilFacts("i-a", func(api.NodeFacts) bool { return true })
+	w.untilFresh(true) // the state of the start may come late
 	for _, resource := range []string{kube.Nodes, kube.Pods} {
 		w.server.Fail(http.StatusServiceUnavailable, resource)
 		if why := w.untilFresh(false).Why; !strings.Contains(why, "watch "+resource) || w.adapter.Ready(time.Now()) == "" {

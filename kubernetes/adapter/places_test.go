@@ -204,6 +204,7 @@ func TestPlacesWithoutAPIServer(t *testing.T) {
 	w := start(t)
 	w.server.Put(kubetest.Node("a", "p"))
 	w.untilKnown(1, 0)
+	w.untilFresh(true) // the state of the start may come late
 	w.server.Fail(http.StatusServiceUnavailable, kube.Pods)
 	w.untilFresh(false)
 	_, err := placerbus.GetPlaces(t.Context(), w.nc, "c", "p", api.PlacesQuestion{})

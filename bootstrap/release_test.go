@@ -60,7 +60,7 @@ func newStore(t testing.TB, plan bootstrap.Plan) *store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: s.dir, RetryTimeout: 200 * time.Millisecond}); err != nil {
+	if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: s.dir, RetryTimeout: 5 * time.Second}); err != nil {
 		t.Fatal(err)
 	}
 	s.object = s.publish(t, plan.Signals[1].Ref(), program)

@@ -103,7 +103,9 @@ func TestSwapToVersionWithoutAnswer(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			p, a, e := swapped(t, "bad"+c.how, c.how)
-			status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p api.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
+			status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p api.Process) bool {
+				return strings.Contains(p.Why, "cannot replace it yet") && strings.Contains(p.Why, c.why)
+			})
 			if !strings.HasPrefix(status.Why, next+" cannot replace it yet: ") || !strings.Contains(status.Why, c.why) {
 				t.Errorf("why %q, want that %s", status.Why, c.why)
 			}

@@ -248,7 +248,11 @@ func TestNoHandshake(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHost(t)
 			child := start(t, launcher, h.spec(nil, "/bin/sh", "-c", "DIR=$PLUGIN_UNIX_SOCKET_DIR; "+test.script))
-			_, err := h.Describe(whileAlive(t, child, 2*time.Second))
+			wait := limit
+			if test.want == context.DeadlineExceeded {
+				wait = 2 * time.Second
+			}
+			_, err := h.Describe(whileAlive(t, child, wait))
 			checkError(t, err, test.want, test.words...)
 		})
 	}

@@ -399,8 +399,12 @@ func TestFetchResumes(t *testing.T) {
 		t.Run(fmt.Sprintf("stall %v", stall), func(t *testing.T) {
 			var progress []int64
 			var gets atomic.Int32
+			silence := time.Minute
+			if stall {
+				silence = time.Second
+			}
 			c, err := release.OpenCache(t.Context(), release.Config{
-				Dir: t.TempDir(), Platform: linux, RetryTimeout: 200 * time.Millisecond,
+				Dir: t.TempDir(), Platform: linux, RetryTimeout: silence,
 				Progress: func(_ release.Ref, done, total int64) {
 					if total != m.Object.Size {
 						t.Errorf("progress is %d of %d, want of %d", done, total, m.Object.Size)
@@ -414,8 +418,8 @@ func TestFetchResumes(t *testing.T) {
 			if _, err := c.Fetch(t.Context(), flakyBucket{b, 3000, stall, &gets}, v1); err != nil {
 				t.Fatal(err)
 			}
-			if n := gets.Load(); n != 4 {
-				t.Errorf("%d transfers, want 4 of at most 3000 bytes", n)
+			if n := gets.Load(); n < 4 {
+				t.Errorf("%d transfers, want at least 4, of at most 3000 bytes", n)
 			}
 			if last := progress[len(progress)-1]; last != m.Object.Size {
 				t.Errorf("last progress is %d, want %d", last, m.Object.Size)

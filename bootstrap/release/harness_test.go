@@ -51,7 +51,7 @@ func openBucket(t *testing.T, endpoint, name string) release.Bucket {
 
 func openCache(t *testing.T, dir string) *release.Cache {
 	t.Helper()
-	c, err := release.OpenCache(t.Context(), release.Config{Dir: dir, Platform: linux, RetryTimeout: 500 * time.Millisecond})
+	c, err := release.OpenCache(t.Context(), release.Config{Dir: dir, Platform: linux, RetryTimeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

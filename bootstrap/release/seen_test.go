@@ -40,7 +40,7 @@ func (m *sharedStore) Forget(_ context.Context, k release.SeenKey) error {
 
 func openShared(t *testing.T, shared release.SeenStore) *release.Cache {
 	t.Helper()
-	c, err := release.OpenCache(t.Context(), release.Config{Dir: t.TempDir(), Platform: linux, RetryTimeout: 500 * time.Millisecond, Shared: shared})
+	c, err := release.OpenCache(t.Context(), release.Config{Dir: t.TempDir(), Platform: linux, RetryTimeout: 2 * time.Second, Shared: shared})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func tryPublish(t *testing.T, b release.Bucket, ref release.Ref, content string,
 func openTrusting(t *testing.T, dir string, required bool, keys ...minisign.PublicKey) *release.Cache {
 	t.Helper()
 	c, err := release.OpenCache(t.Context(), release.Config{
-		Dir: dir, Platform: linux, RetryTimeout: 500 * time.Millisecond, Trust: release.Trust{Keys: keys, Required: required},
+		Dir: dir, Platform: linux, RetryTimeout: 2 * time.Second, Trust: release.Trust{Keys: keys, Required: required},
 	})
 	if err != nil {
 		t.Fatal(err)

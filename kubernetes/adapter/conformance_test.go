@@ -117,7 +117,17 @@ func TestPermissions(t *testing.T) {
 			t.Fatalf("%s: %v", sub.Subject, err)
 		}
 	}
-	if err := wire.NewClient(pool, "c", "p").Cordon(t.Context(), "i-a", true, pools.Sequence{Epoch: 1, Number: 1}); err != nil {
+	cordon := func() error {
+		return wire.NewClient(pool, "c", "p").Cordon(t.Context(), "i-a", true, pools.Sequence{Epoch: 1, Number: 1})
+	}
+	err = cordon()
+	for errors.Is(err, wire.ErrNoAgent) { // it publishes as soon as it has the lease, and subscribes a little later
+		if _, err := states.NextMsg(patience); err != nil {
+			t.Fatal(err)
+		}
+		err = cordon()
+	}
+	if err != nil {
 		t.Error(err)
 	}
 	p, err := placerbus.GetPending(t.Context(), c.Connect(t, roles.User{Role: roles.Operator, Cluster: "c", Pools: []string{"p"}}), "c", "p")

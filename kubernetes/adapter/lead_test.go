@@ -43,7 +43,7 @@ func TestTakeoverInADrain(t *testing.T) {
 		return &metav1.Status{Code: http.StatusTooManyRequests, Reason: metav1.StatusReasonTooManyRequests, Message: "budget"}
 	})
 	run := func(holder string) (a *Adapter, stop func()) {
-		lease, err := state.NewLease(js, state.LeaseConfig{Bucket: names.PlacerBucket("c", "p"), Holder: holder, TTL: 2 * time.Second, Log: slog.New(slog.DiscardHandler)})
+		lease, err := state.NewLease(js, state.LeaseConfig{Bucket: names.PlacerBucket("c", "p"), Holder: holder, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -72,7 +72,11 @@ func TestPlacesKeepBudgets(t *testing.T) {
 	}
 	w.server.Put(kubetest.Pod("w1", "a", labelled("web")), kubetest.Pod("w2", "a", labelled("web")), kubetest.Pod("w3", "b", labelled("web")), kubetest.Pod("d1", "c", labelled("db")))
 	w.untilKnown(4, 4)
-	p := w.places(api.PlacesQuestion{Leave: []string{"i-a", "i-b", "i-c"}, Most: 3})
+	var p api.Places
+	w.until("the budgets are known", func() bool {
+		p = w.places(api.PlacesQuestion{Leave: []string{"i-a", "i-b", "i-c"}, Most: 3})
+		return len(p.Leave) == 1
+	})
 	want := "i-b: the disruption budget default/web allows 1 evictions now, which other nodes that leave need\n" +
 		"i-c: the disruption budget default/db allows no eviction now"
 	if !slices.Equal(p.Leave, []string{"i-a"}) || stays(p) != want {
@@ -101,7 +105,7 @@ func TestPlacesWithoutBudgets(t *testing.T) {
 	}
 	w.until("nodes and pods", func() bool {
 		s := w.adapter.Status(time.Now())
-		return s.Fresh && s.Pods == 10 && strings.Contains(s.Unknown[kube.Budgets], "needs list and watch of poddisruptionbudgets") && s.Unknown[kube.Volumes] != ""
+		return s.Fresh && s.Nodes == 2 && s.Pods == 10 && strings.Contains(s.Unknown[kube.Budgets], "needs list and watch of poddisruptionbudgets") && s.Unknown[kube.Volumes] != ""
 	})
 	q := api.PlacesQuestion{Kinds: []api.PlacesKind{kind(5)}, Leave: []string{"i-a"}, Most: 1}
 	p := w.places(q)
@@ -136,7 +140,11 @@ func TestPlacesOfVolumes(t *testing.T) {
 	w.untilKnown(3, 2)
 	kinds := []api.PlacesKind{kind(5), kind(5)}
 	kinds[0].Group, kinds[1].Group = "g-x", "g-y"
-	p := w.places(api.PlacesQuestion{Kinds: kinds, Leave: []string{"i-b", "i-c"}, Most: 2})
+	var p api.Places
+	w.until("the volume is known", func() bool {
+		p = w.places(api.PlacesQuestion{Kinds: kinds, Leave: []string{"i-b", "i-c"}, Most: 2})
+		return slices.Contains(p.Leave, "i-b")
+	})
 	if !slices.Equal(p.Leave, []string{"i-b"}) || stays(p) != "i-c: default/odd: not understood: the claim default/unbound without a bound volume" {
 		t.Errorf("leave %v, stay %s, want that b leaves: its volume can be used on c", p.Leave, stays(p))
 	}

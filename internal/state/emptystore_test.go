@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/bustest"
@@ -11,7 +12,7 @@ import (
 // again. The term ends, and the next terms save and load their memory.
 func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 	js := js(t)
-	first := harmonizerLease(t, js, "first", short, testLog(t))
+	first := harmonizerLease(t, js, "first", 10*time.Second, testLog(t))
 	stop, ended := run(t, first)
 	m := openMemory(t, js, first)
 	if _, err := m.Load(t.Context()); err != nil {
@@ -22,7 +23,7 @@ func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
 	bustest.Streams(t, js, "here", 1, "web")
 	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))
 	stop()
-	second := harmonizerLease(t, js, "second", short, testLog(t))
+	second := harmonizerLease(t, js, "second", 10*time.Second, testLog(t))
 	stop, _ = run(t, second)
 	next := openMemory(t, js, second)
 	got, err := next.Load(t.Context())

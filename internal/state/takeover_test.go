@@ -297,7 +297,7 @@ func TestHolderWithoutALease(t *testing.T) {
 	_, err := state.OpenHolder(t.Context(), js, none, nil, "here", "web")
 	wantNotHolder(t, "OpenHolder with a lease that was not acquired", err)
 
-	l := newLease(t, js, "a", short)
+	l := newLease(t, js, "a", 10*short) // OpenHolder writes within it
 	acquired(t, l)
 	h, err := state.OpenHolder(t.Context(), js, l, nil, "here", "web")
 	if err != nil {

@@ -184,6 +184,10 @@ func TestEventsFollowAcrossARestart(t *testing.T) {
 func TestFindingsFollowAcrossARestart(t *testing.T) {
 	w := newWorld(t)
 	w.finding("before the first start")
+	await.True(t, "the finding is stored", func() bool {
+		s, err := w.admin.Stream(t.Context(), names.FindingsStream("here"))
+		return err == nil && s.CachedInfo().State.Msgs > 0
+	})
 	stop := w.run()
 	w.tick("")
 	w.ready()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 	"github.com/weirkeeper/weirkeeper/internal/platform/bus/natsconf"
 	"github.com/weirkeeper/weirkeeper/internal/platform/testprograms"
 )
@@ -256,7 +257,12 @@ func (p *Processes) Reload(tb testing.TB, i int) {
 }
 
 // Suspend makes a server hang. Its connections stay open.
-func (p *Processes) Suspend(tb testing.TB, i int) { tb.Helper(); p.signal(tb, i, syscall.SIGSTOP) }
+func (p *Processes) Suspend(tb testing.TB, i int) {
+	tb.Helper()
+	if err := await.Halt(p.PID(tb, i)); err != nil {
+		tb.Fatal(err)
+	}
+}
 
 // Resume ends a suspension.
 func (p *Processes) Resume(tb testing.TB, i int) { tb.Helper(); p.signal(tb, i, syscall.SIGCONT) }

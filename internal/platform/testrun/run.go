@@ -46,10 +46,12 @@ type part struct{ name, tests string }
 
 // parts are tests that take minutes, by package, so that at the end nothing waits for the last of them. Those of the part
 // "plain" use the test binary of [testprograms.Plain]: they run whole installations, whose programs have no race detector
-// anyway, and with one the test itself took more processor time than all that it started.
+// anyway, and with one the test itself took more processor time than all that it started. A server of nats-server 2.15 in the
+// test's process must not read its options again under the race detector while clients read from streams: it has a race there.
 var parts = map[string][]part{"cmd/weir": {
 	{"plain", "^Test(" +
-		"BadReleases|BusFaults|CorruptRelease|DamagedManifest|DamagedRows|DamagedStoreShrinksNoPool|DashboardOfFaults" +
+		"BadReleases|BusFaults|ClosedConnectionEndsEachDaemon|CorruptRelease|DamagedManifest|DamagedRows|DamagedStoreShrinksNoPool" +
+		"|DashboardOfFaults" +
 		"|ForgerBesideRunningDaemons|HaltedAutoscalerIsShownAndRestarted|Health|MachineIsKilled|ManyUpsOnOneHost" +
 		"|NewerSchemaUnderRunningDaemons|PoolAlertsFireAndEnd|PoolFollowsPrometheus|PoolOfAServer|ProductionPage" +
 		"|PublishOnTag|RestoreOfAnOlderCopy|RolesRunEverything|Scripts|SignalIsKilled|Twins|UnansweredRequestsAreNamed" +

@@ -18,7 +18,7 @@ import (
 // A loud node sends 80,000 small heartbeats and 100 of 7 MB while the harmonizer is busy. It loses its own messages, and is
 // named. The heartbeats of the other nodes all arrive, the state stays complete, and memory stays within the bound.
 func TestLoudNodeLosesItsOwnMessagesOnly(t *testing.T) {
-	url := bustest.Serve(t, server.Options{MaxPayload: 8 << 20, MaxPending: 64 << 20}).ClientURL()
+	url := bustest.Serve(t, server.Options{MaxPayload: 8 << 20, MaxPending: 1 << 30, WriteDeadline: deadline}).ClientURL()
 	e := newEar()
 	b := listenAs(t, connect(t, url), Config{}, e)
 	loud, nc := message.Node{Pool: "p", Name: "loud"}, connect(t, url)

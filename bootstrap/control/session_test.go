@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/platform/await"
 )
 
 func TestSession(t *testing.T) {
@@ -293,8 +293,9 @@ func TestStoppedSignal(t *testing.T) {
 	if err := h.Health(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	kill(t, child.PID(), syscall.SIGSTOP)
-	awaitStop(t, child.PID())
+	if err := await.Halt(child.PID()); err != nil {
+		t.Fatal(err)
+	}
 	for name, call := range map[string]func(context.Context) error{
 		"Describe": func(ctx context.Context) error { _, err := h.Describe(ctx); return err },
 		"Health":   h.Health,
@@ -311,14 +312,6 @@ func TestStoppedSignal(t *testing.T) {
 	}
 }
 
-// awaitStop waits until all threads of a process are stopped.
-func awaitStop(t *testing.T, pid int) {
-	t.Helper()
-	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
-		t.Errorf("wait until process %d is stopped: %v", pid, err)
-	}
-}
-
 // The process is stopped between its handshake and the first call.
 func TestStoppedAtHandshake(t *testing.T) {
 	launcher, h := runLauncher(t), newHost(t)
@@ -328,9 +321,9 @@ func TestStoppedAtHandshake(t *testing.T) {
 	pid, stopped := make(chan int, 1), make(chan struct{})
 	spec.Lines = func(stream string, line []byte) {
 		if strings.Contains(string(line), "|grpc|") {
-			id := <-pid
-			_ = syscall.Kill(id, syscall.SIGSTOP)
-			awaitStop(t, id) // the process stops later than Kill returns
+			if err := await.Halt(<-pid); err != nil {
+				t.Error(err)
+			}
 			close(stopped)
 		}
 		lines(stream, line)

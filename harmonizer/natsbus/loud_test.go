@@ -18,6 +18,7 @@ import (
 // A loud node sends 80,000 small heartbeats and 100 of 7 MB while the harmonizer is busy. It loses its own messages, and is
 // named. The heartbeats of the other nodes all arrive, the state stays complete, and memory stays within the bound.
 func TestLoudNodeLosesItsOwnMessagesOnly(t *testing.T) {
+	// The server gives a reader on a busy machine all the room and time that it needs: it would close its connection.
 	url := bustest.Serve(t, server.Options{MaxPayload: 8 << 20, MaxPending: 1 << 30, WriteDeadline: deadline}).ClientURL()
 	e := newEar()
 	b := listenAs(t, connect(t, url), Config{}, e)

@@ -15,9 +15,9 @@ func Halt(pid int) error {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		return fmt.Errorf("halt process %d: %w", pid, err)
 	}
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for began := time.Now(); time.Since(began) < Patience; <-look.C {
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for began := time.Now(); time.Since(began) < Patience; <-again.C {
 		if Halted(pid) {
 			return nil
 		}

@@ -107,7 +107,7 @@ func (n *Notifier) Run(ctx context.Context, alive func(context.Context) error) e
 			n.report(err)
 		case !ready:
 			n.mu.Lock()
-			err := n.ready(watchdogLine(n.watchdog))
+			err := n.sendReady(watchdogLine(n.watchdog))
 			n.mu.Unlock()
 			if err != nil {
 				return err
@@ -184,12 +184,12 @@ func (n *Notifier) Reloaded() {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	_ = n.ready("") // see trySend
+	_ = n.sendReady("") // see trySend
 }
 
-// ready sends READY=1, further lines, and the status of a daemon that responds, in one message.
+// sendReady sends READY=1, further lines, and the status of a daemon that responds, in one message.
 // The caller holds mu.
-func (n *Notifier) ready(lines string) error {
+func (n *Notifier) sendReady(lines string) error {
 	n.status = n.rejected
 	return n.send("READY=1\n" + lines + "STATUS=" + n.status)
 }
